@@ -1,0 +1,99 @@
+//! `ClusterSet`: which cluster this is, and who leads the set it belongs to.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::AntreaCondition;
+
+/// ClusterSet says that this cluster takes part in a set of clusters, under which ID, and who leads the set. Its name is
+/// the ID of the set. In a member it lives in the Namespace of the Freeport member, in the leader in the Common Area.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "multicluster.crd.antrea.io",
+    version = "v1alpha2",
+    kind = "ClusterSet",
+    namespaced,
+    status = "ClusterSetStatus",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Leader Cluster Namespace",
+        type_ = "string",
+        json_path = ".spec.namespace",
+        description = "Common Area in the leader's cluster"
+    ),
+    printcolumn(
+        name = "Total Clusters",
+        type_ = "string",
+        json_path = ".status.totalClusters"
+    ),
+    printcolumn(
+        name = "Ready Clusters",
+        type_ = "string",
+        json_path = ".status.readyClusters"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSetSpec {
+    /// ID of this cluster: a DNS label, or two with a dot between, unique in the set.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// The leader of the set. Exactly one.
+    #[schemars(length(min = 1, max = 1))]
+    pub leaders: Vec<LeaderCluster>,
+    /// Common Area: the Namespace in the leader's cluster that holds the records of the set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// Where the leader is and how to speak to it.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderCluster {
+    /// ID of the leader's cluster.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// URL of the leader's API server, as this member reaches it: `https://HOST:PORT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Name of the Secret in this Namespace that holds `ca.crt` and `token` for that API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// State of the set as this cluster sees it.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSetStatus {
+    /// Number of clusters this cluster knows of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_clusters: Option<i32>,
+    /// Number of those that are ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_clusters: Option<i32>,
+    /// One entry for each cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_statuses: Vec<ClusterStatus>,
+    /// `Ready`: whether exports and imports flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<AntreaCondition>,
+    /// Generation of the spec this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// State of one cluster of the set.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// ID of the cluster.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// `Ready`, and `IsLeader` on the entry of the leader.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<AntreaCondition>,
+}
+
+/// Condition type of a ClusterSet and of each cluster in it.
+pub const READY: &str = "Ready";

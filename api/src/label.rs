@@ -1,0 +1,58 @@
+//! Label and annotation keys, and the fixed values that go with them.
+//!
+//! Keys of Antrea and of the Multi-Cluster Services API are wire contract and stay as they are; ours start with
+//! `multicluster.freeport.dev/`.
+
+/// Label of a Namespace in the leader's cluster that is a Common Area; the value is [`TRUE`].
+pub const COMMON_AREA: &str = "multicluster.freeport.dev/common-area";
+
+/// Annotation of a Lease: [`TRUE`] when its holder's watches are open and it has nothing left to write.
+pub const SETTLED: &str = "multicluster.freeport.dev/settled";
+
+/// Annotation of a Lease: version of the wire contract its holder speaks, [`WIRE_VERSION`].
+pub const WIRE: &str = "multicluster.freeport.dev/wire";
+
+/// The wire contract of this build.
+pub const WIRE_VERSION: &str = "1";
+
+/// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Value of [`MANAGED_BY`], and of [`SLICE_MANAGED_BY`].
+pub const FREEPORT: &str = "freeport";
+
+/// Field manager and reporting controller of the leader.
+pub const LEADER: &str = "freeport-leader";
+
+/// Field manager and reporting controller of a member.
+pub const MEMBER: &str = "freeport-member";
+
+/// The only value of boolean keys.
+pub const TRUE: &str = "true";
+
+/// Label of a record: cluster that exports (Antrea).
+pub const SOURCE_CLUSTER_ID: &str = "sourceClusterID";
+/// Label of a record: Namespace of the exported object (Antrea).
+pub const SOURCE_NAMESPACE: &str = "sourceNamespace";
+/// Label of a record: name of the exported object (Antrea).
+pub const SOURCE_NAME: &str = "sourceName";
+/// Label of a record: its kind (Antrea).
+pub const SOURCE_KIND: &str = "sourceKind";
+
+/// Annotation of a ServiceAccount in a Common Area: cluster ID of the member that uses it (Antrea).
+pub const CLUSTER_ID: &str = "multicluster.antrea.io/cluster-id";
+
+/// Annotation of an imported Service (Antrea): its proxy then expects endpoints that are ClusterIPs elsewhere.
+pub const IMPORTED_SERVICE: &str = "multicluster.antrea.io/imported-service";
+
+/// Prefix of the Service that realises an import (Antrea).
+pub const IMPORTED_PREFIX: &str = "antrea-mc-";
+
+/// Label of an imported EndpointSlice: name of its ServiceImport (MCS API).
+pub const MCS_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+/// Label of an imported EndpointSlice: cluster its endpoints live in (MCS API).
+pub const MCS_SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
+/// Label of an EndpointSlice: Service it belongs to (Kubernetes).
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// Label of an EndpointSlice: who writes it (Kubernetes).
+pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";

@@ -1,0 +1,52 @@
+//! What travels between clusters and what users write: kinds, names, labels, conditions.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cluster_set`] | `ClusterSet`: who belongs, and the leader's and member's view of it |
+//! | [`announce`] | `MemberClusterAnnounce`: a member introduces itself in the Common Area |
+//! | [`resource_export`] | `ResourceExport`: what one member offers |
+//! | [`resource_import`] | `ResourceImport`: what the leader made of all offers |
+//! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
+//! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
+//! | [`name`] | names derived from identities |
+//! | [`label`] | label and annotation keys and their fixed values |
+//! | [`condition`] | setting a condition without moving its clock for nothing |
+//! | [`crd`] | the CustomResourceDefinitions of all of the above |
+//!
+//! No IO and no clock in here: time comes in as an argument.
+
+pub mod announce;
+pub mod cluster_set;
+pub mod condition;
+pub mod crd;
+pub mod label;
+pub mod mcs;
+pub mod name;
+pub mod resource_export;
+pub mod resource_import;
+pub mod slice;
+
+/// Name and Namespace of a Service: equal in every cluster of a set, so it identifies the merged Service (rule R-4).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceName {
+    /// Namespace, the same word in every cluster.
+    pub namespace: String,
+    /// Name of the Service, its ServiceExport and its ServiceImport.
+    pub name: String,
+}
+
+impl ServiceName {
+    /// Puts the two parts together.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

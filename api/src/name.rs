@@ -1,0 +1,204 @@
+//! Names derived from identities, and the limits they have to keep.
+//!
+//! Identity is always the tuple in a spec; a name is only how the tuple's object is found. The dashed form is Antrea's.
+//! Dashes also occur inside Namespaces and cluster IDs, so two tuples could share a dashed name: it is used only where
+//! it splits back uniquely, and dots, which neither Namespace nor Service names hold, everywhere else.
+
+use sha2::{Digest, Sha256};
+
+use crate::{ServiceName, label};
+
+/// Longest cluster ID, in bytes: it is a label value.
+pub const CLUSTER_ID_MAX: usize = 63;
+
+/// Longest name of a Service that can be imported, in bytes: 63 less the prefix `antrea-mc-`.
+pub const IMPORTABLE_MAX: usize = 63 - label::IMPORTED_PREFIX.len();
+
+/// Name of the ResourceExport with a cluster's Service: `<id>-<ns>-<name>-service` or `<id>.<ns>.<name>.service`.
+pub fn service_export(cluster: &str, service: &ServiceName) -> String {
+    let ServiceName { namespace, name } = service;
+    if cluster.contains('-') || namespace.contains('-') {
+        format!("{cluster}.{namespace}.{name}.service")
+    } else {
+        format!("{cluster}-{namespace}-{name}-service")
+    }
+}
+
+/// Name of the ResourceImport of a merged Service: `<ns>-<name>-service` or `<ns>.<name>.service`.
+pub fn service_import(service: &ServiceName) -> String {
+    let ServiceName { namespace, name } = service;
+    if namespace.contains('-') {
+        format!("{namespace}.{name}.service")
+    } else {
+        format!("{namespace}-{name}-service")
+    }
+}
+
+/// Name of the ResourceExport with one EndpointSlice: `<id>.<ns>.<name>.slice.<hash of the source slice's name>`.
+pub fn slice_export(cluster: &str, service: &ServiceName, source_slice: &str) -> String {
+    let ServiceName { namespace, name } = service;
+    format!("{cluster}.{namespace}.{name}.slice.{}", hash(source_slice))
+}
+
+/// Whether `record` is a name [`slice_export`] gives for some slice of this Service.
+pub fn is_slice_export(record: &str, cluster: &str, service: &ServiceName) -> bool {
+    let ServiceName { namespace, name } = service;
+    record
+        .strip_prefix(&format!("{cluster}.{namespace}.{name}.slice."))
+        .is_some_and(|rest| {
+            rest.len() == HASH_LEN && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        })
+}
+
+/// Name of the Service that realises an import.
+pub fn imported_service(name: &str) -> String {
+    format!("{}{name}", label::IMPORTED_PREFIX)
+}
+
+/// Name of the EndpointSlice an importer makes of the slice record `record`.
+///
+/// The record's name is unique in the ClusterSet, so one source slice stays one imported slice (rule of
+/// `reference/mcs.md` 1.6, item 9).
+pub fn imported_slice(service: &str, record: &str) -> String {
+    format!("{}-{}", imported_service(service), hash(record))
+}
+
+/// Name of a member's MemberClusterAnnounce (Antrea).
+pub fn announce(cluster: &str) -> String {
+    format!("member-announce-from-{cluster}")
+}
+
+/// Name of the Lease of a Common Area's leader.
+pub const LEADER_LEASE: &str = label::LEADER;
+
+/// Name of a member's Lease in the Common Area.
+pub fn member_lease(cluster: &str) -> String {
+    format!("{}-{cluster}", label::MEMBER)
+}
+
+/// Why a cluster ID cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterIdError {
+    /// Nothing there.
+    #[error("a cluster ID cannot be empty")]
+    Empty,
+    /// Longer than a label value.
+    #[error("cluster ID {0:?} is longer than {CLUSTER_ID_MAX} characters")]
+    TooLong(String),
+    /// Not one or two DNS labels.
+    #[error(
+        "cluster ID {0:?} must be a DNS label (lower case letters, digits, '-'), or two of them with a dot between"
+    )]
+    NotDns(String),
+}
+
+/// Checks a cluster ID: one DNS label or two with a dot between (rule R-1), at most 63 characters.
+pub fn check_cluster_id(id: &str) -> Result<(), ClusterIdError> {
+    if id.is_empty() {
+        return Err(ClusterIdError::Empty);
+    }
+    if id.len() > CLUSTER_ID_MAX {
+        return Err(ClusterIdError::TooLong(id.into()));
+    }
+    if id.split('.').count() > 2 || !id.split('.').all(is_dns_label) {
+        return Err(ClusterIdError::NotDns(id.into()));
+    }
+    Ok(())
+}
+
+/// Whether `text` is an RFC 1123 label: what a Namespace's name is.
+pub fn is_dns_label(text: &str) -> bool {
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|b| inner(&b))
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+const HASH_LEN: usize = 16;
+
+/// 64 bits of SHA-256 in hex: enough that two slices of one Service do not meet by accident.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(HASH_LEN / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_follow_the_wire_contract() {
+        let web = ServiceName::new("shop", "web");
+        assert_eq!(service_export("east", &web), "east-shop-web-service");
+        assert_eq!(service_import(&web), "shop-web-service");
+        assert_eq!(
+            slice_export("east", &web, "web-x7k2p"),
+            "east.shop.web.slice.01eeccc3f8c6f346"
+        );
+        assert_eq!(imported_service("web"), "antrea-mc-web");
+        assert_eq!(announce("east"), "member-announce-from-east");
+        assert_eq!(member_lease("east"), "freeport-member-east");
+
+        let dashed = ServiceName::new("team-a", "web-front");
+        assert_eq!(service_export("east", &dashed), "east.team-a.web-front.service");
+        assert_eq!(service_import(&dashed), "team-a.web-front.service");
+        assert_eq!(service_export("eu-1", &web), "eu-1.shop.web.service");
+        assert_eq!(
+            service_import(&ServiceName::new("shop", "web-front")),
+            "shop-web-front-service"
+        );
+    }
+
+    #[test]
+    fn every_name_fits_a_custom_resource() {
+        let longest = ServiceName::new("n".repeat(63), "s".repeat(63));
+        let cluster = "c".repeat(CLUSTER_ID_MAX);
+        assert!(slice_export(&cluster, &longest, "x").len() <= 253);
+        assert!(service_export(&cluster, &longest).len() <= 253);
+        assert!(imported_service(&"s".repeat(IMPORTABLE_MAX)).len() <= 63);
+    }
+
+    #[test]
+    fn cluster_ids_are_one_or_two_labels() {
+        for good in ["east", "eu-1", "a.b", "0"] {
+            assert_eq!(check_cluster_id(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "East",
+            "a.b.c",
+            "-a",
+            "a-",
+            "a_b",
+            ".a",
+            "a.",
+            &"x".repeat(64),
+        ] {
+            assert!(check_cluster_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn label() -> impl Strategy<Value = String> {
+        "[a-z0-9]([-a-z0-9]{0,6}[a-z0-9])?"
+    }
+
+    proptest! {
+        #[test]
+        fn different_tuples_never_share_a_name(
+            a in (label(), label(), label()), b in (label(), label(), label()),
+        ) {
+            let (sa, sb) = (ServiceName::new(&a.1, &a.2), ServiceName::new(&b.1, &b.2));
+            prop_assert_eq!(service_export(&a.0, &sa) == service_export(&b.0, &sb), a == b);
+            prop_assert_eq!(service_import(&sa) == service_import(&sb), sa == sb);
+            prop_assert!(is_slice_export(&slice_export(&a.0, &sa, "x"), &a.0, &sa));
+            prop_assert_eq!(is_slice_export(&slice_export(&b.0, &sb, "x"), &a.0, &sa), a == b);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `ResourceExport`: what one member offers to the set.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{EndpointSubset, ServiceSpec},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{condition::AntreaCondition, crd::preserved_object, slice::SlicePayload};
+
+/// Kind of a record with a Service.
+pub const SERVICE: &str = "Service";
+/// Kind of a record with one EndpointSlice.
+pub const ENDPOINT_SLICE: &str = "EndpointSlice";
+
+/// ResourceExport is what one member cluster offers to the others. Members write it into the Common Area; users never do.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "multicluster.crd.antrea.io",
+    version = "v1alpha1",
+    kind = "ResourceExport",
+    namespaced,
+    status = "ResourceExportStatus",
+    derive = "PartialEq",
+    printcolumn(name = "Cluster ID", type_ = "string", json_path = ".spec.clusterID"),
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
+    printcolumn(name = "Name", type_ = "string", json_path = ".spec.name"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceExportSpec {
+    /// ID of the cluster that exports.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// Name of the exported object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Namespace of the exported object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// `Service`, `EndpointSlice`, `Endpoints`, `ClusterInfo`, `LabelIdentity` or `AntreaClusterNetworkPolicy`: which of
+    /// the fields below is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The Service, for kind `Service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServicePayload>,
+    /// The slice, for kind `EndpointSlice` (Freeport).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_slice: Option<SlicePayload>,
+    /// All endpoints in one, for kind `Endpoints` (Antrea).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<EndpointsPayload>,
+    /// Networks and gateways of a cluster, for kind `ClusterInfo` (Antrea; Freeport ignores it).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "preserved_object")]
+    pub cluster_info: Option<Value>,
+    /// Antrea's ExternalEntity; Freeport ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "preserved_object")]
+    pub external_entity: Option<Value>,
+    /// Antrea's ClusterNetworkPolicy; Freeport ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "preserved_object")]
+    pub cluster_network_policy: Option<Value>,
+    /// Antrea's LabelIdentity; Freeport ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "preserved_object")]
+    pub label_identity: Option<Value>,
+    /// Raw data (Antrea); Freeport ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "preserved_object")]
+    pub raw: Option<Value>,
+}
+
+/// An exported Service: Antrea's `serviceSpec`, and beside it what the Multi-Cluster Services API needs.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePayload {
+    /// Ports, session affinity, traffic policies, IP families; `clusterIP` only to say `None`.
+    #[serde(default)]
+    pub service_spec: ServiceSpec,
+    /// When the ServiceExport was created: the oldest one wins a conflict (rule R-34).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported_at: Option<Time>,
+    /// Labels for the ServiceImport.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exported_labels: BTreeMap<String, String>,
+    /// Annotations for the ServiceImport.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exported_annotations: BTreeMap<String, String>,
+    /// The cluster takes its export back: the leader takes it out of the import, then deletes this record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
+}
+
+/// All endpoints of a Service in one record (Antrea).
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+pub struct EndpointsPayload {
+    /// Addresses and their ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subsets: Vec<EndpointSubset>,
+}
+
+/// What the leader says about a record.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+pub struct ResourceExportStatus {
+    /// `Failure` when the record cannot be judged, with the reason; `Succeeded` when it could again.
+    #[serde(default)]
+    pub conditions: Vec<AntreaCondition>,
+}
+
+/// Condition type: the record could be merged.
+pub const SUCCEEDED: &str = "Succeeded";
+/// Condition type: the record cannot be judged.
+pub const FAILURE: &str = "Failure";

@@ -1,0 +1,84 @@
+//! Golden JSON: what travels between clusters reads and writes to the letter. A change here is a change of the wire
+//! contract, and a cluster that runs another version of Freeport, or Antrea, has to live with it.
+
+use api::{
+    ServiceName,
+    announce::MemberClusterAnnounce,
+    cluster_set::ClusterSet,
+    mcs::{ServiceExport, ServiceImport},
+    name,
+    resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
+use kube::ResourceExt;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// Decodes the golden record and demands that encoding gives back exactly the same JSON.
+fn golden<K: DeserializeOwned + Serialize>(text: &str) -> K {
+    let want: Value = serde_json::from_str(text).unwrap();
+    let object: K = serde_json::from_value(want.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&object).unwrap(), want);
+    object
+}
+
+#[test]
+fn exports() {
+    let service: ResourceExport = golden(include_str!("golden/export-service.json"));
+    assert_eq!(
+        service.name_any(),
+        name::service_export("east", &ServiceName::new("shop", "web"))
+    );
+    assert!(!service.spec.service.unwrap().withdrawn);
+
+    let withdrawn: ResourceExport = golden(include_str!("golden/export-service-withdrawn.json"));
+    assert!(withdrawn.spec.service.unwrap().withdrawn);
+
+    let slice: ResourceExport = golden(include_str!("golden/export-slice.json"));
+    assert!(name::is_slice_export(
+        &slice.name_any(),
+        "east",
+        &ServiceName::new("shop", "web")
+    ));
+
+    let empty: ResourceExport = golden(include_str!("golden/export-slice-empty.json"));
+    assert!(empty.spec.endpoint_slice.unwrap().endpoints.is_empty());
+
+    golden::<ResourceExport>(include_str!("golden/export-failed.json"));
+    golden::<ResourceExport>(include_str!("golden/export-endpoints-antrea.json"));
+}
+
+#[test]
+fn imports() {
+    let import: ResourceImport = golden(include_str!("golden/import-service.json"));
+    assert_eq!(
+        import.name_any(),
+        name::service_import(&ServiceName::new("shop", "web"))
+    );
+
+    let nobody: ResourceImport = golden(include_str!("golden/import-service-nobody.json"));
+    assert_eq!(
+        nobody.spec.exporters,
+        Some(vec![]),
+        "an empty list is said, so it must not be left out"
+    );
+
+    let antrea: ResourceImport = golden(include_str!("golden/import-service-antrea.json"));
+    assert_eq!(antrea.spec.exporters, None, "a missing list says nothing");
+
+    golden::<ResourceImport>(include_str!("golden/import-endpoints-antrea.json"));
+}
+
+#[test]
+fn membership() {
+    let announce: MemberClusterAnnounce = golden(include_str!("golden/announce.json"));
+    assert_eq!(announce.name_any(), name::announce("east"));
+    golden::<ClusterSet>(include_str!("golden/cluster-set-member.json"));
+    golden::<ClusterSet>(include_str!("golden/cluster-set-leader.json"));
+}
+
+#[test]
+fn mcs() {
+    golden::<ServiceExport>(include_str!("golden/service-export.json"));
+    golden::<ServiceImport>(include_str!("golden/service-import.json"));
+}
