@@ -1,1 +1,3 @@
 //! cli
+pub mod manifests;
+pub mod objects;

@@ -1,0 +1,77 @@
+//! A member's way into a Common Area: who it is there, what it may do, and the token that proves it.
+
+use std::collections::BTreeMap;
+
+use api::label;
+use k8s_openapi::{
+    api::{
+        core::v1::{Secret, ServiceAccount},
+        rbac::v1::PolicyRule,
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+
+use super::{
+    Object, area,
+    rights::{ANTREA, Account, COORDINATION, KEEP, OWN, READ, inside, rule},
+    within,
+};
+
+/// Name of the ServiceAccount, Role and RoleBinding of member `id` in a Common Area.
+pub fn account(id: &str) -> String {
+    format!("{}-{id}", label::MEMBER)
+}
+
+/// Name of the Secret in the Common Area that Kubernetes fills with a token of that ServiceAccount.
+pub fn token_secret(id: &str) -> String {
+    format!("{}-token", account(id))
+}
+
+/// ServiceAccount, Role, RoleBinding and token Secret of member `id` in the Common Area of `set`.
+///
+/// The verb `act-as` on the member's own ID is what an admission policy asks for: a record may be written only by who
+/// may act as the cluster it claims to come from.
+pub fn objects(set: &str, id: &str) -> Vec<Object> {
+    let (area, name) = (area::name(set), account(id));
+
+    let service_account = ServiceAccount {
+        metadata: annotated(within(&area, &name), label::CLUSTER_ID, id),
+        ..ServiceAccount::default()
+    };
+
+    let act_as = PolicyRule {
+        resource_names: Some(vec![id.into()]),
+        ..rule(ANTREA, "resourceexports", &["act-as"])
+    };
+    let rights = vec![
+        rule(ANTREA, "resourceexports", OWN),
+        act_as,
+        rule(ANTREA, "resourceimports", READ),
+        rule(ANTREA, "memberclusterannounces", KEEP),
+        rule(COORDINATION, "leases", KEEP),
+    ];
+
+    let token = Secret {
+        metadata: annotated(
+            within(&area, &token_secret(id)),
+            "kubernetes.io/service-account.name",
+            &name,
+        ),
+        type_: Some("kubernetes.io/service-account-token".into()),
+        ..Secret::default()
+    };
+
+    let mut objects = vec![Object::new(&service_account)];
+    let holder = Account {
+        namespace: &area,
+        name: &name,
+    };
+    objects.extend(inside(&area, &holder, rights));
+    objects.push(Object::new(&token));
+    objects
+}
+
+fn annotated(mut metadata: ObjectMeta, key: &str, value: &str) -> ObjectMeta {
+    metadata.annotations = Some(BTreeMap::from([(key.into(), value.into())]));
+    metadata
+}

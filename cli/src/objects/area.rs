@@ -1,0 +1,66 @@
+//! A Common Area: the Namespace in the leader's cluster with the records of one ClusterSet.
+
+use api::{
+    cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
+    label,
+};
+use k8s_openapi::api::core::v1::Namespace;
+
+use super::{
+    Object,
+    leader::ACCOUNT,
+    named,
+    rights::{ANTREA, COORDINATION, KEEP, OWN, READ, inside, report, rule},
+    within,
+};
+
+/// Prefix of the Namespace's name.
+pub const PREFIX: &str = "clusterset-";
+
+/// Name of the Common Area of ClusterSet `set`.
+pub fn name(set: &str) -> String {
+    format!("{PREFIX}{set}")
+}
+
+/// Namespace, the leader's Role in it, and the leader's ClusterSet, which names the leader itself as leader.
+pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
+    let area = name(set);
+    let mut namespace = Namespace {
+        metadata: named(&area),
+        ..Namespace::default()
+    };
+    namespace
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert(label::COMMON_AREA.into(), label::TRUE.into());
+
+    let rights = vec![
+        rule(ANTREA, "resourceexports", &["get", "list", "watch", "delete"]),
+        rule(ANTREA, "resourceexports/status", &["patch"]),
+        rule(ANTREA, "resourceimports", OWN),
+        rule(ANTREA, "memberclusterannounces", READ),
+        rule(ANTREA, "clustersets", READ),
+        rule(ANTREA, "clustersets/status", &["patch"]),
+        rule(COORDINATION, "leases", KEEP),
+        report(),
+    ];
+
+    let cluster_set = ClusterSet {
+        metadata: within(&area, set),
+        spec: ClusterSetSpec {
+            cluster_id: leader_id.into(),
+            leaders: vec![LeaderCluster {
+                cluster_id: Some(leader_id.into()),
+                ..LeaderCluster::default()
+            }],
+            namespace: None,
+        },
+        status: None,
+    };
+
+    let mut objects = vec![Object::new(&namespace)];
+    objects.extend(inside(&area, &ACCOUNT, rights));
+    objects.push(Object::new(&cluster_set));
+    objects
+}

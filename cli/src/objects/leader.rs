@@ -1,0 +1,23 @@
+//! What the leader needs once in its cluster, whatever the number of ClusterSets it leads.
+
+use api::label;
+
+use super::{
+    Object, SYSTEM, daemon_account,
+    rights::{Account, CORE, READ, everywhere, rule},
+    system_namespace,
+};
+
+/// The leader's ServiceAccount.
+pub(super) const ACCOUNT: Account<'static> = Account {
+    namespace: SYSTEM,
+    name: label::LEADER,
+};
+
+/// Namespace, ServiceAccount, and the right to find Common Areas by their label. Rights in a Common Area come with the
+/// [area](super::area), so that one without them does not stall the others.
+pub fn objects() -> Vec<Object> {
+    let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
+    objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
+    objects
+}

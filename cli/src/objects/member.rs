@@ -1,0 +1,90 @@
+//! What the member needs in its own cluster.
+
+use std::collections::BTreeMap;
+
+use api::{
+    cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
+    label,
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+
+use super::{
+    Object, SYSTEM, area, daemon_account,
+    rights::{ANTREA, Account, CORE, DISCOVERY, MCS, OWN, READ, everywhere, inside, report, rule},
+    system_namespace, within,
+};
+
+const ACCOUNT: Account<'static> = Account {
+    namespace: SYSTEM,
+    name: label::MEMBER,
+};
+
+/// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only.
+pub fn objects() -> Vec<Object> {
+    let cluster = vec![
+        rule(CORE, "namespaces", READ),
+        rule(CORE, "services", OWN),
+        rule(DISCOVERY, "endpointslices", OWN),
+        rule(MCS, "serviceexports", READ),
+        rule(MCS, "serviceexports/status", &["patch"]),
+        rule(MCS, "serviceimports", OWN),
+        rule(MCS, "serviceimports/status", &["patch"]),
+        report(),
+    ];
+    let own = vec![
+        rule(ANTREA, "clustersets", READ),
+        rule(ANTREA, "clustersets/status", &["patch"]),
+        rule(CORE, "secrets", READ),
+    ];
+    let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
+    objects.extend(everywhere(&ACCOUNT, cluster));
+    objects.extend(inside(SYSTEM, &ACCOUNT, own));
+    objects
+}
+
+/// What proves a member to the leader's API server, and that server to the member.
+#[derive(Clone, PartialEq, Default)]
+pub struct Credential {
+    /// Certificate authorities of the leader's API server, PEM.
+    pub ca: Vec<u8>,
+    /// Token of the member's ServiceAccount in the Common Area.
+    pub token: Vec<u8>,
+}
+
+/// Name of the Secret with the credential for ClusterSet `set`.
+pub fn secret_name(set: &str) -> String {
+    format!("{}-{set}", label::LEADER)
+}
+
+/// Secret with `ca.crt` and `token`, as Antrea's members read it. Without a credential the data is left to be filled in.
+pub fn secret(set: &str, credential: Option<&Credential>) -> Object {
+    let data = credential.map(|credential| {
+        BTreeMap::from([
+            ("ca.crt".into(), ByteString(credential.ca.clone())),
+            ("token".into(), ByteString(credential.token.clone())),
+        ])
+    });
+    Object::new(&Secret {
+        metadata: within(SYSTEM, &secret_name(set)),
+        type_: Some("Opaque".into()),
+        data,
+        ..Secret::default()
+    })
+}
+
+/// The member's ClusterSet: its own ID, and where the leader is.
+pub fn cluster_set(set: &str, id: &str, leader_id: &str, server: &str) -> Object {
+    Object::new(&ClusterSet {
+        metadata: within(SYSTEM, set),
+        spec: ClusterSetSpec {
+            cluster_id: id.into(),
+            leaders: vec![LeaderCluster {
+                cluster_id: Some(leader_id.into()),
+                server: Some(server.into()),
+                secret: Some(secret_name(set)),
+            }],
+            namespace: Some(area::name(set)),
+        },
+        status: None,
+    })
+}

@@ -1,0 +1,92 @@
+//! Roles and their bindings, with the rights spelled out one by one.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
+
+use super::{Object, named, within};
+
+/// Group of ClusterSets and records.
+pub(super) const ANTREA: &str = "multicluster.crd.antrea.io";
+/// Group of ServiceExports and ServiceImports.
+pub(super) const MCS: &str = "multicluster.x-k8s.io";
+/// Group of Namespaces, Services and Secrets.
+pub(super) const CORE: &str = "";
+/// Group of EndpointSlices.
+pub(super) const DISCOVERY: &str = "discovery.k8s.io";
+/// Group of Leases.
+pub(super) const COORDINATION: &str = "coordination.k8s.io";
+/// Group of Events.
+pub(super) const EVENTS: &str = "events.k8s.io";
+
+/// Verbs of a watching reader.
+pub(super) const READ: &[&str] = &["get", "list", "watch"];
+/// Verbs of the owner of all objects of a kind.
+pub(super) const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// Verbs of the owner of objects that outlive it.
+pub(super) const KEEP: &[&str] = &["get", "list", "watch", "create", "patch"];
+
+/// `verbs` on one resource of one API group.
+pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: verbs.iter().map(|&verb| verb.into()).collect(),
+        ..PolicyRule::default()
+    }
+}
+
+/// The right to report: Events are created, and patched when they recur.
+pub(super) fn report() -> PolicyRule {
+    rule(EVENTS, "events", &["create", "patch"])
+}
+
+/// A ServiceAccount that gets rights.
+pub(super) struct Account<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// A ClusterRole and its binding, both named as the account.
+pub(super) fn everywhere(account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
+    let role = ClusterRole {
+        metadata: named(account.name),
+        rules: Some(rules),
+        ..ClusterRole::default()
+    };
+    let binding = ClusterRoleBinding {
+        metadata: named(account.name),
+        role_ref: role_ref("ClusterRole", account),
+        subjects: Some(vec![subject(account)]),
+    };
+    [Object::new(&role), Object::new(&binding)]
+}
+
+/// A Role in `namespace` and its binding, both named as the account, which may live in another Namespace.
+pub(super) fn inside(namespace: &str, account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
+    let role = Role {
+        metadata: within(namespace, account.name),
+        rules: Some(rules),
+    };
+    let binding = RoleBinding {
+        metadata: within(namespace, account.name),
+        role_ref: role_ref("Role", account),
+        subjects: Some(vec![subject(account)]),
+    };
+    [Object::new(&role), Object::new(&binding)]
+}
+
+fn role_ref(kind: &str, account: &Account<'_>) -> RoleRef {
+    RoleRef {
+        api_group: Some("rbac.authorization.k8s.io".into()),
+        kind: kind.into(),
+        name: account.name.into(),
+    }
+}
+
+fn subject(account: &Account<'_>) -> Subject {
+    Subject {
+        kind: "ServiceAccount".into(),
+        name: account.name.into(),
+        namespace: Some(account.namespace.into()),
+        ..Subject::default()
+    }
+}

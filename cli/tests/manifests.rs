@@ -1,0 +1,104 @@
+//! What is installed, checked without a cluster: the committed files are current, and no right is a wildcard.
+
+#![cfg(test)]
+
+use std::path::Path;
+
+use cli::{
+    manifests,
+    objects::{Object, access, area, crds, leader, member},
+};
+use serde_json::Value;
+
+fn all() -> Vec<Object> {
+    [
+        crds::leader(),
+        crds::member(),
+        leader::objects(),
+        area::objects("demo", "leader"),
+        access::objects("demo", "east"),
+        member::objects(),
+        vec![
+            member::secret("demo", None),
+            member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443"),
+        ],
+    ]
+    .concat()
+}
+
+#[test]
+fn manifests_are_current() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests");
+    manifests::check(&dir).unwrap();
+}
+
+#[test]
+fn everything_is_labelled_as_ours() {
+    for object in all() {
+        assert_eq!(
+            object.body["metadata"]["labels"]["app.kubernetes.io/managed-by"], "freeport",
+            "{object}"
+        );
+    }
+}
+
+#[test]
+fn no_right_is_a_wildcard() {
+    let mut rules = 0;
+    for object in all() {
+        for rule in object.body["rules"].as_array().into_iter().flatten() {
+            rules += 1;
+            for list in ["apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"] {
+                for word in rule[list].as_array().into_iter().flatten() {
+                    assert!(!word.as_str().unwrap().contains('*'), "{object}: {rule}");
+                }
+            }
+        }
+    }
+    assert!(rules > 20, "only {rules} rules seen");
+}
+
+#[test]
+fn secrets_are_read_in_one_namespace_only() {
+    for object in all() {
+        let secrets = object.body["rules"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|rule| rule["resources"] == serde_json::json!(["secrets"]));
+        if secrets {
+            assert_eq!(object.to_string(), "Role freeport-system/freeport-member");
+        }
+    }
+}
+
+#[test]
+fn a_member_may_act_as_itself_alone() {
+    let roles: Vec<Value> = access::objects("demo", "east")
+        .into_iter()
+        .filter(|object| object.resource.kind == "Role")
+        .map(|object| object.body)
+        .collect();
+    let act_as: Vec<&Value> = roles
+        .iter()
+        .flat_map(|role| role["rules"].as_array().unwrap())
+        .filter(|rule| rule["verbs"].as_array().unwrap().contains(&"act-as".into()))
+        .collect();
+    assert_eq!(act_as.len(), 1);
+    assert_eq!(act_as[0]["resourceNames"], serde_json::json!(["east"]));
+}
+
+#[test]
+fn a_secret_without_a_credential_holds_nothing() {
+    assert_eq!(member::secret("demo", None).body.get("data"), None);
+    let credential = member::Credential {
+        ca: b"ca".to_vec(),
+        token: b"token".to_vec(),
+    };
+    let filled = member::secret("demo", Some(&credential));
+    assert_eq!(
+        filled.body["data"],
+        serde_json::json!({"ca.crt": "Y2E=", "token": "dG9rZW4="})
+    );
+    assert_eq!(filled.to_string(), "Secret freeport-system/freeport-leader-demo");
+}
