@@ -1,6 +1,8 @@
 //! Golden JSON: what travels between clusters reads and writes to the letter. A change here is a change of the wire
 //! contract, and a cluster that runs another version of Freeport, or Antrea, has to live with it.
 
+#![cfg(test)]
+
 use api::{
     ServiceName,
     announce::MemberClusterAnnounce,

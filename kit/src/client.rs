@@ -1,0 +1,194 @@
+//! Clients: one for the cluster a daemon runs in, one for the leader's.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use http::Uri;
+use hyper_util::{
+    client::legacy::connect::HttpConnector,
+    rt::{TokioExecutor, TokioTimer},
+};
+use k8s_openapi::ByteString;
+use kube::{
+    Client, Config,
+    client::{ClientBuilder, ConfigExt, retry::RetryPolicy},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
+
+/// Key of a Secret: CA that signed the leader's serving certificate, PEM.
+pub const CA: &str = "ca.crt";
+/// Key of a Secret: bearer token for the leader.
+pub const TOKEN: &str = "token";
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// A link that is dead without saying so is found after two of these.
+const PING: Duration = Duration::from_secs(20);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kubeconfig, or the Pod's ServiceAccount, cannot be used.
+    #[error("no way to the API server of this cluster: {0}")]
+    Local(String),
+    /// `spec.leaders[0].server` is not what it has to be.
+    #[error("server {0:?} must be https://HOST[:PORT] and nothing more")]
+    Server(String),
+    /// The Secret lacks a key.
+    #[error("the Secret has no key {0:?}")]
+    Missing(&'static str),
+    /// The Secret's key is not what it has to be.
+    #[error("the Secret's key {0:?} is not {1}")]
+    Malformed(&'static str, &'static str),
+    /// The HTTP stack would not have it.
+    #[error("cannot set up the connection: {0}")]
+    Setup(String),
+}
+
+/// A client for the cluster this daemon serves: the kubeconfig given, else `KUBECONFIG`, else the Pod's ServiceAccount.
+pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file =
+                Kubeconfig::read_from(path).map_err(|e| Error::Local(format!("{}: {e}", path.display())))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .map_err(|e| Error::Local(format!("{}: {e}", path.display())))?
+        }
+        None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
+    };
+    config.connect_timeout = Some(CONNECT);
+    // A reconcile that fails is tried again by its queue, where it can be seen.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|e| Error::Local(e.to_string()))
+}
+
+/// A client for the leader, from the ClusterSet's `server` and the Secret's bytes.
+///
+/// Whoever may write the Secret must not gain more than a connection: it holds a CA and a token, never a kubeconfig, so
+/// nothing in it can run a program, read a file, or switch off verification. Many watches share one HTTP/2 connection,
+/// which is pinged, so that a link that died unseen is noticed.
+pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Client, Error> {
+    let mut config = Config::new(server_uri(server)?);
+    config.root_cert = Some(authorities(secret)?);
+    config.auth_info = AuthInfo {
+        token: Some(token(secret)?.into()),
+        ..AuthInfo::default()
+    };
+    let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
+
+    let tls = config.rustls_client_config().map_err(|e| setup(&e))?;
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_keepalive(Some(PING));
+    http.set_connect_timeout(Some(CONNECT));
+    let https = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .enable_all_versions()
+        .wrap_connector(http);
+    let hyper = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING)
+        .http2_keep_alive_timeout(PING)
+        .http2_keep_alive_while_idle(true)
+        .http2_adaptive_window(true)
+        .build::<_, kube::client::Body>(https);
+    let retry = RetryPolicy::new(Duration::from_millis(50), Duration::from_secs(2), 3, true)
+        .map_err(|e| setup(&e))?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(RetryLayer::new(retry))
+        .option_layer(config.auth_layer().map_err(|e| setup(&e))?)
+        .map_err(BoxError::from)
+        .service(hyper);
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+fn server_uri(server: &str) -> Result<Uri, Error> {
+    let refused = || Error::Server(server.to_owned());
+    let uri: Uri = server.parse().map_err(|_| refused())?;
+    let authority = uri.authority().ok_or_else(refused)?;
+    let plain = uri.scheme_str() == Some("https")
+        && matches!(uri.path(), "" | "/")
+        && uri.query().is_none()
+        && !authority.as_str().contains('@');
+    if plain { Ok(uri) } else { Err(refused()) }
+}
+
+fn authorities(secret: &BTreeMap<String, ByteString>) -> Result<Vec<Vec<u8>>, Error> {
+    let pem = secret.get(CA).ok_or(Error::Missing(CA))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem.0)
+        .map(|certificate| certificate.map(|der| der.to_vec()))
+        .collect::<Result<Vec<_>, _>>()
+        .unwrap_or_default();
+    if certificates.is_empty() {
+        Err(Error::Malformed(CA, "a PEM certificate"))
+    } else {
+        Ok(certificates)
+    }
+}
+
+fn token(secret: &BTreeMap<String, ByteString>) -> Result<String, Error> {
+    let bytes = secret.get(TOKEN).ok_or(Error::Missing(TOKEN))?;
+    let text = std::str::from_utf8(&bytes.0).unwrap_or_default().trim();
+    let fits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(Error::Malformed(TOKEN, "a bearer token"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(entries: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
+        entries
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec())))
+            .collect()
+    }
+
+    #[test]
+    fn only_a_plain_https_address_is_a_server() {
+        assert!(server_uri("https://10.0.0.1:6443").is_ok());
+        assert!(server_uri("https://leader.example.com/").is_ok());
+        for bad in [
+            "http://10.0.0.1:6443",
+            "10.0.0.1:6443",
+            "file:///etc/passwd",
+            "https://u:p@leader",
+            "https://leader/path",
+            "https://leader/?x=1",
+            "",
+        ] {
+            assert!(matches!(server_uri(bad), Err(Error::Server(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_a_ca_and_a_token_and_nothing_else() {
+        assert!(matches!(
+            remote("https://l", &secret(&[(TOKEN, "t")])),
+            Err(Error::Missing(CA))
+        ));
+        assert!(matches!(
+            remote("https://l", &secret(&[(CA, "x"), (TOKEN, "t")])),
+            Err(Error::Malformed(CA, _))
+        ));
+        let kubeconfig = secret(&[("kubeconfig", "users: [{user: {exec: {command: /bin/sh}}}]")]);
+        assert!(
+            matches!(remote("https://l", &kubeconfig), Err(Error::Missing(_))),
+            "never looked at"
+        );
+        assert!(matches!(
+            token(&secret(&[(TOKEN, "a\nX-Evil: b")])),
+            Err(Error::Malformed(TOKEN, _))
+        ));
+        assert_eq!(token(&secret(&[(TOKEN, "abc.def\n")])).unwrap(), "abc.def");
+    }
+}

@@ -1,0 +1,345 @@
+//! Everything known, by the key it matters to.
+//!
+//! Many objects of several kinds, from one or two API servers, say something about one key; an [`Index`] keeps an entry
+//! for each key and puts every object into the entry it belongs to. It is synchronous and knows no client: after any
+//! events in any order the entries are a function of the objects that exist.
+
+use std::{
+    any::TypeId,
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::Hash,
+};
+
+use kube::{Resource, ResourceExt};
+
+/// Namespace (empty for cluster-wide kinds) and name of an object.
+pub type ObjectName = (String, String);
+
+/// What is known about one key.
+pub trait Entry: Default {
+    /// Nothing is known any more: the entry can go.
+    fn is_empty(&self) -> bool;
+}
+
+/// A watched kind, or the part of it that one watch selects: how an object of it lies in an entry.
+pub trait Part<K, E>: Resource<DynamicType = ()> + 'static {
+    /// The key the object says something about; `None` when it says nothing to us.
+    fn key(&self) -> Option<K>;
+    /// Puts the object into its entry. Whether the entry now says something else.
+    fn put(self, entry: &mut E) -> bool;
+    /// Takes the object of that name out of its entry.
+    fn take(entry: &mut E, name: &str);
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub enum Change<P> {
+    /// The object is new or other than before.
+    Apply(P),
+    /// The object is gone.
+    Remove(P),
+    /// These are all there are.
+    Reset(Vec<P>),
+}
+
+/// Entries by key, and where each object lies.
+pub struct Index<K, E> {
+    entries: HashMap<K, E>,
+    places: HashMap<TypeId, Places<K>>,
+}
+
+struct Places<K> {
+    objects: HashMap<ObjectName, Place<K>>,
+    /// Highest resourceVersion the watch has told of.
+    seen: u64,
+}
+
+struct Place<K> {
+    key: K,
+    version: u64,
+}
+
+impl<K, E> Default for Index<K, E> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl<K> Default for Places<K> {
+    fn default() -> Self {
+        Self {
+            objects: HashMap::new(),
+            seen: 0,
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
+    /// The entry of a key, if anything is known about it.
+    pub fn get(&self, key: &K) -> Option<&E> {
+        self.entries.get(key)
+    }
+
+    /// The entry of a key, to note in it what no watch tells. Does nothing when nothing is known about the key.
+    pub fn note(&mut self, key: &K, note: impl FnOnce(&mut E)) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            note(entry);
+        }
+    }
+
+    /// All keys something is known about.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.entries.keys()
+    }
+
+    /// Number of objects of one kind.
+    pub fn count<P: Part<K, E>>(&self) -> usize {
+        self.places
+            .get(&TypeId::of::<P>())
+            .map_or(0, |places| places.objects.len())
+    }
+
+    /// Takes in what a watch told; the keys whose entries changed.
+    pub fn change<P: Part<K, E>>(&mut self, change: Change<P>) -> BTreeSet<K> {
+        let mut dirty = BTreeSet::new();
+        match change {
+            Change::Apply(object) => {
+                self.see::<P>(version(&object));
+                self.put(object, &mut dirty);
+            }
+            Change::Remove(object) => {
+                self.see::<P>(version(&object));
+                self.take::<P>(&name(&object), &mut dirty);
+            }
+            Change::Reset(objects) => self.reset(objects, &mut dirty),
+        }
+        dirty
+    }
+
+    /// Takes in the API server's answer to our own write, so that the next look does not repeat the write while the watch
+    /// is still on its way. An answer the watch has already passed is old news, perhaps of an object deleted since.
+    pub fn echo<P: Part<K, E>>(&mut self, answer: P) -> BTreeSet<K> {
+        let mut dirty = BTreeSet::new();
+        let seen = self
+            .places
+            .get(&TypeId::of::<P>())
+            .map_or(0, |places| places.seen);
+        if version(&answer) > seen {
+            self.put(answer, &mut dirty);
+        }
+        dirty
+    }
+
+    /// After a list nothing older counts, not even higher resourceVersions: the API server may have been restored.
+    fn reset<P: Part<K, E>>(&mut self, objects: Vec<P>, dirty: &mut BTreeSet<K>) {
+        let live: HashSet<ObjectName> = objects.iter().map(name).collect();
+        let places = self.places.entry(TypeId::of::<P>()).or_default();
+        places.seen = objects.iter().map(version).max().unwrap_or(0);
+        places.objects.values_mut().for_each(|place| place.version = 0);
+        let gone: Vec<ObjectName> = places
+            .objects
+            .keys()
+            .filter(|name| !live.contains(*name))
+            .cloned()
+            .collect();
+        for name in gone {
+            self.take::<P>(&name, dirty);
+        }
+        for object in objects {
+            self.put(object, dirty);
+        }
+    }
+
+    fn see<P: Part<K, E>>(&mut self, version: u64) {
+        let places = self.places.entry(TypeId::of::<P>()).or_default();
+        places.seen = places.seen.max(version);
+    }
+
+    fn put<P: Part<K, E>>(&mut self, object: P, dirty: &mut BTreeSet<K>) {
+        let (name, version) = (name(&object), version(&object));
+        let places = self.places.entry(TypeId::of::<P>()).or_default();
+        let old = places.objects.get(&name);
+        if old.is_some_and(|old| old.version > version) {
+            return;
+        }
+        let key = object.key();
+        if old.is_some_and(|old| Some(&old.key) != key.as_ref()) {
+            self.take::<P>(&name, dirty);
+        }
+        if let Some(key) = key {
+            let places = self.places.entry(TypeId::of::<P>()).or_default();
+            places.objects.insert(
+                name,
+                Place {
+                    key: key.clone(),
+                    version,
+                },
+            );
+            if object.put(self.entries.entry(key.clone()).or_default()) {
+                dirty.insert(key);
+            }
+        }
+    }
+
+    fn take<P: Part<K, E>>(&mut self, name: &ObjectName, dirty: &mut BTreeSet<K>) {
+        let places = self.places.entry(TypeId::of::<P>()).or_default();
+        let Some(Place { key, .. }) = places.objects.remove(name) else {
+            return;
+        };
+        if let Some(entry) = self.entries.get_mut(&key) {
+            P::take(entry, &name.1);
+            if entry.is_empty() {
+                self.entries.remove(&key);
+            }
+        }
+        dirty.insert(key);
+    }
+}
+
+fn name<P: Resource>(object: &P) -> ObjectName {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// resourceVersions of one API server can be compared as numbers (guaranteed since Kubernetes 1.35, true before).
+fn version<P: Resource>(object: &P) -> u64 {
+    object
+        .resource_version()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default, Debug, PartialEq)]
+    struct Seen(BTreeMap<String, String>);
+
+    impl Entry for Seen {
+        fn is_empty(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    /// A ConfigMap belongs to the key in its label and says the value in its data.
+    impl Part<String, Seen> for ConfigMap {
+        fn key(&self) -> Option<String> {
+            self.labels().get("key").cloned()
+        }
+        fn put(self, entry: &mut Seen) -> bool {
+            let value = self.data.unwrap_or_default().remove("v").unwrap_or_default();
+            entry
+                .0
+                .insert(self.metadata.name.unwrap_or_default(), value.clone())
+                != Some(value)
+        }
+        fn take(entry: &mut Seen, name: &str) {
+            entry.0.remove(name);
+        }
+    }
+
+    fn map(name: &str, key: &str, value: &str, version: u64) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.into());
+        map.metadata.namespace = Some("ns".into());
+        map.metadata.resource_version = Some(version.to_string());
+        map.labels_mut().insert("key".into(), key.into());
+        map.data = Some([("v".into(), value.into())].into());
+        map
+    }
+
+    fn keys(of: &[&str]) -> BTreeSet<String> {
+        of.iter().map(|k| (*k).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_object_that_moves_leaves_its_old_entry() {
+        let mut index = Index::<String, Seen>::default();
+        assert_eq!(index.change(Change::Apply(map("a", "x", "1", 1))), keys(&["x"]));
+        assert_eq!(
+            index.change(Change::Apply(map("a", "x", "1", 2))),
+            keys(&[]),
+            "nothing new"
+        );
+        assert_eq!(
+            index.change(Change::Apply(map("a", "y", "1", 3))),
+            keys(&["x", "y"])
+        );
+        assert!(index.get(&"x".to_owned()).is_none());
+        assert_eq!(
+            index.change(Change::Reset(vec![map("b", "y", "2", 1)])),
+            keys(&["y"])
+        );
+        assert_eq!(
+            index.get(&"y".to_owned()).unwrap().0,
+            [("b".to_owned(), "2".to_owned())].into()
+        );
+        assert_eq!(index.change(Change::Remove(map("b", "y", "2", 4))), keys(&["y"]));
+        assert_eq!(index.keys().count(), 0);
+    }
+
+    #[test]
+    fn an_answer_counts_until_the_watch_has_passed_it() {
+        let mut index = Index::<String, Seen>::default();
+        assert_eq!(index.echo(map("a", "x", "new", 5)), keys(&["x"]));
+        assert_eq!(
+            index.change(Change::Apply(map("a", "x", "old", 4))),
+            keys(&[]),
+            "older than our own write"
+        );
+        assert_eq!(
+            index.change(Change::Remove(map("a", "x", "new", 6))),
+            keys(&["x"])
+        );
+        assert_eq!(
+            index.echo(map("a", "x", "late", 5)),
+            keys(&[]),
+            "deleted since: no ghost"
+        );
+        assert!(index.get(&"x".to_owned()).is_none());
+    }
+
+    #[test]
+    fn after_a_list_lower_versions_count() {
+        let mut index = Index::<String, Seen>::default();
+        index.change(Change::Apply(map("a", "x", "1", 1000)));
+        assert_eq!(
+            index.change(Change::Reset(vec![map("a", "x", "restored", 7)])),
+            keys(&["x"])
+        );
+        assert_eq!(
+            index.change(Change::Apply(map("a", "x", "later", 8))),
+            keys(&["x"])
+        );
+    }
+
+    proptest! {
+        /// However changes come, the entries are those of a fresh list of what exists.
+        #[test]
+        fn entries_are_a_function_of_what_exists(steps in prop::collection::vec((0..4u8, 0..3u8, 0..3u8, any::<bool>()), 0..40)) {
+            let mut index = Index::<String, Seen>::default();
+            let mut live = BTreeMap::new();
+            for (at, (name, key, value, remove)) in (1u64..).zip(steps) {
+                let object = map(&format!("o{name}"), &format!("k{key}"), &format!("v{value}"), at);
+                if remove {
+                    live.remove(&name);
+                    index.change(Change::Remove(object));
+                } else {
+                    live.insert(name, object.clone());
+                    index.change(Change::Apply(object));
+                }
+            }
+            let mut fresh = Index::<String, Seen>::default();
+            fresh.change(Change::Reset(live.into_values().collect::<Vec<ConfigMap>>()));
+            prop_assert_eq!(&index.entries, &fresh.entries);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Presence in a Common Area: a Lease that says who is there, that its watches are open, and which wire contract it speaks.
+//!
+//! The holder is `<uid of Namespace kube-system>/<instance>`. A newer instance of the same cluster takes over at once: it
+//! replaces one that stopped or is about to. A live holder of another cluster means two clusters use the same ID, and the
+//! newcomer keeps out. Whether a holder lives is judged by our own clock and by its renewals, never by its clock.
+
+use std::time::{Duration, Instant};
+
+use api::label;
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::sync::watch;
+
+/// How often a Lease is renewed.
+pub const RENEW: Duration = Duration::from_secs(10);
+/// A Lease not renewed for this long is stale.
+pub const STALE: Duration = Duration::from_secs(30);
+/// How soon a failed attempt is repeated.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Who holds or wants a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// uid of the Namespace kube-system: tells clusters apart whatever they call themselves.
+    pub cluster_uid: String,
+    /// Pod, or process, within the cluster.
+    pub instance: String,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.cluster_uid, self.instance)
+    }
+}
+
+/// How it stands with our Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Not tried yet.
+    Unknown,
+    /// Ours.
+    Held,
+    /// Another cluster holds it and lives: our ID is taken.
+    Taken {
+        /// Its holder identity.
+        holder: String,
+    },
+    /// No answer, or a refusal.
+    Failing {
+        /// In words.
+        error: String,
+    },
+}
+
+/// What to do next about the Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Create,
+    Renew,
+    Take,
+    KeepOut,
+}
+
+/// The Lease as last seen, and since when it looks like that.
+#[derive(Default)]
+struct Seen {
+    lease: Option<Lease>,
+    since: Option<Instant>,
+}
+
+impl Seen {
+    fn see(&mut self, lease: Option<Lease>, now: Instant) {
+        let version = |lease: &Option<Lease>| lease.as_ref().and_then(ResourceExt::resource_version);
+        if self.since.is_none() || version(&self.lease) != version(&lease) {
+            self.since = Some(now);
+        }
+        self.lease = lease;
+    }
+
+    fn holder(&self) -> Option<&str> {
+        let spec = self.lease.as_ref()?.spec.as_ref()?;
+        spec.holder_identity
+            .as_deref()
+            .filter(|holder| !holder.is_empty())
+    }
+
+    fn step(&self, us: &Holder, now: Instant) -> Step {
+        if self.lease.is_none() {
+            return Step::Create;
+        }
+        let Some(holder) = self.holder() else {
+            return Step::Take;
+        };
+        if holder == us.to_string() {
+            return Step::Renew;
+        }
+        let same_cluster = holder
+            .split_once('/')
+            .is_some_and(|(uid, _)| uid == us.cluster_uid);
+        let age = self
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        if same_cluster || age >= STALE {
+            Step::Take
+        } else {
+            Step::KeepOut
+        }
+    }
+}
+
+/// Keeps the Lease `name` for `us`, for ever. `settled` is asked at each renewal; `presence` says how it stands.
+pub async fn keep(
+    api: Api<Lease>,
+    name: String,
+    us: Holder,
+    settled: impl Fn() -> bool,
+    presence: watch::Sender<Presence>,
+) {
+    let mut seen = Seen::default();
+    loop {
+        let attempt = tokio::time::timeout(RENEW, once(&api, &name, &us, &mut seen, settled()));
+        let now = match attempt.await {
+            Ok(Ok(now)) => now,
+            Ok(Err(error)) => {
+                // What we thought of the Lease may be why: look again.
+                seen.lease = None;
+                Presence::Failing {
+                    error: error.to_string(),
+                }
+            }
+            Err(_) => Presence::Failing {
+                error: format!("no answer within {RENEW:?}"),
+            },
+        };
+        let wait = if now == Presence::Held { RENEW } else { RETRY };
+        presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
+        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn once(
+    api: &Api<Lease>,
+    name: &str,
+    us: &Holder,
+    seen: &mut Seen,
+    settled: bool,
+) -> kube::Result<Presence> {
+    // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
+    if seen.holder() != Some(us.to_string().as_str()) {
+        seen.see(api.get_opt(name).await?, Instant::now());
+    }
+    let step = seen.step(us, Instant::now());
+    let written = match step {
+        Step::KeepOut => {
+            return Ok(Presence::Taken {
+                holder: seen.holder().unwrap_or_default().to_owned(),
+            });
+        }
+        Step::Create => {
+            let mut lease = Lease {
+                metadata: ObjectMeta::default(),
+                spec: Some(spec(us, Timestamp::now(), true)),
+            };
+            lease.metadata.name = Some(name.to_owned());
+            lease.metadata.annotations = Some(says(settled));
+            api.create(&PostParams::default(), &lease).await
+        }
+        Step::Take | Step::Renew => {
+            let patch = json!({
+                "metadata": {
+                    "annotations": says(settled),
+                    "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
+                },
+                "spec": spec(us, Timestamp::now(), step == Step::Take),
+            });
+            api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+        }
+    };
+    seen.see(Some(written?), Instant::now());
+    Ok(Presence::Held)
+}
+
+fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(us.to_string()),
+        lease_duration_seconds: i32::try_from(STALE.as_secs()).ok(),
+        acquire_time: take.then_some(MicroTime(now)),
+        renew_time: Some(MicroTime(now)),
+        ..LeaseSpec::default()
+    }
+}
+
+fn says(settled: bool) -> std::collections::BTreeMap<String, String> {
+    [
+        (label::SETTLED, if settled { label::TRUE } else { "false" }),
+        (label::WIRE, label::WIRE_VERSION),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us() -> Holder {
+        Holder {
+            cluster_uid: "u1".into(),
+            instance: "a".into(),
+        }
+    }
+
+    fn lease(holder: &str, version: &str) -> Lease {
+        let mut lease = Lease::default();
+        lease.metadata.resource_version = Some(version.into());
+        lease.spec = Some(LeaseSpec {
+            holder_identity: Some(holder.into()),
+            ..LeaseSpec::default()
+        });
+        lease
+    }
+
+    #[test]
+    fn our_cluster_takes_over_at_once_and_another_only_when_it_is_silent() {
+        let t = Instant::now();
+        let mut seen = Seen::default();
+        assert_eq!(seen.step(&us(), t), Step::Create);
+        seen.see(Some(lease("u1/a", "1")), t);
+        assert_eq!(seen.step(&us(), t), Step::Renew);
+        seen.see(Some(lease("u1/b", "2")), t);
+        assert_eq!(seen.step(&us(), t), Step::Take);
+        seen.see(Some(lease("", "3")), t);
+        assert_eq!(seen.step(&us(), t), Step::Take);
+
+        seen.see(Some(lease("u2/a", "4")), t);
+        assert_eq!(seen.step(&us(), t + STALE / 2), Step::KeepOut);
+        seen.see(Some(lease("u2/a", "5")), t + STALE / 2);
+        assert_eq!(seen.step(&us(), t + STALE), Step::KeepOut, "it renewed");
+        assert_eq!(seen.step(&us(), t + STALE / 2 + STALE), Step::Take);
+    }
+
+    #[test]
+    fn a_renewal_says_what_the_wire_contract_wants() {
+        let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
+        let patch = json!({"metadata": {"annotations": says(true)}, "spec": spec(&us(), now, false)});
+        let want = json!({
+            "metadata": {"annotations": {
+                "multicluster.freeport.dev/settled": "true",
+                "multicluster.freeport.dev/wire": "1",
+            }},
+            "spec": {
+                "holderIdentity": "u1/a",
+                "leaseDurationSeconds": 30,
+                "renewTime": "2026-11-01T12:00:00.000000Z",
+            },
+        });
+        assert_eq!(patch, want);
+    }
+}

@@ -1,0 +1,145 @@
+//! What an operator can measure. Prefix `freeport_`; labels are bounded: never an object's name.
+
+use std::time::Duration;
+
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+/// The metric set of both daemons. Cloning shares it.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Registry,
+    reconciles: IntCounterVec,
+    seconds: HistogramVec,
+    waiting: IntGaugeVec,
+    watch_errors: IntCounterVec,
+    resyncs: IntCounterVec,
+    writes: IntCounterVec,
+    refused: IntGaugeVec,
+    events_dropped: prometheus::IntCounter,
+    present: IntGaugeVec,
+}
+
+impl Metrics {
+    /// A registry with everything in it.
+    pub fn new() -> prometheus::Result<Self> {
+        let registry = Registry::new_custom(Some("freeport".into()), None)?;
+        let buckets = vec![0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+        let metrics = Self {
+            reconciles: IntCounterVec::new(
+                Opts::new("reconcile_total", "Looks at a key, by how they ended"),
+                &["controller", "result"],
+            )?,
+            seconds: HistogramVec::new(
+                HistogramOpts::new("reconcile_seconds", "Time one look at a key took").buckets(buckets),
+                &["controller"],
+            )?,
+            waiting: IntGaugeVec::new(
+                Opts::new("queue_keys", "Keys waiting for a look or being looked at"),
+                &["controller"],
+            )?,
+            watch_errors: IntCounterVec::new(
+                Opts::new(
+                    "watch_errors_total",
+                    "Failures of watches; each watch goes on by itself",
+                ),
+                &["cluster", "kind"],
+            )?,
+            resyncs: IntCounterVec::new(
+                Opts::new("watch_lists_total", "Full lists that watches began with"),
+                &["cluster", "kind"],
+            )?,
+            writes: IntCounterVec::new(
+                Opts::new("writes_total", "Requests that write, by how they ended"),
+                &["cluster", "kind", "verb", "result"],
+            )?,
+            refused: IntGaugeVec::new(
+                Opts::new(
+                    "records_refused",
+                    "Records in a Common Area that cannot be judged",
+                ),
+                &["common_area"],
+            )?,
+            events_dropped: prometheus::IntCounter::new(
+                "events_dropped_total",
+                "Kubernetes Events not sent because too many were waiting",
+            )?,
+            present: IntGaugeVec::new(
+                Opts::new(
+                    "present",
+                    "1 while this daemon holds its Lease in the Common Area",
+                ),
+                &["common_area"],
+            )?,
+            registry,
+        };
+        let r = &metrics.registry;
+        r.register(Box::new(metrics.reconciles.clone()))?;
+        r.register(Box::new(metrics.seconds.clone()))?;
+        r.register(Box::new(metrics.waiting.clone()))?;
+        r.register(Box::new(metrics.watch_errors.clone()))?;
+        r.register(Box::new(metrics.resyncs.clone()))?;
+        r.register(Box::new(metrics.writes.clone()))?;
+        r.register(Box::new(metrics.refused.clone()))?;
+        r.register(Box::new(metrics.events_dropped.clone()))?;
+        r.register(Box::new(metrics.present.clone()))?;
+        r.register(Box::new(
+            prometheus::process_collector::ProcessCollector::for_self(),
+        ))?;
+        Ok(metrics)
+    }
+
+    /// One look at a key ended.
+    pub fn reconciled(&self, controller: &str, result: &str, took: Duration) {
+        self.reconciles.with_label_values(&[controller, result]).inc();
+        self.seconds
+            .with_label_values(&[controller])
+            .observe(took.as_secs_f64());
+    }
+
+    /// Gauge of keys waiting in a controller's queue.
+    pub fn waiting(&self, controller: &str) -> IntGauge {
+        self.waiting.with_label_values(&[controller])
+    }
+
+    /// A watch failed.
+    pub fn watch_failed(&self, cluster: &str, kind: &str) {
+        self.watch_errors.with_label_values(&[cluster, kind]).inc();
+    }
+
+    /// A watch began with a full list.
+    pub fn listed(&self, cluster: &str, kind: &str) {
+        self.resyncs.with_label_values(&[cluster, kind]).inc();
+    }
+
+    /// A request that writes ended.
+    pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str) {
+        self.writes
+            .with_label_values(&[cluster, kind, verb, result])
+            .inc();
+    }
+
+    /// Gauge of refused records in a Common Area.
+    pub fn refused(&self, common_area: &str) -> IntGauge {
+        self.refused.with_label_values(&[common_area])
+    }
+
+    /// An Event was dropped.
+    pub fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+
+    /// Gauge of presence in a Common Area.
+    pub fn present(&self, common_area: &str) -> IntGauge {
+        self.present.with_label_values(&[common_area])
+    }
+
+    /// Everything, in the text format of Prometheus, and its content type.
+    pub fn render(&self) -> prometheus::Result<(String, Vec<u8>)> {
+        let encoder = TextEncoder::new();
+        let mut text = Vec::new();
+        encoder.encode(&self.registry.gather(), &mut text)?;
+        Ok((encoder.format_type().to_owned(), text))
+    }
+}

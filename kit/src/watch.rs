@@ -1,0 +1,115 @@
+//! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
+
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, pin_mut};
+use kube::{
+    Api, Resource,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+
+use crate::{index::Change, metrics::Metrics};
+
+/// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
+/// watch that fails.
+const OPEN_AFTER: Duration = Duration::from_secs(60);
+
+/// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
+const RENEW_EVERY: u32 = 60;
+
+/// Several watches that together are worth something only when each has delivered its first list.
+#[derive(Clone, Default)]
+pub struct Watches(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    begun: AtomicUsize,
+    listed: AtomicUsize,
+    changed: Notify,
+    failed: Mutex<Option<Instant>>,
+}
+
+/// Names a watch in logs and metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// `local` or `leader`.
+    pub cluster: &'static str,
+    /// What is watched, for example `ServiceExport`.
+    pub kind: &'static str,
+}
+
+impl Watches {
+    /// Watches `api` for ever and hands every change to `sink`. Counts as begun from this call on, so that
+    /// [`listed`](Self::listed) waits for it even if it is polled later.
+    pub fn watch<P>(
+        &self,
+        api: Api<P>,
+        config: watcher::Config,
+        source: Source,
+        metrics: Metrics,
+        mut sink: impl FnMut(Change<P>) + Send,
+    ) -> impl Future<Output = ()> + Send
+    where
+        P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        let state = self.0.clone();
+        async move {
+            let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
+            pin_mut!(events);
+            let (mut initial, mut listed) = (Vec::new(), false);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(watcher::Event::Init) => initial = Vec::new(),
+                    Ok(watcher::Event::InitApply(object)) => initial.push(object),
+                    Ok(watcher::Event::InitDone) => {
+                        metrics.listed(source.cluster, source.kind);
+                        sink(Change::Reset(std::mem::take(&mut initial)));
+                        if !std::mem::replace(&mut listed, true) {
+                            state.listed.fetch_add(1, Ordering::SeqCst);
+                            state.changed.notify_waiters();
+                        }
+                    }
+                    Ok(watcher::Event::Apply(object)) => sink(Change::Apply(object)),
+                    Ok(watcher::Event::Delete(object)) => sink(Change::Remove(object)),
+                    Err(error) => {
+                        metrics.watch_failed(source.cluster, source.kind);
+                        *state.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                        tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until every watch begun so far has delivered its first list. Before that, what is missing means nothing.
+    pub async fn listed(&self) {
+        loop {
+            let changed = self.0.changed.notified();
+            if self.are_listed() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether every watch has delivered its first list.
+    pub fn are_listed(&self) -> bool {
+        self.0.listed.load(Ordering::SeqCst) >= self.0.begun.load(Ordering::SeqCst)
+    }
+
+    /// Whether every watch has delivered its list and none has failed lately.
+    pub fn are_open(&self, now: Instant) -> bool {
+        let failed = *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
+    }
+}

@@ -1,0 +1,314 @@
+//! Writing only differences.
+//!
+//! The unit is a view that holds just what we own of an object. None there: create. Other than wanted: a JSON merge patch
+//! of exactly the difference, bound to the resourceVersion the difference was computed from. Equal: no request.
+//!
+//! Why not server-side apply for whole objects: a created object's fields belong to an `Update` entry of its manager, a
+//! later apply adds an `Apply` entry beside it, and a field the apply leaves out stays, since the first entry still owns
+//! it (seen on 1.36.3). Creating by apply costs the API server a third to a half more. Status has no such history, so
+//! it is applied, and several writers share its condition list.
+
+use std::fmt::Debug;
+
+use kube::{
+    Client, Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    core::Request,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use crate::metrics::Metrics;
+
+/// Why a write did not happen, by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object is other than we thought: our watch is behind. The event on its way asks again.
+    #[error("the object changed meanwhile")]
+    Stale,
+    /// The object or its Namespace is not there, or is going.
+    #[error("the object or its Namespace is gone")]
+    Gone,
+    /// The API server will not have it: the same request fails until something changes.
+    #[error("refused by the API server: {0}")]
+    Refused(String),
+    /// No answer, or not a useful one.
+    #[error("the API server did not answer: {0}")]
+    Unreachable(#[source] Box<kube::Error>),
+    /// What we wanted to send is no JSON object.
+    #[error("cannot be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// Writes to one API server under one name.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    manager: &'static str,
+    cluster: &'static str,
+    metrics: Metrics,
+}
+
+impl Writer {
+    /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
+    pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
+        Self {
+            client,
+            manager,
+            cluster,
+            metrics,
+        }
+    }
+
+    /// Makes `want` so, given that the API server had `have`. The server's answer, or `None` when there was nothing to do.
+    pub async fn put<P>(&self, have: Option<&P>, want: &P) -> Result<Option<P>, Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        let Some(have) = have else {
+            return self.create(want).await.map(Some);
+        };
+        let Some(mut patch) = difference(&serde_json::to_value(have)?, &serde_json::to_value(want)?) else {
+            return Ok(None);
+        };
+        let meta = patch.entry("metadata").or_insert_with(|| json!({}));
+        meta["resourceVersion"] = json!(have.resource_version());
+        meta["uid"] = json!(have.uid());
+        let request = self.request::<P>(want).patch(
+            &want.name_any(),
+            &PatchParams {
+                field_manager: Some(self.manager.into()),
+                ..PatchParams::default()
+            },
+            &Patch::Merge(Value::Object(patch)),
+        );
+        self.send::<P, P>("patch", request).await.map(Some)
+    }
+
+    async fn create<P>(&self, want: &P) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+    {
+        let mut body = serde_json::to_value(want)?;
+        body["apiVersion"] = json!(P::api_version(&()));
+        body["kind"] = json!(P::kind(&()));
+        let params = PostParams {
+            field_manager: Some(self.manager.into()),
+            ..PostParams::default()
+        };
+        self.send::<P, P>(
+            "create",
+            self.request::<P>(want)
+                .create(&params, serde_json::to_vec(&body)?),
+        )
+        .await
+    }
+
+    /// Applies `status` to the object `of`, as the only word of ours on it.
+    pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+        S: Serialize,
+    {
+        let patch = json!({
+            "apiVersion": P::api_version(&()),
+            "kind": P::kind(&()),
+            "metadata": {"uid": of.uid()},
+            "status": status,
+        });
+        let params = PatchParams::apply(self.manager).force();
+        let request =
+            self.request::<P>(of)
+                .patch_subresource("status", &of.name_any(), &params, &Patch::Apply(patch));
+        self.send::<P, Value>("status", request).await.map(drop)
+    }
+
+    /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
+    /// already is what we wanted.
+    pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: object.uid(),
+                resource_version: unchanged.then(|| object.resource_version()).flatten(),
+            }),
+            ..DeleteParams::default()
+        };
+        match self
+            .send::<P, Value>(
+                "delete",
+                self.request::<P>(object).delete(&object.name_any(), &params),
+            )
+            .await
+        {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn request<P: Resource<DynamicType = ()>>(&self, object: &P) -> Request {
+        Request::new(P::url_path(&(), object.namespace().as_deref()))
+    }
+}
+
+impl Writer {
+    async fn send<P, A>(
+        &self,
+        verb: &str,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<A, Error>
+    where
+        P: Resource<DynamicType = ()>,
+        A: DeserializeOwned,
+    {
+        let answer = match request {
+            Ok(request) => self.client.request::<A>(request).await,
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        };
+        let result = if answer.is_ok() { "ok" } else { "error" };
+        self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
+        answer.map_err(classify)
+    }
+}
+
+fn classify(error: kube::Error) -> Error {
+    let kube::Error::Api(status) = &error else {
+        return Error::Unreachable(Box::new(error));
+    };
+    let terminating = || {
+        let causes = status
+            .details
+            .as_ref()
+            .map(|details| details.causes.as_slice())
+            .unwrap_or_default();
+        causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    };
+    match status.code {
+        404 => Error::Gone,
+        403 if terminating() => Error::Gone,
+        409 => Error::Stale,
+        429 | 500.. => Error::Unreachable(Box::new(error)),
+        _ => Error::Refused(status.message.clone()),
+    }
+}
+
+/// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
+///
+/// Both are views of what we own, so what `want` lacks goes away; but metadata belongs to many, and there only our keys
+/// are set.
+fn difference(have: &Value, want: &Value) -> Option<Map<String, Value>> {
+    let (Value::Object(have), Value::Object(want)) = (have, want) else {
+        return None;
+    };
+    let none = Value::Null;
+    let mut patch = Map::new();
+    for field in ["labels", "annotations"] {
+        let (Some(Value::Object(want)), had) = (
+            want.get("metadata").and_then(|m| m.get(field)),
+            have.get("metadata"),
+        ) else {
+            continue;
+        };
+        let had = had.and_then(|m| m.get(field)).unwrap_or(&none);
+        let changed: Map<_, _> = want
+            .iter()
+            .filter(|(k, v)| had.get(k.as_str()) != Some(v))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        if !changed.is_empty() {
+            patch.entry("metadata").or_insert_with(|| json!({}))[field] = Value::Object(changed);
+        }
+    }
+    patch.extend(turn(have, want, |key| key != "metadata" && key != "status"));
+    (!patch.is_empty()).then_some(patch)
+}
+
+fn turn(have: &Map<String, Value>, want: &Map<String, Value>, ours: fn(&str) -> bool) -> Map<String, Value> {
+    let mut patch = Map::new();
+    for (key, wanted) in want.iter().filter(|(key, _)| ours(key)) {
+        match (have.get(key), wanted) {
+            (Some(had), wanted) if had == wanted => {}
+            (Some(Value::Object(had)), Value::Object(wanted)) => {
+                patch.insert(key.clone(), Value::Object(turn(had, wanted, |_| true)));
+            }
+            _ => drop(patch.insert(key.clone(), wanted.clone())),
+        }
+    }
+    for key in have.keys().filter(|key| ours(key) && !want.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_the_difference_travels_and_other_peoples_metadata_stays() {
+        let have = json!({
+            "metadata": {"name": "a", "resourceVersion": "1", "labels": {"ours": "1", "theirs": "x"}},
+            "spec": {"type": "ClusterIP", "ports": [{"port": 80}], "sessionAffinity": "ClientIP"},
+        });
+        let want = json!({
+            "metadata": {"name": "a", "labels": {"ours": "2"}},
+            "spec": {"type": "ClusterIP", "ports": [{"port": 80}, {"port": 81}]},
+        });
+        assert_eq!(
+            Value::Object(difference(&have, &want).unwrap()),
+            json!({
+                "metadata": {"labels": {"ours": "2"}},
+                "spec": {"ports": [{"port": 80}, {"port": 81}], "sessionAffinity": null},
+            })
+        );
+        let same = json!({"metadata": {"labels": {"ours": "1"}}, "spec": have["spec"]});
+        assert_eq!(difference(&have, &same), None);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<u8>().prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[a-d]", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// RFC 7386, as the API server does it.
+    fn merge(target: &mut Value, patch: &Value) {
+        let Value::Object(patch) = patch else {
+            return *target = patch.clone();
+        };
+        if !target.is_object() {
+            *target = json!({});
+        }
+        for (key, value) in patch {
+            if value.is_null() {
+                target.as_object_mut().unwrap().remove(key);
+            } else {
+                merge(&mut target[key.as_str()], value);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_patch_turns_one_into_the_other(have in value(), want in value()) {
+            let (have, want) = (json!({"spec": have}), json!({"spec": want}));
+            let mut turned = have.clone();
+            if let Some(patch) = difference(&have, &want) {
+                merge(&mut turned, &Value::Object(patch));
+            }
+            prop_assert_eq!(turned, want);
+        }
+    }
+}
