@@ -1,3 +1,43 @@
-//! cli
+//! `freeport`: what a person types instead of YAML.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`init()`], [`join()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`args`] | the command line |
+//! | [`objects`] | all that is installed, built by pure functions |
+//! | [`manifests`] | the same as files, for people who apply them themselves |
+//! | `check` | what must hold before anything is changed |
+//! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `install` | applying objects and saying what became of each |
+//! | `kubeconfig` | kubeconfigs for daemons that run outside |
+//!
+//! A command checks, connects, checks what the clusters hold, and only then applies.
+
+pub mod args;
+mod check;
+mod cluster;
+mod error;
+mod init;
+mod install;
+mod join;
+mod kubeconfig;
 pub mod manifests;
 pub mod objects;
+
+use std::path::PathBuf;
+
+pub use crate::{
+    cluster::KubeContext,
+    error::Error,
+    init::{InitOptions, init},
+    join::{JoinOptions, join},
+};
+
+/// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// For `freeport-leader`.
+    pub leader: Option<PathBuf>,
+    /// For `freeport-member`.
+    pub member: Option<PathBuf>,
+}

@@ -35,7 +35,8 @@ pub enum Error {
 
 /// Name and content of every file.
 pub fn files() -> Result<Vec<(&'static str, String)>, Error> {
-    all().into_iter()
+    all()
+        .into_iter()
         .map(|manifest| {
             let text = text(&manifest).map_err(|error| Error::Yaml(manifest.file, error))?;
             Ok((manifest.file, text))

@@ -48,7 +48,13 @@ fn no_right_is_a_wildcard() {
     for object in all() {
         for rule in object.body["rules"].as_array().into_iter().flatten() {
             rules += 1;
-            for list in ["apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"] {
+            for list in [
+                "apiGroups",
+                "resources",
+                "verbs",
+                "resourceNames",
+                "nonResourceURLs",
+            ] {
                 for word in rule[list].as_array().into_iter().flatten() {
                     assert!(!word.as_str().unwrap().contains('*'), "{object}: {rule}");
                 }

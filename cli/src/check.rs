@@ -1,0 +1,284 @@
+//! What must hold before anything is changed: usable names first, then what the clusters already hold.
+
+use std::time::Duration;
+
+use api::{cluster_set::ClusterSet, label, name};
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::Namespace},
+    jiff::Timestamp,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::discovery::ApiResource,
+};
+
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::{SYSTEM, area},
+};
+
+/// A member whose Lease is older than this is away (design: stale after 30 s).
+const LEASE_STALE: Duration = Duration::from_secs(30);
+
+/// A ClusterSet's name is a DNS label, and so is its Common Area's.
+pub(crate) fn cluster_set_name(set: &str) -> Result<(), Error> {
+    let longest = 63 - area::PREFIX.len();
+    if !name::is_dns_label(set) {
+        return Err(Error::Argument(format!(
+            "--clusterset {set:?} must be a DNS label (lower case letters, digits, '-')"
+        )));
+    }
+    if set.len() > longest {
+        return Err(Error::Argument(format!(
+            "--clusterset {set:?} is longer than {longest} characters, and its Namespace {:?} would be longer than 63",
+            area::name(set)
+        )));
+    }
+    Ok(())
+}
+
+/// Rule R-1.
+pub(crate) fn cluster_id(id: &str) -> Result<(), Error> {
+    name::check_cluster_id(id).map_err(|error| Error::Argument(format!("--cluster-id: {error}")))
+}
+
+/// The address given to members: a token travels there, so it is `https`, and nothing follows the authority.
+pub(crate) fn server(url: &str) -> Result<(), Error> {
+    let wanted = || {
+        Error::Argument(format!(
+            "the leader's server {url:?} must be https://HOST:PORT; set it with --leader-server"
+        ))
+    };
+    let parsed: http::Uri = url.parse().map_err(|_| wanted())?;
+    let https = parsed.scheme_str() == Some("https");
+    if https && parsed.host().is_some_and(|host| !host.is_empty()) && parsed.query().is_none() {
+        Ok(())
+    } else {
+        Err(wanted())
+    }
+}
+
+/// The Common Area is free, or holds this very set with this very leader.
+pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(), Error> {
+    let area = area::name(set);
+    for found in cluster_sets(cluster, &area).await? {
+        if found.name != set {
+            return Err(cluster.refuse(format!(
+                "Namespace {area} already holds ClusterSet {:?}; a Common Area holds one",
+                found.name
+            )));
+        }
+        same_id(cluster, &area, &found, id)?;
+    }
+    Ok(())
+}
+
+/// The cluster belongs to no set, or to this very set under this very ID.
+pub(crate) async fn may_be_member(cluster: &Cluster, set: &str, id: &str) -> Result<(), Error> {
+    for found in cluster_sets(cluster, SYSTEM).await? {
+        if found.name != set {
+            return Err(cluster.refuse(format!(
+                "already a member of ClusterSet {:?}, and a cluster belongs to one set; delete that ClusterSet in Namespace \
+                 {SYSTEM} first (to lead {set:?} without joining it: `freeport init --dedicated`)",
+                found.name
+            )));
+        }
+        same_id(cluster, SYSTEM, &found, id)?;
+    }
+    Ok(())
+}
+
+fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Result<(), Error> {
+    match found.cluster_id.as_deref() {
+        Some(have) if have != id => Err(cluster.refuse(format!(
+            "ClusterSet {namespace}/{} has clusterID {have:?}, which cannot be changed to {id:?}; to change it, delete that \
+             ClusterSet and run this again",
+            found.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// ID of the cluster that leads `set`, as the ClusterSet in the Common Area says.
+pub(crate) async fn leader_id(leader: &Cluster, set: &str) -> Result<String, Error> {
+    let area = area::name(set);
+    let found = cluster_sets(leader, &area)
+        .await?
+        .into_iter()
+        .find(|found| found.name == set);
+    match found {
+        Some(Found {
+            cluster_id: Some(id), ..
+        }) => Ok(id),
+        Some(_) => Err(leader.refuse(format!("ClusterSet {area}/{set} has no spec.clusterID"))),
+        None => Err(leader.refuse(format!(
+            "leads no ClusterSet {set:?} (looked for it in Namespace {area}; Common Areas here: {}); run `freeport init` \
+             there first",
+            common_areas(leader).await?
+        ))),
+    }
+}
+
+/// Nobody else uses the ID: not the leader's cluster, not a member whose daemon lives.
+pub(crate) async fn is_free(
+    leader: &Cluster,
+    leader_id: &str,
+    member: &Cluster,
+    set: &str,
+    id: &str,
+) -> Result<(), Error> {
+    match (leader.uid == member.uid, id == leader_id) {
+        (true, false) => {
+            return Err(member.refuse(format!(
+                "this cluster leads ClusterSet {set:?} under the ID {leader_id:?}, and joins it under the same ID, not {id:?}"
+            )));
+        }
+        (false, true) => {
+            return Err(member.refuse(format!(
+                "the ID {id:?} is that of the leader's own cluster; choose another --cluster-id"
+            )));
+        }
+        _ => {}
+    }
+    let leases: Api<Lease> = Api::namespaced(leader.client.clone(), &area::name(set));
+    let lease = leader
+        .request(
+            "read the members' Leases",
+            leases.get_opt(&name::member_lease(id)),
+        )
+        .await?;
+    match lease.and_then(|lease| live_holder(&lease, Timestamp::now())) {
+        Some(holder) if !holder.starts_with(&member.uid) => Err(leader.refuse(format!(
+            "the ID {id:?} belongs to another cluster, whose member is running (holder {holder:?}); choose another \
+             --cluster-id"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Who holds the Lease, unless it was not renewed for too long.
+fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
+    let spec = lease.spec.as_ref()?;
+    let age = now.duration_since(spec.renew_time.as_ref()?.0);
+    (age.unsigned_abs() < LEASE_STALE)
+        .then(|| spec.holder_identity.clone())
+        .flatten()
+}
+
+struct Found {
+    name: String,
+    cluster_id: Option<String>,
+}
+
+/// The ClusterSets of a Namespace, read loosely: Antrea's may lack what ours have. None without the CRD.
+async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, Error> {
+    let resource = ApiResource::erase::<ClusterSet>(&());
+    let sets: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
+    let list = async {
+        match sets.list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+            other => other.map(|list| list.items),
+        }
+    };
+    let items = cluster
+        .request(format!("list {} in {namespace}", ClusterSet::plural(&())), list)
+        .await?;
+    Ok(items
+        .into_iter()
+        .map(|item| Found {
+            name: item.name_any(),
+            cluster_id: item
+                .data
+                .pointer("/spec/clusterID")
+                .and_then(|id| id.as_str())
+                .filter(|id| !id.is_empty())
+                .map(Into::into),
+        })
+        .collect())
+}
+
+/// Names of all Common Areas, for a message.
+async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let wanted = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
+    let list = cluster
+        .request("list Namespaces", namespaces.list_metadata(&wanted))
+        .await?;
+    let names: Vec<String> = list.iter().map(ResourceExt::name_any).collect();
+    Ok(if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
+
+    use super::*;
+
+    #[test]
+    fn names_of_sets_leave_room_for_the_prefix() {
+        assert!(cluster_set_name("demo").is_ok());
+        assert!(cluster_set_name(&"x".repeat(52)).is_ok());
+        for bad in ["", "Demo", "a.b", "-a", &"x".repeat(53), &"x".repeat(64)] {
+            assert!(
+                matches!(cluster_set_name(bad), Err(Error::Argument(_))),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cluster_ids_follow_rule_r1() {
+        assert!(cluster_id("eu-1.prod").is_ok());
+        let error = cluster_id("East").unwrap_err().to_string();
+        assert!(
+            error.starts_with("--cluster-id: ") && error.contains("East"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_token_travels_over_https_only() {
+        for good in [
+            "https://10.0.0.1:6443",
+            "https://leader.example.org",
+            "https://[::1]:6443",
+        ] {
+            assert!(server(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://10.0.0.1:6443",
+            "10.0.0.1:6443",
+            "",
+            "https://",
+            "https://a b",
+            "ftp://x",
+        ] {
+            assert!(server(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_stale_lease_holds_nothing() {
+        let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
+        let lease = |renewed: &str| Lease {
+            spec: Some(LeaseSpec {
+                holder_identity: Some("uid/pod".into()),
+                renew_time: Some(MicroTime(renewed.parse().unwrap())),
+                ..LeaseSpec::default()
+            }),
+            ..Lease::default()
+        };
+        assert_eq!(
+            live_holder(&lease("2026-11-01T11:59:50Z"), now).as_deref(),
+            Some("uid/pod")
+        );
+        assert_eq!(live_holder(&lease("2026-11-01T11:59:20Z"), now), None);
+        assert_eq!(live_holder(&Lease::default(), now), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! Reaching a cluster with the kubeconfig of whoever runs the command.
+
+use std::{fmt::Display, future::Future, path::PathBuf, time::Duration};
+
+use k8s_openapi::{ByteString, api::core::v1::Namespace};
+use kube::{
+    Api, Client, Config, ResourceExt,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::Error;
+
+/// How long one request may take. Longer is a server that will not answer.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
+#[derive(Clone, Debug, Default)]
+pub struct KubeContext {
+    /// The kubeconfig; without one, the files in `KUBECONFIG`, else `~/.kube/config`.
+    pub file: Option<PathBuf>,
+    /// The context in it; without one, its current context.
+    pub name: Option<String>,
+}
+
+/// `context NAME of FILE`, as far as given.
+impl Display for KubeContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "context {name:?} of ")?,
+            None => f.write_str("current context of ")?,
+        }
+        match &self.file {
+            Some(file) => write!(f, "{}", file.display()),
+            None => f.write_str("the default kubeconfig"),
+        }
+    }
+}
+
+/// A cluster that answered.
+pub(crate) struct Cluster {
+    /// The context's name: how messages call the cluster.
+    pub(crate) name: String,
+    /// URL of the API server in the kubeconfig.
+    pub(crate) server: String,
+    /// Certificate authorities the kubeconfig trusts, PEM; none when it leaves that to the system.
+    pub(crate) ca: Option<Vec<u8>>,
+    /// Name that the server's certificate must carry, when it is not the URL's host.
+    pub(crate) tls_server_name: Option<String>,
+    /// uid of Namespace kube-system: equal for two contexts that lead to one cluster.
+    pub(crate) uid: String,
+    /// Client with the credential of the kubeconfig.
+    pub(crate) client: Client,
+}
+
+impl Cluster {
+    /// Reads the kubeconfig and asks the API server who it is.
+    pub(crate) async fn connect(context: &KubeContext) -> Result<Self, Error> {
+        let unusable = |source: Box<dyn std::error::Error + Send + Sync>| Error::Kubeconfig {
+            place: context.to_string(),
+            source,
+        };
+
+        let file = match &context.file {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        }
+        .map_err(|error| unusable(error.into()))?;
+        let options = KubeConfigOptions {
+            context: context.name.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let mut config = Config::from_custom_kubeconfig(file.clone(), &options)
+            .await
+            .map_err(|error| unusable(error.into()))?;
+        config.connect_timeout = Some(Duration::from_secs(10));
+
+        let name = context.name.clone().or(file.current_context).unwrap_or_default();
+        let entry = file
+            .contexts
+            .iter()
+            .find(|entry| entry.name == name)
+            .and_then(|entry| entry.context.as_ref())
+            .and_then(|wanted| file.clusters.iter().find(|entry| entry.name == wanted.cluster))
+            .and_then(|entry| entry.cluster.as_ref())
+            .ok_or_else(|| unusable("has no cluster".into()))?;
+
+        let client = Client::try_from(config).map_err(|error| unusable(error.into()))?;
+        let mut cluster = Self {
+            name,
+            server: entry.server.clone().unwrap_or_default(),
+            ca: authorities(entry).map_err(unusable)?,
+            tls_server_name: entry.tls_server_name.clone(),
+            uid: String::new(),
+            client,
+        };
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let doing = format!("reach {}", cluster.server);
+        cluster.uid = cluster
+            .request(doing, namespaces.get_metadata("kube-system"))
+            .await?
+            .uid()
+            .unwrap_or_default();
+        Ok(cluster)
+    }
+
+    /// Awaits one request; an error says what could not be done, and in which cluster.
+    pub(crate) async fn request<T>(
+        &self,
+        doing: impl Display,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(REQUEST_LIMIT, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(source)) => Err(Error::Request {
+                cluster: self.name.clone(),
+                doing: doing.to_string(),
+                source: Box::new(source),
+            }),
+            Err(_) => Err(Error::Timeout {
+                cluster: self.name.clone(),
+                missing: format!("cannot {doing}: {} gave no answer", self.server),
+                limit: REQUEST_LIMIT,
+            }),
+        }
+    }
+
+    /// The cluster's state forbids what was asked for.
+    pub(crate) fn refuse(&self, reason: String) -> Error {
+        Error::Refused {
+            cluster: self.name.clone(),
+            reason,
+        }
+    }
+}
+
+/// The authorities a kubeconfig's cluster names, inline or in a file.
+fn authorities(
+    cluster: &kube::config::Cluster,
+) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    if let Some(data) = &cluster.certificate_authority_data {
+        let ByteString(pem) = serde_json::from_value(data.trim().into())
+            .map_err(|error| format!("certificate-authority-data: {error}"))?;
+        return Ok(Some(pem));
+    }
+    match &cluster.certificate_authority {
+        Some(path) => Ok(Some(
+            std::fs::read(path).map_err(|error| format!("{path}: {error}"))?,
+        )),
+        None => Ok(None),
+    }
+}

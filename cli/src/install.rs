@@ -1,0 +1,229 @@
+//! Applying objects to a cluster, one by one, and saying of each what became of it.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use api::label;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+};
+use serde_json::Value;
+
+use crate::{Error, cluster::Cluster, objects::Object};
+
+/// Field manager of everything the command line writes.
+const MANAGER: &str = "freeport-cli";
+
+/// How long between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Installs into one cluster.
+pub(crate) struct Installer<'a> {
+    pub(crate) cluster: &'a Cluster,
+    /// Print each object as YAML instead of applying it.
+    pub(crate) dry_run: bool,
+    /// Limit of each wait.
+    timeout: Duration,
+    say: &'a mut (dyn FnMut(&str) + Send),
+    /// What this run has dealt with: lists of leader and member overlap.
+    done: HashSet<String>,
+}
+
+impl<'a> Installer<'a> {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        dry_run: bool,
+        timeout: Duration,
+        say: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Self {
+        Self {
+            cluster,
+            dry_run,
+            timeout,
+            say,
+            done: HashSet::new(),
+        }
+    }
+
+    /// Reports one thing done in this cluster.
+    pub(crate) fn say(&mut self, line: &str) {
+        (self.say)(&format!("{}: {line}", self.cluster.name));
+    }
+
+    /// Applies `objects` in their order, each once in this run.
+    pub(crate) async fn install(&mut self, objects: &[Object]) -> Result<(), Error> {
+        for object in objects {
+            if !self.done.insert(object.to_string()) {
+                continue;
+            }
+            if self.dry_run {
+                let yaml = object.yaml().map_err(|source| Error::Yaml {
+                    object: object.to_string(),
+                    source,
+                })?;
+                (self.say)(&format!(
+                    "---\n# cluster: {}\n{}",
+                    self.cluster.name,
+                    yaml.trim_end()
+                ));
+            } else {
+                let outcome = self.apply(object).await?;
+                self.say(&format!("{outcome} {object}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies CRDs and waits until the API server serves them. One that somebody else installed stays as it is.
+    pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
+        let mut own = Vec::new();
+        for crd in crds {
+            if self.dry_run || self.is_ours(crd).await?.unwrap_or(true) {
+                own.push(crd.clone());
+            } else if self.done.insert(crd.to_string()) {
+                self.say(&format!("left {crd} as it is: freeport did not install it"));
+            }
+        }
+        self.install(&own).await?;
+        if self.dry_run {
+            return Ok(());
+        }
+        for crd in &own {
+            self.until(&format!("{crd} is not served yet"), async |cluster| {
+                served(cluster, crd).await
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Asks `probe` until it has an answer. `missing` is what the error says when the time is up.
+    pub(crate) async fn until<T>(
+        &self,
+        missing: &str,
+        probe: impl AsyncFn(&Cluster) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let start = Instant::now();
+        loop {
+            if let Some(answer) = probe(self.cluster).await? {
+                return Ok(answer);
+            }
+            if start.elapsed() >= self.timeout {
+                return Err(Error::Timeout {
+                    cluster: self.cluster.name.clone(),
+                    missing: missing.into(),
+                    limit: self.timeout,
+                });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether the object carries our label; none when it does not exist.
+    async fn is_ours(&self, object: &Object) -> Result<Option<bool>, Error> {
+        let found = self
+            .cluster
+            .request(
+                format!("read {object}"),
+                self.api(object).get_metadata_opt(&object.name),
+            )
+            .await?;
+        Ok(found.map(|found| is_labelled(found.labels())))
+    }
+
+    /// Server-side apply, forced only on what is ours. An object somebody else made keeps its owner: it gets our fields,
+    /// not our label, and a field that is set differently there is an error.
+    async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
+        let api = self.api(object);
+        let before = self
+            .cluster
+            .request(format!("read {object}"), api.get_metadata_opt(&object.name))
+            .await?;
+        let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
+
+        let (body, params) = if foreign {
+            (without_label(&object.body), PatchParams::apply(MANAGER))
+        } else {
+            (object.body.clone(), PatchParams::apply(MANAGER).force())
+        };
+        let doing = if foreign {
+            format!("change {object}, which somebody else made")
+        } else {
+            format!("apply {object}")
+        };
+        let after = self
+            .cluster
+            .request(doing, api.patch(&object.name, &params, &Patch::Apply(&body)))
+            .await?;
+
+        Ok(match before {
+            None => "created",
+            Some(before) if before.resource_version() == after.resource_version() => "unchanged",
+            Some(_) => "changed",
+        })
+    }
+
+    fn api(&self, object: &Object) -> Api<DynamicObject> {
+        let client = self.cluster.client.clone();
+        match &object.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &object.resource),
+            None => Api::all_with(client, &object.resource),
+        }
+    }
+}
+
+fn is_labelled(labels: &std::collections::BTreeMap<String, String>) -> bool {
+    labels
+        .get(label::MANAGED_BY)
+        .is_some_and(|value| value == label::FREEPORT)
+}
+
+fn without_label(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(labels) = body
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
+        labels.remove(label::MANAGED_BY);
+    }
+    body
+}
+
+/// Some once the CRD is established and its objects can be listed, which comes a moment later.
+async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error> {
+    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let crd = cluster
+        .request(format!("read {object}"), crds.get(&object.name))
+        .await?;
+    let established = crd
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Established" && condition.status == "True");
+    if !established {
+        return Ok(None);
+    }
+    for version in crd.spec.versions.iter().filter(|version| version.served) {
+        let resource = kube::core::discovery::ApiResource {
+            group: crd.spec.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", crd.spec.group, version.name),
+            kind: crd.spec.names.kind.clone(),
+            plural: crd.spec.names.plural.clone(),
+        };
+        let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+        match objects.list_metadata(&ListParams::default().limit(1)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            other => {
+                cluster
+                    .request(format!("list {}", resource.plural), async { other })
+                    .await?;
+            }
+        }
+    }
+    Ok(Some(()))
+}

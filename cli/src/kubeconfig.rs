@@ -1,0 +1,151 @@
+//! Kubeconfigs for daemons that run outside of the cluster, each under the daemon's own ServiceAccount.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use k8s_openapi::{
+    ByteString,
+    api::{
+        authentication::v1::{SelfSubjectReview, TokenRequest, TokenRequestSpec},
+        core::v1::ServiceAccount,
+    },
+};
+use kube::{
+    Api, Client, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+use crate::{Error, cluster::Cluster, install::Installer, objects::SYSTEM};
+
+/// Asked for a token: a year. The API server may grant less.
+///
+/// A requested token is not stored in the cluster. A token Secret would be, in the Namespace whose Secrets the member may
+/// read, and so hand the leader's rights to the member beside it.
+const TOKEN_SECONDS: i64 = 365 * 24 * 3600;
+
+impl Installer<'_> {
+    /// Writes `DIR/<account>.kubeconfig`, mode 0600, unless the one there still works. None in a dry run.
+    pub(crate) async fn kubeconfig(&mut self, account: &str, dir: &Path) -> Result<Option<PathBuf>, Error> {
+        if self.dry_run {
+            return Ok(None);
+        }
+        let path = dir.join(format!("{account}.kubeconfig"));
+        if still_works(self.cluster, account, &path).await {
+            self.say(&format!("unchanged {}", path.display()));
+            return Ok(Some(path));
+        }
+
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(TOKEN_SECONDS),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        let granted = self
+            .cluster
+            .request(
+                format!("get a token of ServiceAccount {SYSTEM}/{account}"),
+                accounts.create_token_request(account, &PostParams::default(), &request),
+            )
+            .await?
+            .status
+            .and_then(|status| status.token.zip(status.expiration_timestamp));
+        let Some((token, expires)) = granted else {
+            let reason = format!("the API server granted no token of ServiceAccount {SYSTEM}/{account}");
+            return Err(self.cluster.refuse(reason));
+        };
+
+        let existed = path.exists();
+        let text =
+            serde_yaml::to_string(&content(self.cluster, account, &token)).map_err(|source| Error::Yaml {
+                object: path.display().to_string(),
+                source,
+            })?;
+        store(&path, &text).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
+        self.say(&format!(
+            "{} {} (token expires at {}; run the command again to renew it)",
+            if existed { "changed" } else { "created" },
+            path.display(),
+            expires.0,
+        ));
+        Ok(Some(path))
+    }
+}
+
+/// The kubeconfig, with everything it needs inside.
+fn content(cluster: &Cluster, account: &str, token: &str) -> Value {
+    let mut server = json!({"server": cluster.server});
+    if let Some(ca) = &cluster.ca {
+        server["certificate-authority-data"] = json!(ByteString(ca.clone()));
+    }
+    if let Some(name) = &cluster.tls_server_name {
+        server["tls-server-name"] = json!(name);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": cluster.name,
+        "contexts": [{
+            "name": cluster.name,
+            "context": {"cluster": cluster.name, "user": account, "namespace": SYSTEM},
+        }],
+        "clusters": [{"name": cluster.name, "cluster": server}],
+        "users": [{"name": account, "user": {"token": token}}],
+    })
+}
+
+/// Whether the file is what we would write but for the token, and the API server knows its token as the account's.
+async fn still_works(cluster: &Cluster, account: &str, path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return false;
+    };
+    let Ok(found) = serde_yaml::from_str::<Value>(&text) else {
+        return false;
+    };
+    let token = found.pointer("/users/0/user/token").and_then(Value::as_str);
+    if found != content(cluster, account, token.unwrap_or_default()) {
+        return false;
+    }
+    let Ok(file) = Kubeconfig::from_yaml(&text) else {
+        return false;
+    };
+    let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else {
+        return false;
+    };
+    let Ok(client) = Client::try_from(config) else {
+        return false;
+    };
+    let reviews: Api<SelfSubjectReview> = Api::all(client);
+    let answer = cluster
+        .request(
+            "ask whose token it is",
+            reviews.create(&PostParams::default(), &SelfSubjectReview::default()),
+        )
+        .await;
+    let username = answer
+        .ok()
+        .and_then(|review| review.status)
+        .and_then(|status| status.user_info)
+        .and_then(|user| user.username);
+    username == Some(format!("system:serviceaccount:{SYSTEM}:{account}"))
+}
+
+/// Puts the file there in one step, readable for its owner alone.
+fn store(path: &Path, text: &str) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    // Created with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
