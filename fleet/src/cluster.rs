@@ -1,0 +1,198 @@
+//! One control plane of a fleet, as its users see it.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Signal, control_plane, keeper::Client, layout::Layout, ports, ready, record::ClusterRecord,
+    tools::Tool,
+};
+
+/// Ports of one control plane on 127.0.0.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ports {
+    pub(crate) api: u16,
+    pub(crate) etcd: u16,
+    pub(crate) etcd_peer: u16,
+}
+
+/// The parts of a control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// The store.
+    Etcd,
+    /// kube-apiserver.
+    ApiServer,
+    /// kube-controller-manager.
+    ControllerManager,
+}
+
+impl Component {
+    /// In the order of starting.
+    pub const ALL: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
+
+    /// The name of the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+        }
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One control plane of a fleet.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub(crate) record: ClusterRecord,
+    pub(crate) layout: Layout,
+    pub(crate) tools: Arc<BTreeMap<Tool, PathBuf>>,
+    pub(crate) keeper: Client,
+}
+
+impl Cluster {
+    /// The cluster's name, also that of its context in the kubeconfigs.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The API server's URL.
+    pub fn server(&self) -> String {
+        format!("https://127.0.0.1:{}", self.record.ports.api)
+    }
+
+    /// Everything of this cluster: `pki`, `etcd`, `logs`.
+    pub fn dir(&self) -> PathBuf {
+        self.layout.cluster(self.name())
+    }
+
+    /// A kubeconfig for this cluster alone, as administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.layout.cluster_kubeconfig(self.name())
+    }
+
+    /// The CA that signed the API server's certificate, in PEM.
+    pub fn ca_certificate(&self) -> PathBuf {
+        self.pki("ca.crt")
+    }
+
+    /// One JSON line (`audit.k8s.io/v1` Event, level Metadata) per request that writes, reads not being
+    /// logged. A line is written when the request is complete, which may be an instant after its answer.
+    pub fn audit_log(&self) -> PathBuf {
+        self.logs().join("audit.log")
+    }
+
+    /// The log of a component.
+    pub fn log(&self, component: Component) -> PathBuf {
+        self.logs().join(format!("{component}.log"))
+    }
+
+    /// The IPv4 network of ClusterIPs, disjoint from those of the fleet's other clusters.
+    pub fn service_network(&self) -> String {
+        format!("10.{}.0.0/16", self.service_octet())
+    }
+
+    /// The fleet's name for the process of a component.
+    pub fn process_name(&self, component: Component) -> String {
+        format!("{}/{component}", self.name())
+    }
+
+    /// An administrator's client.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the kubeconfig cannot be used.
+    pub async fn client(&self) -> Result<kube::Client, Error> {
+        ready::client(&self.kubeconfig()).await
+    }
+
+    /// Lets the API server hang (SIGSTOP): connections stay open and nothing answers.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if it does not run.
+    pub async fn pause(&self) -> Result<(), Error> {
+        Ok(self
+            .keeper
+            .signal(&self.process_name(Component::ApiServer), Signal::Pause)
+            .await?)
+    }
+
+    /// Ends [`Cluster::pause`].
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if it does not run.
+    pub async fn resume(&self) -> Result<(), Error> {
+        Ok(self
+            .keeper
+            .signal(&self.process_name(Component::ApiServer), Signal::Resume)
+            .await?)
+    }
+
+    /// Stops one component and waits for its end. [`Cluster::start`] brings it back with its ports and data.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if it does not run.
+    pub async fn stop(&self, component: Component) -> Result<(), Error> {
+        Ok(self.keeper.stop(&self.process_name(component)).await?)
+    }
+
+    /// Starts a stopped component and waits until it serves.
+    ///
+    /// # Errors
+    /// [`Error::PortTaken`] if somebody else listens on its port by now, [`Error::Died`], [`Error::NotReady`],
+    /// [`Error::Keeper`] if it runs already.
+    pub async fn start(&self, component: Component) -> Result<(), Error> {
+        for port in self.ports_of(component) {
+            if !ports::is_free(port) {
+                return Err(Error::PortTaken {
+                    cluster: self.name().to_owned(),
+                    component,
+                    port,
+                });
+            }
+        }
+        self.keeper.start(control_plane::spec(self, component)).await?;
+        ready::component(self, component).await
+    }
+
+    fn ports_of(&self, component: Component) -> Vec<u16> {
+        let Ports { api, etcd, etcd_peer } = self.record.ports;
+        match component {
+            Component::Etcd => vec![etcd, etcd_peer],
+            Component::ApiServer => vec![api],
+            Component::ControllerManager => Vec::new(),
+        }
+    }
+
+    /// The port that the end of a component's log says is taken.
+    pub(crate) fn port_in_use(&self, component: Component, log: &str) -> Option<u16> {
+        let line = log.lines().find(|line| line.contains("address already in use"))?;
+        self.ports_of(component)
+            .into_iter()
+            .find(|port| line.contains(&format!(":{port}")))
+    }
+
+    pub(crate) fn pki(&self, file: impl AsRef<Path>) -> PathBuf {
+        self.dir().join("pki").join(file)
+    }
+
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.dir().join("logs")
+    }
+
+    /// The second octet of the Service network: `name::MOST_CLUSTERS` many from 96 on.
+    pub(crate) fn service_octet(&self) -> u8 {
+        96 + self.record.index
+    }
+}

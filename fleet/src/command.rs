@@ -1,0 +1,128 @@
+//! The command line: `fleet up|down|status`.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{Error, Fleet, Lifetime, Options, status};
+
+/// Real Kubernetes control planes on this machine, side by side, without nodes.
+#[derive(Debug, Parser)]
+#[command(name = "fleet", version, propagate_version = true)]
+pub struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Starts the clusters and waits until they are ready. They go on after this command has ended.
+    ///
+    /// Each cluster is an etcd, a kube-apiserver and a kube-controller-manager with its own ports on 127.0.0.1,
+    /// its own CA and its own data. The programs are built from source the first time, for which Go is needed,
+    /// unless KUBEBUILDER_ASSETS names a directory that has them. On a running fleet with the same clusters this
+    /// does nothing.
+    Up {
+        /// Names of the clusters, separated by commas.
+        #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
+        clusters: Vec<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Stops everything that runs in the directory and removes the fleet's files from it.
+    Down {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Shows what runs. The exit status is 0 only if everything does.
+    Status {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// Directory that holds the fleet's files: new, empty or a fleet's. Fleets in different directories do not
+    /// disturb each other. [default: $XDG_STATE_HOME/freeport/fleet or ~/.local/state/freeport/fleet]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+impl Place {
+    fn dir(self) -> Result<PathBuf, Error> {
+        let set = |key| {
+            env::var_os(key)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        self.dir
+            .or_else(|| Some(set("XDG_STATE_HOME")?.join("freeport/fleet")))
+            .or_else(|| Some(set("HOME")?.join(".local/state/freeport/fleet")))
+            .ok_or_else(|| Error::NotRunning("(no HOME: say --dir)".into()))
+    }
+}
+
+impl Command {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn run(self) -> Result<ExitCode, Error> {
+        match self.action {
+            Action::Up { clusters, place } => {
+                let dir = place.dir()?;
+                let fleet = Fleet::up(
+                    Options {
+                        dir,
+                        clusters,
+                        lifetime: Lifetime::Detached,
+                    },
+                    say,
+                )
+                .await?;
+                print!("{}", usage(&fleet));
+            }
+            Action::Down { place } => Fleet::down(&place.dir()?, say).await?,
+            Action::Status { place } => {
+                let report = status::report(&place.dir()?).await?;
+                print!("{}", report.text);
+                return Ok(if report.all_well {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                });
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+fn usage(fleet: &Fleet) -> String {
+    let names: Vec<_> = fleet.clusters().iter().map(crate::Cluster::name).collect();
+    let kubectl = fleet.kubectl();
+    format!(
+        "
+Clusters {names}. Use them:
+  export KUBECONFIG={kubeconfig}
+  export PATH={bin}:$PATH    # the kubectl that fits
+  kubectl --context {last} get namespaces
+They have no nodes: Deployments and Pods can be written, but Pods stay Pending.
+Take them down:
+  cargo run -p fleet -- down --dir {dir}
+",
+        names = names.join(", "),
+        kubeconfig = fleet.kubeconfig().display(),
+        bin = kubectl.parent().unwrap_or(Path::new(".")).display(),
+        last = names.last().copied().unwrap_or_default(),
+        dir = fleet.dir().display(),
+    )
+}

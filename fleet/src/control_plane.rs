@@ -1,0 +1,245 @@
+//! What one control plane is made of: files and command lines.
+
+use std::{fs, io, path::Path};
+
+use crate::{
+    Cluster, Component, ProcessSpec, Stage,
+    cluster::Ports,
+    kubeconfig::{self, Access},
+    layout::Layout,
+    pki,
+    tools::Tool,
+};
+
+/// Writes only, each once, when it is complete: tests count needless writes.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+";
+
+/// Makes the directory of a cluster anew: certificates, configuration, empty data.
+pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
+    match fs::remove_dir_all(cluster.dir()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    for dir in [
+        cluster.dir(),
+        cluster.pki(""),
+        cluster.logs(),
+        cluster.dir().join("etcd"),
+    ] {
+        Layout::make_private_dir(&dir)?;
+    }
+    pki::write(&cluster.pki(""), cluster.name(), &api_server_names(cluster))?;
+    fs::write(audit_policy(cluster), AUDIT_POLICY)?;
+    let write = |path: &Path, user| {
+        let text = kubeconfig_of(&[cluster], user)?;
+        cluster.layout.write_private(path, text.as_bytes())
+    };
+    write(
+        &cluster.dir().join("controller-manager.kubeconfig"),
+        "controller-manager",
+    )?;
+    write(&cluster.kubeconfig(), "admin")
+}
+
+/// A kubeconfig with a context per cluster, for the user whose certificate has that file name.
+pub(crate) fn kubeconfig_of(clusters: &[&Cluster], user: &str) -> io::Result<String> {
+    struct Files {
+        server: String,
+        pem: [String; 3],
+    }
+    let read = |cluster: &&Cluster| {
+        let pem = |file: String| fs::read_to_string(cluster.pki(file));
+        let pem = [
+            pem("ca.crt".into())?,
+            pem(format!("{user}.crt"))?,
+            pem(format!("{user}.key"))?,
+        ];
+        Ok::<_, io::Error>(Files {
+            server: cluster.server(),
+            pem,
+        })
+    };
+    let files = clusters.iter().map(read).collect::<io::Result<Vec<_>>>()?;
+    let accesses: Vec<_> = clusters
+        .iter()
+        .zip(&files)
+        .map(
+            |(
+                cluster,
+                Files {
+                    server,
+                    pem: [ca, certificate, key],
+                },
+            )| Access {
+                cluster: cluster.name(),
+                server,
+                ca,
+                user: format!("{}-{user}", cluster.name()),
+                certificate,
+                key,
+            },
+        )
+        .collect();
+    kubeconfig::render(&accesses).map_err(io::Error::other)
+}
+
+/// How a component is run.
+pub(crate) fn spec(cluster: &Cluster, component: Component) -> ProcessSpec {
+    let (tool, stage, args) = match component {
+        Component::Etcd => (Tool::Etcd, Stage::Store, etcd(cluster)),
+        Component::ApiServer => (Tool::KubeApiserver, Stage::ControlPlane, api_server(cluster)),
+        Component::ControllerManager => (
+            Tool::KubeControllerManager,
+            Stage::ControlPlane,
+            controller_manager(cluster),
+        ),
+    };
+    let program = cluster
+        .tools
+        .get(&tool)
+        .cloned()
+        .unwrap_or_else(|| tool.name().into());
+    ProcessSpec {
+        args,
+        log: Some(cluster.log(component)),
+        stage,
+        ..ProcessSpec::new(cluster.process_name(component), program)
+    }
+}
+
+/// The URL of etcd's client port.
+pub(crate) fn etcd_url(cluster: &Cluster) -> String {
+    format!("https://127.0.0.1:{}", cluster.record.ports.etcd)
+}
+
+fn etcd(cluster: &Cluster) -> Vec<String> {
+    let Ports { etcd_peer, .. } = cluster.record.ports;
+    let client = etcd_url(cluster);
+    let peer = format!("https://127.0.0.1:{etcd_peer}");
+    let mut args = Args::new(cluster);
+    args.path("data-dir", "etcd")
+        .value("name", "default")
+        .value("listen-client-urls", &client)
+        .value("advertise-client-urls", &client)
+        .value("listen-peer-urls", &peer)
+        .value("initial-advertise-peer-urls", &peer)
+        .value("initial-cluster", &format!("default={peer}"))
+        .value("log-level", "warn")
+        // A fleet does not survive its machine.
+        .value("unsafe-no-fsync", "true");
+    for prefix in ["", "peer-"] {
+        args.value(&format!("{prefix}client-cert-auth"), "true")
+            .path(&format!("{prefix}trusted-ca-file"), "pki/etcd/ca.crt")
+            .path(&format!("{prefix}cert-file"), "pki/etcd/server.crt")
+            .path(&format!("{prefix}key-file"), "pki/etcd/server.key");
+    }
+    args.list
+}
+
+fn api_server(cluster: &Cluster) -> Vec<String> {
+    let mut args = Args::new(cluster);
+    args.value("bind-address", "127.0.0.1")
+        .value("advertise-address", "127.0.0.1")
+        // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nobody routes to its VIP.
+        .value("endpoint-reconciler-type", "none")
+        .value("secure-port", &cluster.record.ports.api.to_string())
+        .path("tls-cert-file", "pki/apiserver.crt")
+        .path("tls-private-key-file", "pki/apiserver.key")
+        .path("client-ca-file", "pki/ca.crt")
+        .value("etcd-servers", &etcd_url(cluster))
+        .path("etcd-cafile", "pki/etcd/ca.crt")
+        .path("etcd-certfile", "pki/etcd/client.crt")
+        .path("etcd-keyfile", "pki/etcd/client.key")
+        .value("authorization-mode", "Node,RBAC")
+        .value("enable-admission-plugins", "NodeRestriction")
+        .value("service-cluster-ip-range", &cluster.service_network())
+        .value(
+            "service-account-issuer",
+            "https://kubernetes.default.svc.cluster.local",
+        )
+        .path("service-account-key-file", "pki/sa.pub")
+        .path("service-account-signing-key-file", "pki/sa.key")
+        .path("audit-policy-file", "audit-policy.yaml")
+        .path("audit-log-path", "logs/audit.log")
+        // Megabytes; at the default of 100 it would be rotated under a benchmark that counts.
+        .value("audit-log-maxsize", "2000");
+    args.list
+}
+
+fn controller_manager(cluster: &Cluster) -> Vec<String> {
+    let mut args = Args::new(cluster);
+    for flag in [
+        "kubeconfig",
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+    ] {
+        args.path(flag, "controller-manager.kubeconfig");
+    }
+    args.value("controllers", "*")
+        .value("use-service-account-credentials", "true")
+        .path("service-account-private-key-file", "pki/sa.key")
+        .path("root-ca-file", "pki/ca.crt")
+        .path("cluster-signing-cert-file", "pki/ca.crt")
+        .path("cluster-signing-key-file", "pki/ca.key")
+        .value("cluster-name", cluster.name())
+        .value("leader-elect", "false")
+        // Nobody scrapes it, and a port less can be taken.
+        .value("secure-port", "0")
+        // The defaults of 20 and 30 would make tests that delete many Namespaces wait for it.
+        .value("kube-api-qps", "200")
+        .value("kube-api-burst", "400");
+    args.list
+}
+
+fn api_server_names(cluster: &Cluster) -> Vec<String> {
+    let service = format!("10.{}.0.1", cluster.service_octet());
+    [
+        "127.0.0.1",
+        "localhost",
+        &service,
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ]
+    .into_iter()
+    .chain(["kubernetes.default.svc.cluster.local"])
+    .map(str::to_owned)
+    .collect()
+}
+
+fn audit_policy(cluster: &Cluster) -> std::path::PathBuf {
+    cluster.dir().join("audit-policy.yaml")
+}
+
+struct Args<'a> {
+    cluster: &'a Cluster,
+    list: Vec<String>,
+}
+
+impl<'a> Args<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            list: Vec::new(),
+        }
+    }
+
+    fn value(&mut self, flag: &str, value: &str) -> &mut Self {
+        self.list.push(format!("--{flag}={value}"));
+        self
+    }
+
+    /// A file in the cluster's directory.
+    fn path(&mut self, flag: &str, path: &str) -> &mut Self {
+        let path = self.cluster.dir().join(path);
+        self.value(flag, &path.to_string_lossy())
+    }
+}

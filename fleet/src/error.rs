@@ -1,0 +1,117 @@
+//! What can go wrong with a fleet, named by what the caller can do about it.
+
+use std::{io, path::PathBuf};
+
+use crate::{Component, Exit, keeper, name, tools};
+
+/// Why a fleet is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Choose other names.
+    #[error(transparent)]
+    Name(#[from] name::Error),
+    /// Install or repair what builds the Kubernetes binaries.
+    #[error(transparent)]
+    Tools(#[from] tools::Error),
+    /// Choose another directory.
+    #[error("{} holds something else than a fleet: choose an empty or new directory", .0.display())]
+    NotOurs(PathBuf),
+    /// Take it down first, or use it as it is.
+    #[error("a fleet with clusters {clusters} runs in {}: take it down first", dir.display())]
+    OtherClusters {
+        /// Of the fleet.
+        dir: PathBuf,
+        /// Their names.
+        clusters: String,
+    },
+    /// Take it down first; its parts that run are left alone.
+    #[error(
+        "the fleet in {} runs only in part ({what}): see `fleet status`, then `fleet down`",
+        dir.display()
+    )]
+    Degraded {
+        /// Of the fleet.
+        dir: PathBuf,
+        /// What is missing.
+        what: String,
+    },
+    /// Start it.
+    #[error("no fleet runs in {}", .0.display())]
+    NotRunning(PathBuf),
+    /// Make room.
+    #[error("only {free_mib} MiB are free on the disk of {}, a fleet needs {needed_mib} MiB", dir.display())]
+    DiskFull {
+        /// The directory meant for the fleet.
+        dir: PathBuf,
+        /// What is left for this user.
+        free_mib: u64,
+        /// What we ask for.
+        needed_mib: u64,
+    },
+    /// End the other program that listens there.
+    #[error("{cluster}: {component} cannot listen on 127.0.0.1:{port}: the port is taken by another program")]
+    PortTaken {
+        /// The cluster's name.
+        cluster: String,
+        /// Which part of it.
+        component: Component,
+        /// On 127.0.0.1.
+        port: u16,
+    },
+    /// No ports left to choose from.
+    #[error("no free ports on 127.0.0.1")]
+    NoPorts,
+    /// Read the log.
+    #[error("{cluster}: {component} ended at start ({exit}). The end of {}:\n{tail}", log.display())]
+    Died {
+        /// The cluster's name.
+        cluster: String,
+        /// Which part of it.
+        component: Component,
+        /// How it ended.
+        exit: Exit,
+        /// Its whole log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: String,
+    },
+    /// Read the log.
+    #[error("{cluster}: not ready after {seconds} s: {reason}. The end of {}:\n{tail}", log.display())]
+    NotReady {
+        /// The cluster's name.
+        cluster: String,
+        /// How long was waited.
+        seconds: u64,
+        /// What was missing.
+        reason: String,
+        /// The log of the component waited for.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: String,
+    },
+    /// The process that keeps the others did not start.
+    #[error(transparent)]
+    Launch(#[from] keeper::LaunchError),
+    /// The keeper did not do it.
+    #[error(transparent)]
+    Keeper(#[from] keeper::ClientError),
+    /// A file of the fleet could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err` at a path.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::File {
+            path: path.into(),
+            source,
+        }
+    }
+}

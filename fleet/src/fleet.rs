@@ -1,0 +1,394 @@
+//! The clusters of one directory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::try_join_all;
+use tokio::time::sleep;
+
+use crate::{
+    Cluster, Component, Error, Process, ProcessSpec, ProcessState,
+    cluster::Ports,
+    control_plane, disk,
+    keeper::{self, Client, ClientError, Refusal},
+    layout::Layout,
+    name, ports, ready,
+    record::{self, ClusterRecord, Record},
+    tools::{self, Tool},
+};
+
+/// A cluster writes 150 MiB (etcd's log is allocated in advance), and wants to grow.
+const NEEDED_MIB: u64 = 1024;
+/// Other programs may take a port between picking and listening.
+const PORT_ATTEMPTS: usize = 4;
+
+/// What to bring up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The fleet's directory, which holds all its files. Made if absent; must be empty or a fleet's.
+    pub dir: PathBuf,
+    /// Names of the clusters: RFC 1123 labels.
+    pub clusters: Vec<String>,
+    /// What ends the fleet.
+    pub lifetime: Lifetime,
+}
+
+/// What ends a fleet besides [`Fleet::down`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// The end of this process, whatever causes it, or the drop of the [`Fleet`].
+    Attached {
+        /// Whether the directory's content is removed then, too.
+        remove: bool,
+    },
+    /// Nothing: it goes on until it is taken down.
+    Detached,
+}
+
+/// The clusters of one directory.
+#[derive(Debug)]
+pub struct Fleet {
+    layout: Layout,
+    clusters: Vec<Cluster>,
+    tools: Arc<BTreeMap<Tool, PathBuf>>,
+    keeper: Client,
+    /// The end of an attached fleet when it is dropped.
+    _pipe: Option<keeper::Pipe>,
+}
+
+impl Fleet {
+    /// Starts the clusters and waits until they are usable. A running fleet with the same clusters is used as
+    /// it is, and stays whoever's it was; leftovers of a dead one are removed. If it fails nothing runs; the
+    /// logs stay until the next `up` or `down`, unless an attached fleet asks to remove them.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn up(options: Options, progress: impl Fn(&str)) -> Result<Self, Error> {
+        name::check_all(&options.clusters)?;
+        let dir = absolute(&options.dir)?;
+        let layout = Layout::new(&dir);
+        let _lock = lock(&dir, &progress).await?;
+        if let Some(running) = Self::standing(&layout, &options.clusters).await? {
+            progress(&format!("already running in {}", dir.display()));
+            return Ok(running);
+        }
+        let tools = Arc::new(tools::provide(&Tool::CONTROL_PLANE, &progress).await?);
+        let free_mib = disk::free_mib(&dir).map_err(Error::file(&dir))?;
+        if free_mib < NEEDED_MIB {
+            return Err(Error::DiskFull {
+                dir,
+                free_mib,
+                needed_mib: NEEDED_MIB,
+            });
+        }
+        let mut record = Record::new(BTreeMap::clone(&tools), pick_ports(&options.clusters)?);
+        record::write(&layout, &record).map_err(Error::file(layout.record()))?;
+        let remove = options.lifetime == Lifetime::Attached { remove: true };
+        // Attached until all is well, so that a Ctrl-C on the way leaves nothing running.
+        let pipe = keeper::launch(&layout, remove).await?;
+        let keeper = Client::new(layout.clone());
+        match Self::start(&layout, &keeper, &mut record, &tools, &progress).await {
+            Ok(clusters) => {
+                let pipe = match options.lifetime {
+                    Lifetime::Attached { .. } => Some(pipe),
+                    Lifetime::Detached => keeper.detach().await.map(|()| None)?,
+                };
+                Ok(Self {
+                    layout,
+                    clusters,
+                    tools,
+                    keeper,
+                    _pipe: pipe,
+                })
+            }
+            Err(error) => {
+                keeper.shut_down().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The running fleet of a directory. It ends as it was going to before.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`]; [`Error::Degraded`] if a part of a control plane does not run.
+    pub async fn open(dir: &Path) -> Result<Self, Error> {
+        let layout = Layout::new(&absolute(dir)?);
+        let record = record::read(&layout).filter(|record| record.ready);
+        let record = record.ok_or_else(|| Error::NotRunning(layout.dir().to_owned()))?;
+        let keeper = Client::new(layout.clone());
+        let processes = match keeper.list().await {
+            Err(ClientError::Gone | ClientError::Refused(Refusal::Stopping)) => {
+                return Err(Error::NotRunning(layout.dir().to_owned()));
+            }
+            listed => listed?,
+        };
+        let tools = Arc::new(record.tools.clone());
+        let make = |record: &ClusterRecord| Cluster {
+            record: record.clone(),
+            layout: layout.clone(),
+            tools: Arc::clone(&tools),
+            keeper: keeper.clone(),
+        };
+        let clusters: Vec<_> = record.clusters.iter().map(make).collect();
+        if let Some(what) = missing(&clusters, &processes) {
+            return Err(Error::Degraded {
+                dir: layout.dir().to_owned(),
+                what,
+            });
+        }
+        Ok(Self {
+            clusters,
+            tools,
+            keeper,
+            layout,
+            _pipe: None,
+        })
+    }
+
+    /// Stops everything in the directory, further processes first, and removes what the fleet put there.
+    /// Without a fleet it does nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] if the directory holds something else, [`Error::File`].
+    pub async fn down(dir: &Path, progress: impl Fn(&str)) -> Result<(), Error> {
+        let dir = absolute(dir)?;
+        if !dir.exists() {
+            progress(&format!("nothing to do: there is no {}", dir.display()));
+            return Ok(());
+        }
+        let layout = Layout::new(&dir);
+        let _lock = lock(&dir, &progress).await?;
+        if record::read(&layout).is_none() {
+            if is_empty(&dir)? {
+                progress(&format!("nothing to do: {} is empty", dir.display()));
+                return Ok(());
+            }
+            return Err(Error::NotOurs(dir));
+        }
+        let stopped = Client::new(layout.clone()).shut_down().await;
+        let names: Vec<_> = stopped.iter().map(|process| process.name.as_str()).collect();
+        match names.as_slice() {
+            [] => progress("nothing was running"),
+            names => progress(&format!("stopped {}", names.join(", "))),
+        }
+        layout.clear().map_err(Error::file(&dir))?;
+        progress(&format!("removed the fleet's files from {}", dir.display()));
+        Ok(())
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.layout.dir()
+    }
+
+    /// All clusters, in the order they were named.
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.clusters
+    }
+
+    /// The cluster of this name.
+    pub fn cluster(&self, name: &str) -> Option<&Cluster> {
+        self.clusters.iter().find(|cluster| cluster.name() == name)
+    }
+
+    /// A kubeconfig with a context per cluster, named as the cluster, as administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.layout.kubeconfig()
+    }
+
+    /// The kubectl that fits the clusters.
+    pub fn kubectl(&self) -> PathBuf {
+        self.tools
+            .get(&Tool::Kubectl)
+            .cloned()
+            .unwrap_or_else(|| "kubectl".into())
+    }
+
+    /// Runs a further process as long as the fleet. It is started when this comes back, not more. A name that
+    /// ended may be used again.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if it cannot be started or one of that name runs.
+    pub async fn run(&self, spec: ProcessSpec) -> Result<Process, Error> {
+        let name = spec.name.clone();
+        self.keeper.start(spec).await?;
+        let started = self.process(&name).await?;
+        Ok(started.ok_or_else(|| ClientError::from(Refusal::NotRunning(name)))?)
+    }
+
+    /// A process that was run earlier, by whomever, running or ended.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if the fleet is gone.
+    pub async fn process(&self, name: &str) -> Result<Option<Process>, Error> {
+        Ok(self
+            .keeper
+            .find(name)
+            .await?
+            .map(|state| Process::new(state, self.keeper.clone())))
+    }
+
+    /// All processes, parts of the control planes included.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if the fleet is gone.
+    pub async fn processes(&self) -> Result<Vec<ProcessState>, Error> {
+        Ok(self.keeper.list().await?)
+    }
+
+    /// The fleet that runs in the directory, if it has these clusters. Otherwise clears leftovers.
+    async fn standing(layout: &Layout, clusters: &[String]) -> Result<Option<Self>, Error> {
+        let dir = layout.dir();
+        let Some(record) = record::read(layout) else {
+            return if is_empty(dir)? {
+                Ok(None)
+            } else {
+                Err(Error::NotOurs(dir.to_owned()))
+            };
+        };
+        match Self::open(dir).await {
+            Ok(fleet) if record.names() == clusters => Ok(Some(fleet)),
+            Ok(_) => Err(Error::OtherClusters {
+                dir: dir.to_owned(),
+                clusters: record.names().join(","),
+            }),
+            // Broken: it ended while we asked.
+            Err(Error::NotRunning(_) | Error::Keeper(ClientError::Broken(_))) => {
+                Client::new(layout.clone()).shut_down().await;
+                layout.clear().map_err(Error::file(dir))?;
+                Layout::make_private_dir(dir).map_err(Error::file(dir))?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn start(
+        layout: &Layout,
+        keeper: &Client,
+        record: &mut Record,
+        tools: &Arc<BTreeMap<Tool, PathBuf>>,
+        progress: &impl Fn(&str),
+    ) -> Result<Vec<Cluster>, Error> {
+        let starts = record.clusters.iter().map(|record| {
+            let cluster = Cluster {
+                record: record.clone(),
+                layout: layout.clone(),
+                tools: Arc::clone(tools),
+                keeper: keeper.clone(),
+            };
+            start_cluster(cluster, progress)
+        });
+        let clusters = try_join_all(starts).await?;
+        let all: Vec<&Cluster> = clusters.iter().collect();
+        let path = layout.kubeconfig();
+        control_plane::kubeconfig_of(&all, "admin")
+            .and_then(|text| layout.write_private(&path, text.as_bytes()))
+            .map_err(Error::file(path))?;
+        record.clusters = clusters.iter().map(|cluster| cluster.record.clone()).collect();
+        record.ready = true;
+        record::write(layout, record).map_err(Error::file(layout.record()))?;
+        Ok(clusters)
+    }
+}
+
+/// Starts one cluster, on other ports if somebody was faster.
+async fn start_cluster(mut cluster: Cluster, progress: &impl Fn(&str)) -> Result<Cluster, Error> {
+    for attempt in 1.. {
+        control_plane::prepare(&cluster).map_err(Error::file(cluster.dir()))?;
+        match ready::bring_up(&cluster, progress).await {
+            Err(error @ Error::PortTaken { .. }) if attempt < PORT_ATTEMPTS => {
+                progress(&format!("{error}; trying others"));
+                for component in Component::ALL {
+                    let _not_running = cluster.stop(component).await;
+                }
+                cluster.record.ports = pick(&mut BTreeSet::new())?;
+            }
+            done => return done.map(|()| cluster),
+        }
+    }
+    Err(Error::NoPorts)
+}
+
+fn pick_ports(names: &[String]) -> Result<Vec<ClusterRecord>, Error> {
+    let mut taken = BTreeSet::new();
+    let records = (0..).zip(names).map(|(index, name)| {
+        Ok(ClusterRecord {
+            name: name.clone(),
+            index,
+            ports: pick(&mut taken)?,
+        })
+    });
+    records.collect()
+}
+
+fn pick(taken: &mut BTreeSet<u16>) -> Result<Ports, Error> {
+    let [api, etcd, etcd_peer] = ports::pick(taken).ok_or(Error::NoPorts)?;
+    Ok(Ports { api, etcd, etcd_peer })
+}
+
+/// Which parts of the control planes do not run.
+fn missing(clusters: &[Cluster], processes: &[ProcessState]) -> Option<String> {
+    let runs = |name: &String| {
+        processes
+            .iter()
+            .any(|state| state.name == *name && state.exit.is_none())
+    };
+    let names = clusters
+        .iter()
+        .flat_map(|cluster| Component::ALL.map(|component| cluster.process_name(component)))
+        .filter(|name| !runs(name))
+        .collect::<Vec<_>>();
+    (!names.is_empty()).then(|| format!("{} ended", names.join(", ")))
+}
+
+/// Makes the directory and keeps other commands away from it while the file is open. The directory itself is
+/// locked, so that nothing has to be left behind.
+async fn lock(dir: &Path, progress: &impl Fn(&str)) -> Result<File, Error> {
+    use std::os::unix::fs::MetadataExt;
+    let mut said = false;
+    loop {
+        Layout::make_private_dir(dir).map_err(Error::file(dir))?;
+        let file = File::open(dir).map_err(Error::file(dir))?;
+        match file.try_lock() {
+            Ok(()) => {
+                let inode = file.metadata().map_err(Error::file(dir))?.ino();
+                // Who held the lock may have removed the directory.
+                if fs::metadata(dir).is_ok_and(|now| now.ino() == inode) {
+                    return Ok(file);
+                }
+            }
+            Err(TryLockError::Error(source)) => return Err(Error::file(dir)(source)),
+            Err(TryLockError::WouldBlock) => {
+                if !said {
+                    progress(&format!(
+                        "waiting for another command at work in {}",
+                        dir.display()
+                    ));
+                    said = true;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(dir).map_err(Error::file(dir))
+}
+
+fn is_empty(dir: &Path) -> Result<bool, Error> {
+    let mut entries = fs::read_dir(dir).map_err(Error::file(dir))?;
+    match entries.next() {
+        None => Ok(true),
+        Some(Ok(_)) => Ok(false),
+        Some(Err(error)) => Err::<bool, io::Error>(error).map_err(Error::file(dir)),
+    }
+}

@@ -1,0 +1,152 @@
+//! Asking a fleet's keeper.
+
+use std::{fs::File, io, os::fd::AsRawFd, time::Duration};
+
+use nix::sys::signal::Signal as Number;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    identity::{end_leftover, is_alive},
+    protocol::{ProcessSpec, ProcessState, Refusal, Reply, Request, Signal},
+};
+use crate::layout::Layout;
+
+/// Three stages of SIGTERM and SIGKILL take a minute at worst.
+const STOP_LIMIT: Duration = Duration::from_secs(75);
+/// How long a keeper may take to end after its processes.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a keeper did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No keeper runs for this directory.
+    #[error("the fleet is not running")]
+    Gone,
+    /// The keeper says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The conversation broke off, which happens when the fleet is taken down.
+    #[error("the fleet's keeper does not answer: {0}")]
+    Broken(#[source] io::Error),
+}
+
+/// Speaks to the keeper of one directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    layout: Layout,
+}
+
+impl Client {
+    pub(crate) fn new(layout: Layout) -> Self {
+        Self { layout }
+    }
+
+    pub(crate) async fn start(&self, spec: ProcessSpec) -> Result<(), Error> {
+        self.ask(Request::Start(spec)).await.map(drop)
+    }
+
+    pub(crate) async fn signal(&self, name: &str, signal: Signal) -> Result<(), Error> {
+        self.ask(Request::Signal {
+            name: name.to_owned(),
+            signal,
+        })
+        .await
+        .map(drop)
+    }
+
+    pub(crate) async fn stop(&self, name: &str) -> Result<(), Error> {
+        self.ask(Request::Stop {
+            name: name.to_owned(),
+        })
+        .await
+        .map(drop)
+    }
+
+    pub(crate) async fn detach(&self) -> Result<(), Error> {
+        self.ask(Request::Detach).await.map(drop)
+    }
+
+    pub(crate) async fn list(&self) -> Result<Vec<ProcessState>, Error> {
+        self.ask(Request::List).await
+    }
+
+    /// The process of this name, running or ended.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<ProcessState>, Error> {
+        Ok(self
+            .list()
+            .await?
+            .into_iter()
+            .find(|process| process.name == name))
+    }
+
+    /// Ends the keeper and all its processes, by force if it does not answer. The states it reports are the
+    /// last ones, none if there was nobody to ask.
+    pub(crate) async fn shut_down(&self) -> Vec<ProcessState> {
+        let asked = timeout(STOP_LIMIT, self.ask(Request::Shutdown)).await;
+        let stopped = match asked {
+            Ok(Ok(stopped)) => stopped,
+            Ok(Err(Error::Gone)) => Vec::new(),
+            // Another version or a broken one: a signal is understood by all.
+            Ok(Err(_)) => {
+                end_leftover(&self.layout, Number::SIGTERM);
+                self.ended(STOP_LIMIT).await;
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        };
+        if !self.ended(END_LIMIT).await {
+            end_leftover(&self.layout, Number::SIGKILL);
+            self.ended(END_LIMIT).await;
+        }
+        stopped
+    }
+
+    async fn ended(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while is_alive(&self.layout).is_some() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        true
+    }
+
+    async fn ask(&self, request: Request) -> Result<Vec<ProcessState>, Error> {
+        let mut stream = BufReader::new(self.connect().await?);
+        let line = async {
+            let mut line = serde_json::to_vec(&request)?;
+            line.push(b'\n');
+            stream.write_all(&line).await?;
+            let mut reply = String::new();
+            stream.read_line(&mut reply).await?;
+            if reply.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Ok(reply)
+        };
+        let line = line.await.map_err(Error::Broken)?;
+        match serde_json::from_str(&line) {
+            Ok(Reply::Done) => Ok(Vec::new()),
+            Ok(Reply::Processes(processes)) => Ok(processes),
+            Ok(Reply::Refused(refusal)) => Err(refusal.into()),
+            Err(_) => Err(Refusal::OtherVersion.into()),
+        }
+    }
+
+    async fn connect(&self) -> Result<UnixStream, Error> {
+        // Through /proc, since a socket's path is limited to 108 bytes and a directory's is not.
+        let dir = File::open(self.layout.dir()).map_err(|_| Error::Gone)?;
+        let path = format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), Layout::SOCKET);
+        UnixStream::connect(path)
+            .await
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::Gone,
+                _ => Error::Broken(error),
+            })
+    }
+}

@@ -1,0 +1,41 @@
+//! Real Kubernetes control planes on this machine: per cluster an etcd, a kube-apiserver and a
+//! kube-controller-manager, with their own ports, data, CA and logs. Clusters have no nodes, so Pods never run.
+//!
+//! | module | noun |
+//! |---|---|
+//! | [`Fleet`], [`Options`] | the clusters of one directory: up, open, down, further processes |
+//! | [`Cluster`] | one control plane: address, files, pause and restart |
+//! | [`command`] | the command line `fleet up\|down\|status` |
+//! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
+//! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
+//! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
+//! | `layout`, `record` | the files of a fleet's directory |
+//!
+//! The way of `up`: [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the
+//! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
+//! (`ready::bring_up`), concurrently, and at last the kubeconfigs are written.
+
+mod cluster;
+pub mod command;
+mod control_plane;
+mod disk;
+mod error;
+mod fleet;
+pub mod keeper;
+mod kubeconfig;
+mod layout;
+mod log_tail;
+mod name;
+mod pki;
+mod ports;
+mod process;
+mod ready;
+mod record;
+mod status;
+pub mod tools;
+
+pub use cluster::{Cluster, Component};
+pub use error::Error;
+pub use fleet::{Fleet, Lifetime, Options};
+pub use keeper::{Exit, ProcessSpec, ProcessState, Signal, Stage};
+pub use process::Process;

@@ -1,0 +1,83 @@
+//! Names of clusters.
+
+use crate::layout::Layout;
+
+/// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
+pub(crate) const MOST_CLUSTERS: usize = 64;
+
+/// Why these clusters cannot be.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Not an RFC 1123 label, which cluster IDs and directories here have to be.
+    #[error(
+        "`{0}` cannot name a cluster: at most 63 lower case letters, digits and `-`, with a letter or digit \
+         at both ends"
+    )]
+    NoLabel(String),
+    /// A file of the fleet has that name.
+    #[error("`{0}` cannot name a cluster: the fleet keeps a file of its own under that name")]
+    Reserved(String),
+    /// Named twice.
+    #[error("the cluster `{0}` is named twice")]
+    Twice(String),
+    /// None, or too many.
+    #[error("a fleet has 1 to {MOST_CLUSTERS} clusters, not {0}")]
+    Count(usize),
+}
+
+/// Checks the names of a fleet's clusters.
+pub(crate) fn check_all(names: &[String]) -> Result<(), Error> {
+    if names.is_empty() || names.len() > MOST_CLUSTERS {
+        return Err(Error::Count(names.len()));
+    }
+    for (index, name) in names.iter().enumerate() {
+        check(name)?;
+        if names[..index].contains(name) {
+            return Err(Error::Twice(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks one name.
+pub(crate) fn check(name: &str) -> Result<(), Error> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = (1..=63).contains(&name.len())
+        && name.chars().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if !is_label {
+        return Err(Error::NoLabel(name.to_owned()));
+    }
+    if Layout::RESERVED.contains(&name) {
+        return Err(Error::Reserved(name.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_only() {
+        for good in ["a", "east", "west-2", "0"] {
+            assert_eq!(check(good), Ok(()));
+        }
+        for bad in ["", "-a", "a-", "A", "a.b", "a/b", "..", "a b", &"a".repeat(64)] {
+            assert_eq!(check(bad), Err(Error::NoLabel(bad.to_owned())));
+        }
+        assert_eq!(check("kubeconfig"), Err(Error::Reserved("kubeconfig".into())));
+    }
+
+    #[test]
+    fn each_once() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(check_all(&names(&["east", "west"])), Ok(()));
+        assert_eq!(
+            check_all(&names(&["east", "west", "east"])),
+            Err(Error::Twice("east".into()))
+        );
+        assert_eq!(check_all(&[]), Err(Error::Count(0)));
+    }
+}

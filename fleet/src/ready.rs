@@ -1,0 +1,187 @@
+//! Bringing a control plane up and telling when it is ready.
+
+use std::{fs, future::Future, io, path::Path, time::Duration};
+
+use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    Cluster, Component, Error, control_plane,
+    kubeconfig::{self, Access},
+    log_tail,
+};
+
+/// A loaded machine takes a while; ready within 6 seconds otherwise.
+const LIMIT: Duration = Duration::from_secs(180);
+const POLL: Duration = Duration::from_millis(100);
+/// For one request: a server that starts may accept and not answer.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+
+/// Starts all components and waits until the cluster is usable.
+pub(crate) async fn bring_up(cluster: &Cluster, progress: &impl Fn(&str)) -> Result<(), Error> {
+    let start = Instant::now();
+    for part in Component::ALL {
+        cluster.keeper.start(control_plane::spec(cluster, part)).await?;
+        component(cluster, part).await?;
+        if part != Component::ControllerManager {
+            progress(&format!("{}: {part} up", cluster.name()));
+        }
+    }
+    progress(&format!(
+        "{}: ready in {:.1} s",
+        cluster.name(),
+        start.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Waits until a component that was started serves.
+pub(crate) async fn component(cluster: &Cluster, component: Component) -> Result<(), Error> {
+    match component {
+        Component::Etcd => {
+            let client = etcd_client(cluster).await?;
+            until(cluster, component, || get(&client, "/health", "\"true\"")).await
+        }
+        Component::ApiServer => {
+            let client = cluster.client().await?;
+            until(cluster, component, || get(&client, "/readyz", "ok")).await
+        }
+        Component::ControllerManager => {
+            let client = cluster.client().await?;
+            until(cluster, component, || defaults(&client)).await
+        }
+    }
+}
+
+/// Tries until it succeeds; a component that ends meanwhile is an error at once.
+async fn until<F>(cluster: &Cluster, component: Component, probe: impl Fn() -> F) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), String>>,
+{
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let reason = match timeout(REQUEST_LIMIT, probe()).await {
+            // Who answers on the port is not necessarily our process, which may have found it taken. (Its
+            // certificate says so too, but here the reason is known.)
+            Ok(Ok(())) => return died(cluster, component).await,
+            Ok(Err(reason)) => reason,
+            Err(_) => "no answer".to_owned(),
+        };
+        died(cluster, component).await?;
+        if Instant::now() >= deadline {
+            let log = cluster.log(component);
+            return Err(Error::NotReady {
+                cluster: cluster.name().to_owned(),
+                seconds: LIMIT.as_secs(),
+                reason: format!("{component}: {reason}"),
+                tail: log_tail::of_file(&log),
+                log,
+            });
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// An error if the component, or one it needs, has ended.
+async fn died(cluster: &Cluster, waited_for: Component) -> Result<(), Error> {
+    let processes = cluster.keeper.list().await?;
+    for component in Component::ALL
+        .into_iter()
+        .filter(|component| *component <= waited_for)
+    {
+        let name = cluster.process_name(component);
+        let exit = processes
+            .iter()
+            .find(|process| process.name == name)
+            .and_then(|state| state.exit.clone());
+        let Some(exit) = exit else { continue };
+        let log = cluster.log(component);
+        let tail = log_tail::of_file(&log);
+        let cluster_name = cluster.name().to_owned();
+        if let Some(port) = cluster.port_in_use(component, &tail) {
+            return Err(Error::PortTaken {
+                cluster: cluster_name,
+                component,
+                port,
+            });
+        }
+        return Err(Error::Died {
+            cluster: cluster_name,
+            component,
+            exit,
+            log,
+            tail,
+        });
+    }
+    Ok(())
+}
+
+async fn get(client: &Client, path: &str, expected: &str) -> Result<(), String> {
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .map_err(|error| error.to_string())?;
+    match client.request_text(request).await {
+        Ok(text) if text.contains(expected) => Ok(()),
+        Ok(text) => Err(format!("{path}: {text}")),
+        Err(error) => Err(format!("{path}: {error}")),
+    }
+}
+
+/// What the API server and the controllers make by themselves is there. The ServiceAccount comes last, from
+/// kube-controller-manager.
+async fn defaults(client: &Client) -> Result<(), String> {
+    let said = |what: &'static str| move |error: kube::Error| format!("{what}: {error}");
+    Api::<Namespace>::all(client.clone())
+        .get("default")
+        .await
+        .map_err(said("Namespace default"))?;
+    let services = Api::<Service>::namespaced(client.clone(), "default");
+    services
+        .get("kubernetes")
+        .await
+        .map_err(said("Service kubernetes"))?;
+    let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
+    accounts
+        .get("default")
+        .await
+        .map_err(said("ServiceAccount default"))?;
+    Ok(())
+}
+
+pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {
+    let read = Kubeconfig::read_from(kubeconfig).map_err(io::Error::other);
+    client_of(read.map_err(Error::file(kubeconfig))?)
+        .await
+        .map_err(Error::file(kubeconfig))
+}
+
+async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
+    let dir = cluster.pki("etcd");
+    let read = |file: &str| fs::read_to_string(dir.join(file)).map_err(Error::file(dir.join(file)));
+    let text = kubeconfig::render(&[Access {
+        cluster: "etcd",
+        server: &control_plane::etcd_url(cluster),
+        ca: &read("ca.crt")?,
+        user: "etcd".into(),
+        certificate: &read("client.crt")?,
+        key: &read("client.key")?,
+    }]);
+    let access = text
+        .map_err(io::Error::other)
+        .and_then(|text| Kubeconfig::from_yaml(&text).map_err(io::Error::other));
+    client_of(access.map_err(Error::file(&dir))?)
+        .await
+        .map_err(Error::file(dir))
+}
+
+async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(io::Error::other)?;
+    // A proxy from the environment has no business on the loopback.
+    config.proxy_url = None;
+    Client::try_from(config).map_err(io::Error::other)
+}

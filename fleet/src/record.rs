@@ -1,0 +1,60 @@
+//! `fleet.json`: marks a directory as a fleet's and says what is in it.
+
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{cluster::Ports, layout::Layout, name, tools::Tool};
+
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    #[serde(rename = "freeportFleet")]
+    pub(crate) format: u32,
+    /// False until all clusters were ready for the first time.
+    pub(crate) ready: bool,
+    pub(crate) tools: BTreeMap<Tool, PathBuf>,
+    pub(crate) clusters: Vec<ClusterRecord>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClusterRecord {
+    pub(crate) name: String,
+    /// Position in the fleet; determines the Service network.
+    pub(crate) index: u8,
+    pub(crate) ports: Ports,
+}
+
+impl Record {
+    pub(crate) fn new(tools: BTreeMap<Tool, PathBuf>, clusters: Vec<ClusterRecord>) -> Self {
+        Self {
+            format: FORMAT,
+            ready: false,
+            tools,
+            clusters,
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.clusters
+            .iter()
+            .map(|cluster| cluster.name.as_str())
+            .collect()
+    }
+}
+
+/// `None` where there is no record of ours. Its names become paths that are removed, so they are checked.
+pub(crate) fn read(layout: &Layout) -> Option<Record> {
+    let record: Record = serde_json::from_slice(&fs::read(layout.record()).ok()?).ok()?;
+    let is_ours = record.format == FORMAT
+        && record
+            .clusters
+            .iter()
+            .all(|cluster| name::check(&cluster.name).is_ok());
+    is_ours.then_some(record)
+}
+
+pub(crate) fn write(layout: &Layout, record: &Record) -> io::Result<()> {
+    layout.write_private(&layout.record(), &serde_json::to_vec_pretty(record)?)
+}
