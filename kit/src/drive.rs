@@ -150,7 +150,8 @@ async fn look<K: Display, E: Display>(
     outcome
 }
 
-fn resume(error: tokio::task::JoinError) {
+/// Lets the panic of a task go on here: half a daemon looks alive and is not. A task that was aborted is nothing.
+pub fn resume(error: tokio::task::JoinError) {
     if let Ok(panic) = error.try_into_panic() {
         std::panic::resume_unwind(panic);
     }

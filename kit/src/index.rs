@@ -8,6 +8,7 @@ use std::{
     any::TypeId,
     collections::{BTreeSet, HashMap, HashSet},
     hash::Hash,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use kube::{Resource, ResourceExt};
@@ -32,7 +33,7 @@ pub trait Part<K, E>: Resource<DynamicType = ()> + 'static {
 }
 
 /// What a watch tells.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change<P> {
     /// The object is new or other than before.
     Apply(P),
@@ -40,6 +41,39 @@ pub enum Change<P> {
     Remove(P),
     /// These are all there are.
     Reset(Vec<P>),
+}
+
+impl<P> Change<P> {
+    /// The same change, told of another view of the objects.
+    pub fn map<Q>(self, view: impl Fn(P) -> Q) -> Change<Q> {
+        match self {
+            Change::Apply(object) => Change::Apply(view(object)),
+            Change::Remove(object) => Change::Remove(view(object)),
+            Change::Reset(objects) => Change::Reset(objects.into_iter().map(view).collect()),
+        }
+    }
+}
+
+/// What watches write to and controllers read from. Cloning shares it.
+pub struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Default> Default for Shared<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Shared<T> {
+    /// Does synchronous work on it while nobody else does.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Entries by key, and where each object lies.

@@ -13,11 +13,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
+use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
+
+use crate::view::annotated;
 
 /// How often a Lease is renewed.
 pub const RENEW: Duration = Duration::from_secs(10);
@@ -25,6 +28,30 @@ pub const RENEW: Duration = Duration::from_secs(10);
 pub const STALE: Duration = Duration::from_secs(30);
 /// How soon a failed attempt is repeated.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// What others read of a Lease.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Lease)]
+pub struct LeaseView {
+    #[serde(deserialize_with = "annotated")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+impl LeaseView {
+    /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
+    pub fn renewed_at(&self) -> Option<String> {
+        self.spec.renew_time.as_ref().map(|time| time.0.to_string())
+    }
+
+    /// Whether its holder's watches are open and it has nothing left to write.
+    pub fn is_settled(&self) -> bool {
+        self.annotations()
+            .get(label::SETTLED)
+            .is_some_and(|value| value == label::TRUE)
+    }
+}
 
 /// Who holds or wants a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,10 @@ use std::{
     hash::Hash,
 };
 
+use kube::ResourceExt;
+
+use crate::{index::Change, lease::LeaseView};
+
 /// Renewals to wait for. The first may have been on its way when the record vanished; before the second a live writer has
 /// had a whole period to notice and put the record back.
 const RENEWALS: u64 = 2;
@@ -37,10 +41,23 @@ impl<K> Default for Vouching<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
+    /// Takes in what a watch of Leases told; the keys whose doubts are now worth a look.
+    pub fn change(&mut self, change: Change<LeaseView>) -> BTreeSet<K> {
+        let leases = match change {
+            Change::Apply(lease) => vec![lease],
+            Change::Remove(_) => vec![],
+            Change::Reset(leases) => leases,
+        };
+        leases
+            .iter()
+            .flat_map(|l| self.hear(&l.name_any(), l.renewed_at(), l.is_settled()))
+            .collect()
+    }
+
     /// A writer's Lease says `renewed_at`, and whether it is settled. The keys whose doubts are now worth a look.
     ///
     /// An unsettled renewal starts the count anew: its writer may still be about to put records back.
-    pub fn hear(&mut self, lease: &str, renewed_at: Option<String>, settled: bool) -> BTreeSet<K> {
+    fn hear(&mut self, lease: &str, renewed_at: Option<String>, settled: bool) -> BTreeSet<K> {
         let heard = self.leases.entry(lease.to_owned()).or_default();
         let first = heard.renewed_at.is_none();
         if heard.renewed_at == renewed_at {

@@ -50,15 +50,16 @@ pub struct Source {
 impl Watches {
     /// Watches `api` for ever and hands every change to `sink`. Counts as begun from this call on, so that
     /// [`listed`](Self::listed) waits for it even if it is polled later.
-    pub fn watch<P>(
+    pub fn watch<P, S>(
         &self,
         api: Api<P>,
         config: watcher::Config,
         source: Source,
         metrics: Metrics,
-        mut sink: impl FnMut(Change<P>) + Send,
-    ) -> impl Future<Output = ()> + Send
+        mut sink: S,
+    ) -> impl Future<Output = ()> + Send + use<P, S>
     where
+        S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         self.0.begun.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,126 @@
+//! One Common Area: its watches, its controllers, its Lease. Its failures are its own.
+
+use std::time::Duration;
+
+use api::{label, name};
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::{
+    boot::Env,
+    drive::{Queue, drive},
+    index::{Index, Shared},
+    lease::{self, LeaseView, Presence},
+    vouch::Vouching,
+    watch::{Source, Watches},
+    write::Writer,
+};
+use kube::{Api, runtime::watcher};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::service::{
+    entry::{Import, Record, ServiceEntry},
+    judge::{self, Judged, Reported},
+    merge::Merging,
+};
+
+/// Serves the Common Area `common_area` until `stop`.
+pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
+    tracing::info!(common_area, "serving");
+    let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
+    let reports = Shared::<Index<String, Reported>>::default();
+    let vouching = Shared::<Vouching<api::ServiceName>>::default();
+    let (merges, judgements) = (Queue::new(Duration::ZERO), Queue::new(Duration::ZERO));
+    let watches = Watches::default();
+    let mut tasks = JoinSet::new();
+
+    let source = |kind| Source {
+        cluster: "leader",
+        kind,
+    };
+    let (index, reported, queue, judged) = (
+        services.clone(),
+        reports.clone(),
+        merges.clone(),
+        judgements.clone(),
+    );
+    let refused = env.metrics.refused(&common_area);
+    tasks.spawn(watches.watch(
+        Api::<Record>::namespaced(env.client.clone(), &common_area),
+        watcher::Config::default(),
+        source("ResourceExport"),
+        env.metrics.clone(),
+        move |change| {
+            let change = change.map(Judged::from);
+            judged.mark(reported.with(|index| index.change(change.clone())));
+            refused.set(reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)));
+            queue.mark(index.with(|index| index.change(change)));
+        },
+    ));
+    let (index, queue) = (services.clone(), merges.clone());
+    tasks.spawn(watches.watch(
+        Api::<Import>::namespaced(env.client.clone(), &common_area),
+        watcher::Config::default(),
+        source("ResourceImport"),
+        env.metrics.clone(),
+        move |change| queue.mark(index.with(|index| index.change(change))),
+    ));
+    let (vouched, queue) = (vouching.clone(), merges.clone());
+    tasks.spawn(watches.watch(
+        Api::<LeaseView>::namespaced(env.client.clone(), &common_area),
+        watcher::Config::default(),
+        source("Lease"),
+        env.metrics.clone(),
+        move |change| queue.mark(vouched.with(|vouching| vouching.change(change))),
+    ));
+
+    let (presence, mut present) = watch::channel(Presence::Unknown);
+    let settled = {
+        let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
+        move || watches.are_open(std::time::Instant::now()) && merges.is_idle() && judgements.is_idle()
+    };
+    let leases = Api::<Lease>::namespaced(env.client.clone(), &common_area);
+    tasks.spawn(lease::keep(
+        leases,
+        name::LEADER_LEASE.into(),
+        env.holder.clone(),
+        settled,
+        presence,
+    ));
+
+    let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone());
+    let merging = Merging {
+        index: services,
+        vouching,
+        writer: writer.clone(),
+        client: env.client.clone(),
+        common_area: common_area.clone(),
+    };
+    let (metrics, events, gauge) = (
+        env.metrics.clone(),
+        env.events.clone(),
+        env.metrics.present(&common_area),
+    );
+    let controllers = async {
+        watches.listed().await;
+        tokio::join!(
+            drive("merge", merges, metrics.clone(), stop.clone(), |key| merging
+                .clone()
+                .reconcile(key)),
+            drive("judge", judgements, metrics, stop.clone(), |key| {
+                judge::reconcile(key, reports.clone(), writer.clone(), events.clone())
+            }),
+        );
+    };
+    tokio::pin!(controllers);
+    loop {
+        tokio::select! {
+            () = &mut controllers => break,
+            () = stop.cancelled(), if !watches.are_listed() => break,
+            Ok(()) = present.changed() => {
+                gauge.set(i64::from(*present.borrow_and_update() == Presence::Held));
+            }
+            Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
+        }
+    }
+    tracing::info!(common_area, "served");
+}

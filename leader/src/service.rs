@@ -1,0 +1,5 @@
+//! Services: the records of one Service name from all members, and the ResourceImport made of them.
+
+pub mod entry;
+pub mod judge;
+pub mod merge;

@@ -1,0 +1,125 @@
+//! What the leader knows about one Service name: each member's record, and the ResourceImport as it stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    ServiceName, name,
+    resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus, ServicePayload},
+    resource_import::{ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
+};
+use kit::{
+    index::{Entry, Part},
+    view::{Lenient, lean},
+};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
+
+use super::judge::{Judged, Judgement};
+
+/// A ResourceExport as it is watched: whatever is in it, the watch goes on.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub struct Record {
+    /// Name, labels, uid, generation.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// What the member says, if it decodes.
+    #[serde(default)]
+    pub spec: Lenient<ResourceExportSpec>,
+    /// What we said about it.
+    #[serde(default)]
+    pub status: Lenient<ResourceExportStatus>,
+}
+
+/// A ResourceImport of kind `ServiceImport` as we own it.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ResourceImport)]
+pub struct Import {
+    /// Name and version.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Tuple, merged Service and exporters.
+    #[serde(default)]
+    pub spec: Lenient<ResourceImportSpec>,
+}
+
+/// A member's Service, as far as it can be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// The record's metadata: identifies what a verdict is about.
+    pub metadata: ObjectMeta,
+    /// The Service.
+    pub payload: ServicePayload,
+}
+
+/// Everything about one Service name.
+#[derive(Debug, Default, PartialEq)]
+pub struct ServiceEntry {
+    /// Each member's offer, by cluster ID.
+    pub offers: BTreeMap<String, Offer>,
+    /// The ResourceImport, if there is one.
+    pub import: Option<Import>,
+    /// Clusters whose record is known to be gone: it vanished unsaid, its writer vouched, a read confirmed.
+    pub confirmed_gone: BTreeSet<String>,
+}
+
+impl Entry for ServiceEntry {
+    fn is_empty(&self) -> bool {
+        self.offers.is_empty() && self.import.is_none()
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Judged {
+    fn key(&self) -> Option<ServiceName> {
+        match &self.judgement {
+            Judgement::Service { service, .. } => Some(service.clone()),
+            _ => None,
+        }
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let Judgement::Service { cluster, payload, .. } = self.judgement else {
+            return false;
+        };
+        entry.confirmed_gone.remove(&cluster);
+        let says = |offer: &Offer| {
+            (
+                offer.metadata.uid.clone(),
+                offer.metadata.generation,
+                offer.payload.clone(),
+            )
+        };
+        let offer = Offer {
+            metadata: self.metadata,
+            payload: *payload,
+        };
+        let new = says(&offer);
+        entry.offers.insert(cluster, offer).as_ref().map(says) != Some(new)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        entry
+            .offers
+            .retain(|_, offer| offer.metadata.name.as_deref() != Some(name));
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Import {
+    fn key(&self) -> Option<ServiceName> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let ours =
+            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
+        ours.then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let says = |import: &Import| (import.metadata.uid.clone(), import.spec.clone());
+        let new = says(&self);
+        entry.import.replace(self).as_ref().map(says) != Some(new)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.import = None;
+    }
+}
