@@ -41,19 +41,25 @@ struct InitArgs {
 }
 
 #[derive(ClapArgs, Debug)]
-#[group(skip)]
 struct JoinArgs {
     /// ID of this cluster, unique in the set: a DNS label, or two with a dot between.
     #[arg(long, value_name = "ID")]
     cluster_id: String,
+    #[command(flatten)]
+    leader: Leader,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(ClapArgs, Debug)]
+#[group(required = true, multiple = true)]
+struct Leader {
     /// Kubeconfig that reaches the leader's cluster [default: that of this cluster].
-    #[arg(long, value_name = "FILE", required_unless_present = "leader_context")]
+    #[arg(long, value_name = "FILE")]
     leader_kubeconfig: Option<PathBuf>,
     /// Context of the leader's cluster in its kubeconfig [default: the current one].
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
-    #[command(flatten)]
-    common: Common,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -117,8 +123,11 @@ impl From<JoinArgs> for JoinOptions {
             cluster_id: args.cluster_id,
             external: common.external,
             leader: KubeContext {
-                file: args.leader_kubeconfig.or_else(|| common.kubeconfig.clone()),
-                name: args.leader_context,
+                file: args
+                    .leader
+                    .leader_kubeconfig
+                    .or_else(|| common.kubeconfig.clone()),
+                name: args.leader.leader_context,
             },
             cluster: KubeContext {
                 file: common.kubeconfig,

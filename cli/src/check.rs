@@ -15,7 +15,7 @@ use kube::{
 
 use crate::{
     Error,
-    cluster::Cluster,
+    cluster::{Cluster, is_missing, list},
     objects::{SYSTEM, area},
 };
 
@@ -176,14 +176,14 @@ struct Found {
 async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, Error> {
     let resource = ApiResource::erase::<ClusterSet>(&());
     let sets: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
-    let list = async {
+    let found = async {
         match sets.list(&ListParams::default()).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+            Err(error) if is_missing(&error) => Ok(Vec::new()),
             other => other.map(|list| list.items),
         }
     };
     let items = cluster
-        .request(format!("list {} in {namespace}", ClusterSet::plural(&())), list)
+        .request(format!("list {} in {namespace}", ClusterSet::plural(&())), found)
         .await?;
     Ok(items
         .into_iter()
@@ -203,15 +203,11 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, 
 async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
     let wanted = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
-    let list = cluster
+    let found = cluster
         .request("list Namespaces", namespaces.list_metadata(&wanted))
         .await?;
-    let names: Vec<String> = list.iter().map(ResourceExt::name_any).collect();
-    Ok(if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(", ")
-    })
+    let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
+    Ok(list(&names))
 }
 
 #[cfg(test)]

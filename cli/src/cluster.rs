@@ -65,6 +65,17 @@ impl Cluster {
             None => Kubeconfig::read(),
         }
         .map_err(|error| unusable(error.into()))?;
+        let name = context
+            .name
+            .clone()
+            .or(file.current_context.clone())
+            .unwrap_or_default();
+        if file.contexts.iter().all(|entry| entry.name != name) {
+            let names: Vec<&str> = file.contexts.iter().map(|entry| entry.name.as_str()).collect();
+            return Err(unusable(
+                format!("there is no context {name:?} (contexts: {})", list(&names)).into(),
+            ));
+        }
         let options = KubeConfigOptions {
             context: context.name.clone(),
             ..KubeConfigOptions::default()
@@ -74,7 +85,6 @@ impl Cluster {
             .map_err(|error| unusable(error.into()))?;
         config.connect_timeout = Some(Duration::from_secs(10));
 
-        let name = context.name.clone().or(file.current_context).unwrap_or_default();
         let entry = file
             .contexts
             .iter()
@@ -131,6 +141,21 @@ impl Cluster {
             reason,
         }
     }
+}
+
+/// Whether the API server knows neither the object nor, without its CRD, the kind. The second answer is plain text, for
+/// which kube's own test of the reason fails.
+pub(crate) fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Names for a message.
+pub(crate) fn list(names: &[impl AsRef<str>]) -> String {
+    if names.is_empty() {
+        return "none".into();
+    }
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    names.join(", ")
 }
 
 /// The authorities a kubeconfig's cluster names, inline or in a file.

@@ -13,7 +13,11 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{Error, cluster::Cluster, objects::Object};
+use crate::{
+    Error,
+    cluster::{Cluster, is_missing},
+    objects::Object,
+};
 
 /// Field manager of everything the command line writes.
 const MANAGER: &str = "freeport-cli";
@@ -217,7 +221,7 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
         };
         let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
         match objects.list_metadata(&ListParams::default().limit(1)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             other => {
                 cluster
                     .request(format!("list {}", resource.plural), async { other })

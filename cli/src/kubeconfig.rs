@@ -72,7 +72,7 @@ impl Installer<'_> {
             source,
         })?;
         self.say(&format!(
-            "{} {} (token expires at {}; run the command again to renew it)",
+            "{} {} (its token expires at {}; run this again then)",
             if existed { "changed" } else { "created" },
             path.display(),
             expires.0,
