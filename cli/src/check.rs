@@ -75,14 +75,19 @@ pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(
     Ok(())
 }
 
-/// The cluster belongs to no set, or to this very set under this very ID.
-pub(crate) async fn may_be_member(cluster: &Cluster, set: &str, id: &str) -> Result<(), Error> {
+/// The cluster belongs to no set, or to this very set under this very ID. `otherwise` ends the message about another set.
+pub(crate) async fn may_be_member(
+    cluster: &Cluster,
+    set: &str,
+    id: &str,
+    otherwise: &str,
+) -> Result<(), Error> {
     for found in cluster_sets(cluster, SYSTEM).await? {
         if found.name != set {
             return Err(cluster.refuse(format!(
-                "already a member of ClusterSet {:?}, and a cluster belongs to one set; delete that ClusterSet in Namespace \
-                 {SYSTEM} first (to lead {set:?} without joining it: `freeport init --dedicated`)",
-                found.name
+                "already a member of ClusterSet {:?}, and a cluster belongs to one set: delete ClusterSet {SYSTEM}/{} \
+                 first{otherwise}",
+                found.name, found.name
             )));
         }
         same_id(cluster, SYSTEM, &found, id)?;

@@ -86,10 +86,14 @@ impl<'a> Installer<'a> {
     pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
         let mut own = Vec::new();
         for crd in crds {
-            if self.dry_run || self.is_ours(crd).await?.unwrap_or(true) {
+            if self.is_ours(crd).await?.unwrap_or(true) {
                 own.push(crd.clone());
             } else if self.done.insert(crd.to_string()) {
-                self.say(&format!("left {crd} as it is: freeport did not install it"));
+                let comment = if self.dry_run { "# " } else { "" };
+                (self.say)(&format!(
+                    "{comment}{}: left {crd} as it is: freeport did not install it",
+                    self.cluster.name
+                ));
             }
         }
         self.install(&own).await?;
