@@ -68,7 +68,9 @@ impl Writer {
         let Some(have) = have else {
             return self.create(want).await.map(Some);
         };
-        let Some(mut patch) = difference(&serde_json::to_value(have)?, &serde_json::to_value(want)?) else {
+        // What did not decode does not encode: then nothing of it is as we want it, and all of it is set.
+        let had = serde_json::to_value(have).unwrap_or_else(|_| json!({}));
+        let Some(mut patch) = difference(&had, &serde_json::to_value(want)?) else {
             return Ok(None);
         };
         let meta = patch.entry("metadata").or_insert_with(|| json!({}));

@@ -1,0 +1,11 @@
+//! The member daemon.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kit::boot::main(
+        api::label::MEMBER,
+        |args: &member::Args| &args.common,
+        |_, env| member::run(env),
+    )
+}

@@ -1,0 +1,7 @@
+//! Services: exporting this cluster's, importing the set's.
+
+pub mod entry;
+pub mod export;
+pub mod import;
+pub mod status;
+pub mod view;

@@ -1,0 +1,308 @@
+//! What a member knows about one Service name, from its own cluster and from the Common Area.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    ServiceName, label, name,
+    resource_export::{ENDPOINT_SLICE, SERVICE},
+    resource_import::{ResourceImportSpec, SERVICE_IMPORT},
+    slice::SlicePayload,
+};
+use kit::index::{Entry, Index, Part};
+use kube::{Resource, ResourceExt};
+
+use super::view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice};
+
+/// Everything a member knows.
+#[derive(Default)]
+pub struct Known {
+    /// By Service name.
+    pub services: Index<ServiceName, ServiceEntry>,
+    /// By Namespace.
+    pub namespaces: Index<String, NamespaceEntry>,
+}
+
+impl Known {
+    /// The Service names of these Namespaces.
+    pub fn within(&self, namespaces: &BTreeSet<String>) -> Vec<ServiceName> {
+        self.services
+            .keys()
+            .filter(|service| namespaces.contains(&service.namespace))
+            .cloned()
+            .collect()
+    }
+
+    /// Whether the Namespace is there and not going.
+    pub fn is_active(&self, namespace: &str) -> bool {
+        self.namespaces
+            .get(&namespace.to_owned())
+            .is_some_and(|entry| entry.active)
+    }
+}
+
+/// Everything about one Service name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceEntry {
+    /// The user's ServiceExport.
+    pub export: Option<Export>,
+    /// The Service of that name.
+    pub service: Option<Service>,
+    /// Its EndpointSlices, by name.
+    pub slices: BTreeMap<String, Slice>,
+
+    /// Our Service record in the Common Area.
+    pub own_service: Option<OwnRecord>,
+    /// Our slice records, by name.
+    pub own_slices: BTreeMap<String, OwnRecord>,
+    /// What the leader merged.
+    pub hub_import: Option<ResourceImportSpec>,
+    /// Other clusters' slices: by cluster ID, then by the record's name.
+    pub peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
+
+    /// The Service named like an imported one, whoever made it.
+    pub derived: Option<Service>,
+    /// The ServiceImport, whoever made it.
+    pub import: Option<Import>,
+    /// EndpointSlices we imported, by name.
+    pub imported_slices: BTreeMap<String, Slice>,
+
+    /// The leader vouches that it imports this no more, and a read confirmed it.
+    pub import_gone: bool,
+    /// Imported slices whose records are gone: their writers vouch for it, and a read confirmed it.
+    pub slices_gone: BTreeSet<String>,
+}
+
+impl Entry for ServiceEntry {
+    fn is_empty(&self) -> bool {
+        let doubts = Self {
+            import_gone: self.import_gone,
+            slices_gone: self.slices_gone.clone(),
+            ..Self::default()
+        };
+        *self == doubts
+    }
+}
+
+/// Puts `new` into `place`; whether that says something else, other than a new version of the same.
+fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+    let version = new.resource_version();
+    let unchanged = place.as_mut().is_some_and(|old| {
+        old.meta_mut().resource_version = version;
+        *old == new
+    });
+    *place = Some(new);
+    !unchanged
+}
+
+fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, T>, new: T) -> bool {
+    let name = new.name_any();
+    let mut place = map.remove(&name);
+    let changed = replace(&mut place, new);
+    map.extend(place.map(|new| (name, new)));
+    changed
+}
+
+fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
+    Some(ServiceName::new(object.namespace()?, object.name_any()))
+}
+
+/// A kind of which an entry has at most one, under its own name.
+macro_rules! single {
+    ($kind:ty, $field:ident) => {
+        impl Part<ServiceName, ServiceEntry> for $kind {
+            fn key(&self) -> Option<ServiceName> {
+                own_name(self)
+            }
+            fn put(self, entry: &mut ServiceEntry) -> bool {
+                replace(&mut entry.$field, self)
+            }
+            fn take(entry: &mut ServiceEntry, _: &str) {
+                entry.$field = None;
+            }
+        }
+    };
+}
+single!(Export, export);
+single!(Service, service);
+single!(Import, import);
+
+impl Part<ServiceName, ServiceEntry> for Derived {
+    fn key(&self) -> Option<ServiceName> {
+        let name = self.name_any();
+        Some(ServiceName::new(
+            self.namespace()?,
+            name.strip_prefix(label::IMPORTED_PREFIX)?,
+        ))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        replace(&mut entry.derived, self.service)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.derived = None;
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Slice {
+    fn key(&self) -> Option<ServiceName> {
+        let of = if is_imported(self) {
+            label::MCS_SERVICE_NAME
+        } else {
+            label::SERVICE_NAME
+        };
+        Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let name = self.name_any();
+        if is_imported(&self) {
+            let was = entry.slices.remove(&name).is_some();
+            insert(&mut entry.imported_slices, self) || was
+        } else {
+            let was = entry.imported_slices.remove(&name).is_some();
+            insert(&mut entry.slices, self) || was
+        }
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        entry.slices.remove(name);
+        entry.imported_slices.remove(name);
+        entry.slices_gone.remove(name);
+    }
+}
+
+fn is_imported(slice: &Slice) -> bool {
+    slice
+        .labels()
+        .get(label::SLICE_MANAGED_BY)
+        .is_some_and(|by| by == label::FREEPORT)
+}
+
+/// Our records are ours by their labels, so that even one that does not decode is found and put right.
+impl Part<ServiceName, ServiceEntry> for OwnRecord {
+    fn key(&self) -> Option<ServiceName> {
+        let labels = self.labels();
+        let service = ServiceName::new(
+            labels.get(label::SOURCE_NAMESPACE)?,
+            labels.get(label::SOURCE_NAME)?,
+        );
+        let cluster = labels.get(label::SOURCE_CLUSTER_ID)?;
+        let named = match labels.get(label::SOURCE_KIND)?.as_str() {
+            SERVICE => self.name_any() == name::service_export(cluster, &service),
+            ENDPOINT_SLICE => name::is_slice_export(&self.name_any(), cluster, &service),
+            _ => false,
+        };
+        named.then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        if self
+            .labels()
+            .get(label::SOURCE_KIND)
+            .is_some_and(|kind| kind == SERVICE)
+        {
+            replace(&mut entry.own_service, self)
+        } else {
+            insert(&mut entry.own_slices, self)
+        }
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        entry.own_slices.remove(name);
+        if entry
+            .own_service
+            .as_ref()
+            .is_some_and(|record| record.name_any() == name)
+        {
+            entry.own_service = None;
+        }
+    }
+}
+
+impl PeerSlice {
+    /// Who says it, about which Service; `None` when the record says nothing we can take at its word.
+    fn tuple(&self) -> Option<(&str, ServiceName)> {
+        let spec = self.spec.0.as_ref().ok()?;
+        spec.endpoint_slice.as_ref()?;
+        let cluster = spec.cluster_id.as_deref()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        name::is_slice_export(&self.name_any(), cluster, &service).then_some((cluster, service))
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for PeerSlice {
+    fn key(&self) -> Option<ServiceName> {
+        self.tuple().map(|(_, service)| service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let Some(cluster) = self.tuple().map(|(cluster, _)| cluster.to_owned()) else {
+            return false;
+        };
+        let name = self.name_any();
+        let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
+            return false;
+        };
+        let slices = entry.peers.entry(cluster).or_default();
+        slices.insert(name, payload.clone()) != Some(payload)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        for slices in entry.peers.values_mut() {
+            slices.remove(name);
+        }
+        entry.peers.retain(|_, slices| !slices.is_empty());
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for HubImport {
+    fn key(&self) -> Option<ServiceName> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let ours =
+            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
+        (ours && spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let was_gone = std::mem::replace(&mut entry.import_gone, false);
+        let new = self.spec.0.ok();
+        std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.hub_import = None;
+    }
+}
+
+/// What is known of a Namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NamespaceEntry {
+    there: bool,
+    active: bool,
+}
+
+impl Entry for NamespaceEntry {
+    fn is_empty(&self) -> bool {
+        !self.there
+    }
+}
+
+impl Part<String, NamespaceEntry> for Namespace {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any())
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> bool {
+        let new = NamespaceEntry {
+            there: true,
+            active: self.metadata.deletion_timestamp.is_none(),
+        };
+        std::mem::replace(entry, new) != new
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) {
+        *entry = NamespaceEntry::default();
+    }
+}

@@ -1,0 +1,358 @@
+//! Exporting: watches ServiceExports, Services, EndpointSlices, and our own records in the Common Area; writes our records
+//! there; deletes slice records it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
+//! to run twice: the records are a function of the local objects, and only differences are sent.
+
+use std::collections::BTreeMap;
+
+use api::{
+    ServiceName, label, name,
+    resource_export::{ENDPOINT_SLICE, ResourceExportSpec, SERVICE, ServicePayload},
+    slice::{SlicePayload, SlicePort},
+};
+use k8s_openapi::api::core::v1 as core;
+use kit::{
+    index::Shared,
+    queue::Outcome,
+    view::Lenient,
+    write::{Error, Writer},
+};
+use kube::api::ObjectMeta;
+
+use super::{
+    entry::{Known, ServiceEntry},
+    view::{OwnRecord, Service, ServicePort, Slice},
+};
+
+/// What this cluster offers under one Service name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// The Service record's payload.
+    pub service: ServicePayload,
+    /// The slice records' payloads, by the records' names.
+    pub slices: BTreeMap<String, SlicePayload>,
+}
+
+/// Why a ServiceExport exports nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// One CamelCase word: standard where the Multi-Cluster Services API has one.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
+pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Result<Option<Offer>, Invalid> {
+    let Some(export) = entry
+        .export
+        .as_ref()
+        .filter(|e| e.metadata.deletion_timestamp.is_none())
+    else {
+        return Ok(None);
+    };
+    let local = entry
+        .service
+        .as_ref()
+        .filter(|s| s.metadata.deletion_timestamp.is_none());
+    let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
+    exportable(service, local)?;
+    let spec = export
+        .spec
+        .0
+        .as_ref()
+        .map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
+    let payload = ServicePayload {
+        service_spec: core::ServiceSpec {
+            ports: Some(local.spec.ports.iter().map(exported_port).collect()),
+            ip_families: Some(vec![IPV4.into()]),
+            ..core::ServiceSpec::default()
+        },
+        exported_at: export.metadata.creation_timestamp.clone(),
+        exported_labels: spec.exported_labels.clone(),
+        exported_annotations: spec.exported_annotations.clone(),
+        withdrawn: false,
+    };
+    let slices = entry
+        .slices
+        .iter()
+        .filter(|(_, slice)| slice.address_type == IPV4)
+        .map(|(source, slice)| {
+            (
+                name::slice_export(cluster, service, source),
+                exported_slice(slice, &local.spec.ports),
+            )
+        });
+    Ok(Some(Offer {
+        service: payload,
+        slices: slices.collect(),
+    }))
+}
+
+const IPV4: &str = "IPv4";
+
+fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
+    Invalid {
+        reason,
+        message: message.into(),
+    }
+}
+
+fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
+    let annotations = service.metadata.annotations.as_ref();
+    if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
+        return Err(invalid(
+            "ImportedService",
+            "this Service is an import of other clusters' and cannot be exported again",
+        ));
+    }
+    match service.spec.type_.as_deref() {
+        None | Some("ClusterIP" | "NodePort" | "LoadBalancer") => {}
+        Some(other) => {
+            return Err(invalid(
+                "InvalidServiceType",
+                format!("a Service of type {other} cannot be exported"),
+            ));
+        }
+    }
+    if service.spec.cluster_ip.as_deref() == Some("None") {
+        return Err(invalid(
+            "InvalidServiceType",
+            "headless Services cannot be exported yet",
+        ));
+    }
+    if !service.spec.ip_families.is_empty() && !service.spec.ip_families.iter().any(|family| family == IPV4) {
+        return Err(invalid(
+            "InvalidServiceType",
+            "Services without IPv4 cannot be exported yet",
+        ));
+    }
+    if service.spec.ports.is_empty() {
+        return Err(invalid("InvalidServiceType", "the Service has no ports"));
+    }
+    if name.name.len() > name::IMPORTABLE_MAX {
+        let message = format!(
+            "the name is longer than {} characters, so that no cluster could name the imported Service {}",
+            name::IMPORTABLE_MAX,
+            name::imported_service(&name.name)
+        );
+        return Err(invalid("NameTooLong", message));
+    }
+    Ok(())
+}
+
+fn protocol(protocol: Option<&String>) -> String {
+    protocol.cloned().unwrap_or_else(|| "TCP".into())
+}
+
+fn exported_port(port: &ServicePort) -> core::ServicePort {
+    core::ServicePort {
+        name: port.name.clone().filter(|name| !name.is_empty()),
+        protocol: Some(protocol(port.protocol.as_ref())),
+        app_protocol: port.app_protocol.clone(),
+        port: port.port,
+        ..core::ServicePort::default()
+    }
+}
+
+/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
+/// through the Service here, and so not elsewhere.
+fn exported_slice(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
+    let mut ports: Vec<_> = slice
+        .ports
+        .iter()
+        .filter_map(|port| {
+            let name = port.name.clone().filter(|name| !name.is_empty());
+            let service_port = service_ports
+                .iter()
+                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
+            Some(SlicePort {
+                name,
+                protocol: protocol(port.protocol.as_ref()),
+                port: port.port?,
+                service_port: service_port.port,
+                app_protocol: service_port.app_protocol.clone(),
+            })
+        })
+        .collect();
+    ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
+    let mut endpoints = slice.endpoints.clone();
+    endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
+    SlicePayload {
+        address_type: slice.address_type.clone(),
+        ports,
+        endpoints,
+    }
+}
+
+/// Identity of this member in the Common Area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Our cluster ID.
+    pub cluster: String,
+    /// Namespace of the leader's cluster that holds the records.
+    pub common_area: String,
+}
+
+/// One step towards the records this cluster has to have.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Put {
+        have: Option<OwnRecord>,
+        want: OwnRecord,
+    },
+    /// Empty it, then delete it: removal is said before it is done.
+    Remove { have: OwnRecord, emptied: OwnRecord },
+}
+
+fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<Step> {
+    let offer = offer(&us.cluster, service, entry).unwrap_or_default();
+    let mut steps = Vec::new();
+    let have = entry.own_service.clone();
+    let payload = match (&offer, &have) {
+        (Some(offer), _) => Some(offer.service.clone()),
+        (None, Some(have)) => Some(withdrawn(have)),
+        (None, None) => None,
+    };
+    if let Some(payload) = payload {
+        let want = record(
+            us,
+            service,
+            SERVICE,
+            name::service_export(&us.cluster, service),
+            |spec| {
+                spec.service = Some(payload);
+            },
+        );
+        steps.push(Step::Put { have, want });
+    }
+    let slices = offer.map(|offer| offer.slices).unwrap_or_default();
+    let slice = |name: &str, payload: SlicePayload| {
+        record(us, service, ENDPOINT_SLICE, name.to_owned(), |spec| {
+            spec.endpoint_slice = Some(payload)
+        })
+    };
+    for (name, have) in entry
+        .own_slices
+        .iter()
+        .filter(|(name, _)| !slices.contains_key(*name))
+    {
+        let had = have
+            .spec
+            .0
+            .as_ref()
+            .ok()
+            .and_then(|spec| spec.endpoint_slice.as_ref());
+        let address_type = had.map_or_else(|| IPV4.into(), |payload| payload.address_type.clone());
+        let emptied = slice(
+            name,
+            SlicePayload {
+                address_type,
+                ..SlicePayload::default()
+            },
+        );
+        steps.push(Step::Remove {
+            have: have.clone(),
+            emptied,
+        });
+    }
+    for (name, payload) in slices {
+        let want = slice(&name, payload);
+        steps.push(Step::Put {
+            have: entry.own_slices.get(&name).cloned(),
+            want,
+        });
+    }
+    steps
+}
+
+/// What we said last, taken back.
+fn withdrawn(have: &OwnRecord) -> ServicePayload {
+    let said = have.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+    ServicePayload {
+        withdrawn: true,
+        ..said.unwrap_or_default()
+    }
+}
+
+fn record(
+    us: &Identity,
+    service: &ServiceName,
+    kind: &str,
+    name: String,
+    payload: impl FnOnce(&mut ResourceExportSpec),
+) -> OwnRecord {
+    let mut spec = ResourceExportSpec {
+        cluster_id: Some(us.cluster.clone()),
+        namespace: Some(service.namespace.clone()),
+        name: Some(service.name.clone()),
+        kind: Some(kind.into()),
+        ..ResourceExportSpec::default()
+    };
+    payload(&mut spec);
+    let labels = [
+        (label::SOURCE_CLUSTER_ID, us.cluster.as_str()),
+        (label::SOURCE_NAMESPACE, &service.namespace),
+        (label::SOURCE_NAME, &service.name),
+        (label::SOURCE_KIND, kind),
+    ];
+    let metadata = ObjectMeta {
+        name: Some(name),
+        namespace: Some(us.common_area.clone()),
+        labels: Some(
+            labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+        ),
+        ..ObjectMeta::default()
+    };
+    OwnRecord {
+        metadata,
+        spec: Lenient(Ok(spec)),
+        status: Lenient::default(),
+    }
+}
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub struct Exporting {
+    /// Who we are.
+    pub us: Identity,
+    /// Everything this member knows.
+    pub known: Shared<Known>,
+    /// Writes to the Common Area.
+    pub writer: Writer,
+}
+
+impl Exporting {
+    /// Brings our records of one Service name up to date.
+    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let steps = self.known.with(|known| {
+            known
+                .services
+                .get(&service)
+                .map(|entry| desired(&self.us, &service, entry))
+                .unwrap_or_default()
+        });
+        for step in steps {
+            match step {
+                Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
+                Step::Remove { have, emptied } => {
+                    let emptied = self.put(Some(&have), &emptied).await?;
+                    self.writer.delete(&emptied.unwrap_or(have), true).await?;
+                }
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn put(&self, have: Option<&OwnRecord>, want: &OwnRecord) -> Result<Option<OwnRecord>, Error> {
+        let written = self.writer.put(have, want).await?;
+        if let Some(record) = written.clone() {
+            self.known.with(|known| known.services.echo(record));
+        }
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,221 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::service::view::Export;
+
+fn service() -> ServiceName {
+    ServiceName::new("shop", "web")
+}
+
+fn us() -> Identity {
+    Identity {
+        cluster: "east".into(),
+        common_area: "clusterset-demo".into(),
+    }
+}
+
+fn local_service(change: impl FnOnce(&mut Value)) -> Service {
+    let mut service = json!({
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.0.0.1",
+            "ipFamilies": ["IPv4"],
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
+        },
+    });
+    change(&mut service);
+    serde_json::from_value(service).unwrap()
+}
+
+fn slice(addresses: &[&str]) -> Slice {
+    let endpoints: Vec<_> = addresses
+        .iter()
+        .map(|a| json!({"addresses": [a], "conditions": {"ready": true}, "nodeName": "n1", "targetRef": {"kind": "Pod"}}))
+        .collect();
+    serde_json::from_value(json!({
+        "metadata": {"name": "web-x", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}, {"name": "debug", "port": 9, "protocol": "TCP"}],
+    }))
+    .unwrap()
+}
+
+/// A valid export of `shop/web` from `east`, not yet told to the leader.
+pub(crate) fn entry() -> ServiceEntry {
+    let export: Export = serde_json::from_value(json!({
+        "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": "2026-11-01T12:00:00Z", "generation": 1},
+        "spec": {"exportedLabels": {"team": "shop"}},
+    }))
+    .unwrap();
+    ServiceEntry {
+        export: Some(export),
+        service: Some(local_service(|_| {})),
+        slices: [("web-x".to_owned(), slice(&["10.1.0.8", "10.1.0.7"]))].into(),
+        ..ServiceEntry::default()
+    }
+}
+
+/// Our Service record as the API server has it.
+pub(crate) fn own_record(uid: &str, generation: i64) -> OwnRecord {
+    let offer = offer("east", &service(), &entry()).unwrap().unwrap();
+    let mut record = record(
+        &us(),
+        &service(),
+        SERVICE,
+        name::service_export("east", &service()),
+        |spec| {
+            spec.service = Some(offer.service);
+        },
+    );
+    record.metadata.uid = Some(uid.into());
+    record.metadata.generation = Some(generation);
+    record
+}
+
+/// The entry after its steps have been carried out.
+fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
+    for step in desired(&us(), &service(), &entry) {
+        match step {
+            Step::Put { want, .. } if want.metadata.name.as_ref().unwrap().ends_with("service") => {
+                entry.own_service = Some(want);
+            }
+            Step::Put { want, .. } => {
+                drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), want))
+            }
+            Step::Remove { have, .. } => drop(entry.own_slices.remove(have.metadata.name.as_ref().unwrap())),
+        }
+    }
+    entry
+}
+
+fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
+    let entry = ServiceEntry {
+        service: Some(local_service(change)),
+        ..entry()
+    };
+    offer("east", &service(), &entry).unwrap_err().reason
+}
+
+#[test]
+fn the_records_are_those_of_the_wire_contract() {
+    let told = carried_out(entry());
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap();
+    let record = serde_json::to_value(told.own_service.unwrap()).unwrap();
+    assert_eq!(record["metadata"], golden["metadata"]);
+    assert_eq!(
+        record["spec"]["service"]["exportedAt"],
+        golden["spec"]["service"]["exportedAt"]
+    );
+    assert_eq!(record["spec"]["clusterID"], "east");
+
+    let payload = told
+        .own_slices
+        .into_values()
+        .next()
+        .unwrap()
+        .spec
+        .0
+        .unwrap()
+        .endpoint_slice
+        .unwrap();
+    let addresses: Vec<_> = payload
+        .endpoints
+        .iter()
+        .map(|e| e.addresses[0].as_str())
+        .collect();
+    assert_eq!(
+        addresses,
+        ["10.1.0.7", "10.1.0.8"],
+        "in an order of their own, not the API server's"
+    );
+    assert_eq!(payload.ports.len(), 1, "only ports of the Service travel");
+    assert_eq!((payload.ports[0].port, payload.ports[0].service_port), (8080, 80));
+}
+
+#[test]
+fn a_second_pass_has_nothing_to_say() {
+    let told = carried_out(entry());
+    for step in desired(&us(), &service(), &told) {
+        let Step::Put { have, want } = step else {
+            panic!("{step:?}")
+        };
+        assert_eq!(have, Some(want));
+    }
+}
+
+#[test]
+fn what_cannot_be_exported_says_why() {
+    assert_eq!(
+        reason(|s| s["spec"]["type"] = json!("ExternalName")),
+        "InvalidServiceType"
+    );
+    assert_eq!(
+        reason(|s| s["spec"]["clusterIP"] = json!("None")),
+        "InvalidServiceType"
+    );
+    assert_eq!(
+        reason(|s| s["spec"]["ipFamilies"] = json!(["IPv6"])),
+        "InvalidServiceType"
+    );
+    assert_eq!(reason(|s| s["spec"]["ports"] = json!([])), "InvalidServiceType");
+    let imported = json!({"multicluster.antrea.io/imported-service": "true"});
+    assert_eq!(
+        reason(|s| s["metadata"]["annotations"] = imported),
+        "ImportedService"
+    );
+    let none = ServiceEntry {
+        service: None,
+        ..entry()
+    };
+    assert_eq!(offer("east", &service(), &none).unwrap_err().reason, "NoService");
+    let long = ServiceName::new("shop", "w".repeat(54));
+    assert_eq!(offer("east", &long, &entry()).unwrap_err().reason, "NameTooLong");
+}
+
+#[test]
+fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
+    let mut told = carried_out(entry());
+    told.export = None;
+    let steps = desired(&us(), &service(), &told);
+    let Step::Put { want, .. } = &steps[0] else {
+        panic!()
+    };
+    assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn);
+    let Step::Remove { emptied, .. } = &steps[1] else {
+        panic!()
+    };
+    assert_eq!(
+        emptied
+            .spec
+            .0
+            .as_ref()
+            .unwrap()
+            .endpoint_slice
+            .as_ref()
+            .unwrap()
+            .endpoints,
+        vec![]
+    );
+
+    let mut gone = carried_out(told);
+    assert!(gone.own_slices.is_empty());
+    let Step::Put { have, want } = &desired(&us(), &service(), &gone)[0] else {
+        panic!()
+    };
+    assert_eq!(have.as_ref(), Some(want), "said once, then the leader's turn");
+    gone.own_service = None;
+    assert!(desired(&us(), &service(), &gone).is_empty());
+}
+
+#[test]
+fn a_record_that_does_not_decode_is_put_right() {
+    let mut told = carried_out(entry());
+    told.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
+    assert_eq!(
+        carried_out(told).own_service.unwrap().spec,
+        carried_out(entry()).own_service.unwrap().spec
+    );
+}

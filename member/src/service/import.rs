@@ -1,0 +1,309 @@
+//! Importing: watches ResourceImports and other clusters' slices in the Common Area, Namespaces, and here the Services,
+//! EndpointSlices and ServiceImports it makes; writes and deletes those. Our own cluster's endpoints come from its own
+//! slices, not by way of the leader. Safe to run twice: what is written is a function of what is watched, deletions name
+//! the uid, and nothing without our label is touched.
+
+pub mod plan;
+
+use std::collections::BTreeSet;
+
+use api::{
+    ServiceName,
+    condition::{Verdict, already_said, conditions},
+    label,
+    mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
+    name,
+    resource_export::{ENDPOINT_SLICE, ResourceExport},
+    resource_import::ResourceImport,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{
+    events::Events,
+    index::Shared,
+    queue::Outcome,
+    vouch::Vouching,
+    write::{Error, Writer},
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ListParams, PartialObjectMeta},
+};
+
+use self::plan::{Doubt, Plan, Realise, desired, service_import};
+use super::{
+    entry::{Known, ServiceEntry},
+    export::Identity,
+    view::{Service, is_ours},
+};
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub struct Importing {
+    /// Who we are.
+    pub us: Identity,
+    /// Everything this member knows.
+    pub known: Shared<Known>,
+    /// What the writers' Leases say.
+    pub vouching: Shared<Vouching<ServiceName>>,
+    /// Reads from the Common Area.
+    pub leader: Client,
+    /// Writes to this cluster.
+    pub writer: Writer,
+    /// Where to leave Events.
+    pub events: Events,
+}
+
+impl Importing {
+    /// Brings what realises one import up to date.
+    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let planned = self.known.with(|known| {
+            let entry = known
+                .services
+                .get(&service)
+                .filter(|_| known.is_active(&service.namespace))?;
+            Some((desired(&self.us.cluster, &service, entry), entry.clone()))
+        });
+        let Some((plan, entry)) = planned else {
+            self.vouching
+                .with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+            return Ok(Outcome::Done);
+        };
+        let doubts = match &plan {
+            Plan::Hold(doubt) => vec![doubt.clone()],
+            Plan::Realise(realise) => realise.doubts.clone(),
+            Plan::Nothing | Plan::Remove => vec![],
+        };
+        if self.settle(&service, &entry, doubts).await? {
+            return Ok(Outcome::Again(std::time::Duration::ZERO));
+        }
+        let done = match plan {
+            Plan::Nothing | Plan::Hold(_) => Ok(()),
+            Plan::Remove => self.remove(&entry).await,
+            Plan::Realise(realise) => self.realise(&service, &entry, realise).await,
+        };
+        match done {
+            // The Namespace is going, or somebody deletes what we write: its event asks again.
+            Err(Error::Gone) => Ok(Outcome::Done),
+            other => other.map(|()| Outcome::Done),
+        }
+    }
+
+    /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes.
+    async fn settle(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        doubts: Vec<Doubt>,
+    ) -> Result<bool, Error> {
+        let writers = doubts.iter().map(Doubt::writer).collect();
+        self.vouching.with(|vouching| vouching.keep(service, &writers));
+        let mut changed = false;
+        for doubt in doubts {
+            if !self
+                .vouching
+                .with(|vouching| vouching.doubt(service, &doubt.writer()))
+            {
+                tracing::info!(%service, writer = doubt.writer(), "its record vanished unsaid: keeping what is imported");
+                continue;
+            }
+            changed |= match &doubt {
+                Doubt::Import => self.confirm_import_gone(service).await?,
+                Doubt::Slices(cluster) => self.confirm_slices_gone(service, entry, cluster).await?,
+            };
+        }
+        Ok(changed)
+    }
+
+    async fn confirm_import_gone(&self, service: &ServiceName) -> Result<bool, Error> {
+        let api =
+            Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        // Without a resourceVersion the API server answers from what is true now, not from a cache.
+        let there = api
+            .get_opt(&name::service_import(service))
+            .await
+            .map_err(|e| Error::Unreachable(Box::new(e)))?;
+        if there.is_none() {
+            tracing::info!(%service, "its import is gone, and the leader vouches for that");
+            self.known
+                .with(|known| known.services.note(service, |entry| entry.import_gone = true));
+        }
+        Ok(there.is_none())
+    }
+
+    async fn confirm_slices_gone(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        cluster: &str,
+    ) -> Result<bool, Error> {
+        let api =
+            Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        let selector = format!(
+            "{}={cluster},{}={},{}={},{}={ENDPOINT_SLICE}",
+            label::SOURCE_CLUSTER_ID,
+            label::SOURCE_NAMESPACE,
+            service.namespace,
+            label::SOURCE_NAME,
+            service.name,
+            label::SOURCE_KIND
+        );
+        let listed = api.list(&ListParams::default().labels(&selector)).await;
+        let listed = listed.map_err(|error| Error::Unreachable(Box::new(error)))?;
+        let there: BTreeSet<_> = listed
+            .iter()
+            .map(|record| name::imported_slice(&service.name, &record.name_any()))
+            .collect();
+        let gone: BTreeSet<_> = plan::imported_from(entry, cluster)
+            .filter(|slice| !there.contains(*slice))
+            .cloned()
+            .collect();
+        let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
+        if new {
+            tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
+            self.known.with(|known| {
+                known
+                    .services
+                    .note(service, |entry| entry.slices_gone.extend(gone))
+            });
+        }
+        Ok(new)
+    }
+
+    async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
+        if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
+            self.writer.delete(import, false).await?;
+        }
+        for slice in entry.imported_slices.values() {
+            self.writer.delete(slice, false).await?;
+        }
+        if let Some(derived) = entry
+            .derived
+            .as_ref()
+            .filter(|derived| is_ours(&derived.metadata))
+        {
+            self.writer.delete(derived, false).await?;
+        }
+        Ok(())
+    }
+
+    async fn realise(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        realise: Realise,
+    ) -> Result<(), Error> {
+        if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
+            let message =
+                "a ServiceImport of this name is there that Freeport did not make; it is left alone";
+            tracing::warn!(%service, message);
+            self.events
+                .warn(import.object_ref(&()), "Import", "NotOurs", message);
+            return Ok(());
+        }
+        let addresses = if realise.taken {
+            vec![]
+        } else {
+            self.put_service(service, entry, &realise)
+                .await?
+                .spec
+                .cluster_ip
+                .into_iter()
+                .collect()
+        };
+        let want = service_import(service, &realise, addresses);
+        let written = self.writer.put(entry.import.as_ref(), &want).await?;
+        if let Some(import) = written.clone() {
+            self.known.with(|known| known.services.echo(import));
+        }
+        for slice in &realise.slices {
+            if let Some(slice) = self
+                .writer
+                .put(entry.imported_slices.get(&slice.name_any()), slice)
+                .await?
+            {
+                self.known.with(|known| known.services.echo(slice));
+            }
+        }
+        for slice in realise
+            .leftover
+            .iter()
+            .filter_map(|name| entry.imported_slices.get(name))
+        {
+            self.writer.delete(slice, false).await?;
+        }
+        let Some(import) = written.or_else(|| entry.import.clone()) else {
+            return Ok(());
+        };
+        self.tell(&import, &realise).await
+    }
+
+    /// Makes or mends the Service. One that was lost gets the address noted in the import back, if it is still free.
+    async fn put_service(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        realise: &Realise,
+    ) -> Result<Service, Error> {
+        let want = plan::derived(service, entry, realise);
+        let written = match self.writer.put(entry.derived.as_ref(), &want).await {
+            Err(Error::Refused(why)) if entry.derived.is_none() && want.spec.cluster_ip.is_some() => {
+                tracing::warn!(%service, why, "the imported Service cannot have its old address back");
+                let mut any = want.clone();
+                any.spec.cluster_ip = None;
+                self.writer.put(None, &any).await
+            }
+            other => other,
+        }?;
+        if let Some(service) = written.clone() {
+            self.known
+                .with(|known| known.services.echo(super::view::Derived::from(service)));
+        }
+        Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
+    }
+
+    async fn tell(&self, import: &super::view::Import, realise: &Realise) -> Result<(), Error> {
+        let verdict = plan::ready(&import.name_any(), realise.taken);
+        let have = import.status.0.clone().unwrap_or_default();
+        let want = status(realise, &verdict, &have, import.metadata.generation);
+        if have.clusters == want.clusters
+            && have.endpoint_slice_objects == want.endpoint_slice_objects
+            && already_said(&have.conditions, &want.conditions)
+        {
+            return Ok(());
+        }
+        if realise.taken {
+            self.events.warn(
+                import.object_ref(&()),
+                "Import",
+                &verdict.reason,
+                &verdict.message,
+            );
+        }
+        self.writer.put_status(import, &want).await
+    }
+}
+
+fn status(
+    realise: &Realise,
+    verdict: &Verdict,
+    have: &ServiceImportStatus,
+    generation: Option<i64>,
+) -> ServiceImportStatus {
+    ServiceImportStatus {
+        clusters: realise
+            .clusters
+            .iter()
+            .map(|cluster| ImportedCluster {
+                cluster: cluster.clone(),
+            })
+            .collect(),
+        conditions: conditions(
+            std::slice::from_ref(verdict),
+            &have.conditions,
+            generation,
+            &Time(Timestamp::now()),
+        ),
+        endpoint_slice_objects: Some(EndpointSliceObjects::Present),
+    }
+}

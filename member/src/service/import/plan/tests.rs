@@ -1,0 +1,320 @@
+use api::{
+    resource_import::{MergedService, Objection},
+    slice::{Endpoint, SlicePort as Port},
+};
+use kit::index::{Change, Index};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::service::{
+    export::tests as exporting,
+    view::{HubImport, PeerSlice},
+};
+
+fn service() -> ServiceName {
+    ServiceName::new("shop", "web")
+}
+
+fn merged_port(name: Option<&str>, port: i32) -> mcs::ServicePort {
+    mcs::ServicePort {
+        name: name.map(str::to_owned),
+        protocol: Some("TCP".into()),
+        port,
+        app_protocol: None,
+    }
+}
+
+fn hub_import(exporters: &[&str]) -> ResourceImportSpec {
+    let exporters = exporters
+        .iter()
+        .map(|c| Exporter {
+            cluster_id: (*c).into(),
+            ..Exporter::default()
+        })
+        .collect();
+    let spec = ServiceImportSpec {
+        ports: vec![merged_port(Some("http"), 80)],
+        ..ServiceImportSpec::default()
+    };
+    ResourceImportSpec {
+        exporters: Some(exporters),
+        service_import: Some(MergedService {
+            spec,
+            ..MergedService::default()
+        }),
+        ..ResourceImportSpec::default()
+    }
+}
+
+fn payload(addresses: &[&str]) -> SlicePayload {
+    let port = Port {
+        name: Some("web".into()),
+        protocol: "TCP".into(),
+        port: 8080,
+        service_port: 80,
+        app_protocol: None,
+    };
+    let endpoint = |a: &&str| Endpoint {
+        addresses: vec![(*a).into()],
+        ..Endpoint::default()
+    };
+    SlicePayload {
+        address_type: "IPv4".into(),
+        ports: vec![port],
+        endpoints: addresses.iter().map(endpoint).collect(),
+    }
+}
+
+fn record(cluster: &str) -> String {
+    name::slice_export(cluster, &service(), "web-x")
+}
+
+/// An import of `exporters`, each with one slice of one endpoint.
+fn entry(exporters: &[&str]) -> ServiceEntry {
+    let slice = |c: &&str| ((*c).to_owned(), [(record(c), payload(&["10.0.0.1"]))].into());
+    ServiceEntry {
+        hub_import: Some(hub_import(exporters)),
+        peers: exporters.iter().map(slice).collect(),
+        ..ServiceEntry::default()
+    }
+}
+
+fn realised(us: &str, entry: &ServiceEntry) -> Realise {
+    match desired(us, &service(), entry) {
+        Plan::Realise(realise) => realise,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The entry after its plan has been carried out by an API server that gives out addresses.
+fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
+    match desired(us, &service(), &entry) {
+        Plan::Nothing | Plan::Hold(_) => {}
+        Plan::Remove => {
+            entry.import = None;
+            entry.derived = None;
+            entry.imported_slices.clear();
+        }
+        Plan::Realise(realise) => {
+            let mut derived = derived(&service(), &entry, &realise);
+            let address = derived
+                .spec
+                .cluster_ip
+                .get_or_insert_with(|| "10.96.0.9".into())
+                .clone();
+            entry.import = Some(service_import(&service(), &realise, vec![address]));
+            entry.derived = Some(derived);
+            entry
+                .imported_slices
+                .retain(|name, _| !realise.leftover.contains(name));
+            entry
+                .imported_slices
+                .extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
+        }
+    }
+    entry
+}
+
+#[test]
+fn an_import_is_a_service_slices_and_a_service_import() {
+    let entry = carried_out("west", entry(&["east"]));
+    let derived = entry.derived.as_ref().unwrap();
+    assert_eq!(derived.name_any(), "antrea-mc-web");
+    assert_eq!(
+        derived.annotations()["multicluster.antrea.io/imported-service"],
+        "true"
+    );
+    let import = entry.import.as_ref().unwrap().spec.0.as_ref().unwrap();
+    assert_eq!(
+        (import.ips.as_slice(), import.ip_families.as_slice()),
+        (&["10.96.0.9".to_owned()][..], &["IPv4".to_owned()][..])
+    );
+    let slice = entry.imported_slices.values().next().unwrap();
+    assert_eq!(slice.labels()["kubernetes.io/service-name"], "antrea-mc-web");
+    assert_eq!(slice.labels()["multicluster.kubernetes.io/service-name"], "web");
+    assert_eq!(
+        slice.labels()["multicluster.kubernetes.io/source-cluster"],
+        "east"
+    );
+    let port = &slice.ports[0];
+    assert_eq!(
+        (port.name.as_deref(), port.port),
+        (Some("http"), Some(8080)),
+        "the merged name, the endpoint's number"
+    );
+}
+
+#[test]
+fn a_port_the_exporter_does_not_serve_is_not_reached_there() {
+    let mut entry = entry(&["east"]);
+    entry
+        .hub_import
+        .as_mut()
+        .unwrap()
+        .service_import
+        .as_mut()
+        .unwrap()
+        .spec
+        .ports = vec![merged_port(None, 81)];
+    assert!(realised("west", &entry).slices.is_empty());
+}
+
+#[test]
+fn our_own_endpoints_do_not_take_the_detour() {
+    let mut own = exporting::entry();
+    own.hub_import = Some(hub_import(&["east"]));
+    let slices = realised("east", &own).slices;
+    assert_eq!(slices.len(), 1);
+    assert_eq!(slices[0].endpoints.len(), 2);
+    own.service = None;
+    assert!(
+        realised("east", &carried_out("east", own)).slices.is_empty(),
+        "true at once, whatever the leader says"
+    );
+}
+
+#[test]
+fn one_exporter_leaves_and_the_rest_stays() {
+    let mut entry = carried_out("west", entry(&["east", "north"]));
+    assert_eq!(entry.imported_slices.len(), 2);
+    entry.hub_import = Some(hub_import(&["north"]));
+    let realise = realised("west", &entry);
+    assert_eq!(
+        (realise.leftover.len(), realise.clusters.as_slice()),
+        (1, &["north".to_owned()][..])
+    );
+    entry.hub_import.as_mut().unwrap().exporters.as_mut().unwrap()[0].refused = Some(Objection::default());
+    assert_eq!(
+        carried_out("west", entry).imported_slices.len(),
+        0,
+        "refused ones take no part"
+    );
+}
+
+#[test]
+fn said_removal_is_believed_at_once() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry
+        .peers
+        .get_mut("east")
+        .unwrap()
+        .insert(record("east"), payload(&[]));
+    let realise = realised("west", &entry);
+    assert_eq!(
+        (realise.leftover.len(), realise.doubts.len()),
+        (1, 0),
+        "an emptied slice"
+    );
+    entry.hub_import = Some(hub_import(&[]));
+    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+    let entry = carried_out("west", entry);
+    assert_eq!(desired("west", &service(), &entry), Plan::Nothing);
+}
+
+#[test]
+fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.peers.clear();
+    let realise = realised("west", &entry);
+    assert_eq!(
+        (realise.leftover.len(), realise.doubts),
+        (0, vec![Doubt::Slices("east".into())])
+    );
+    let mut confirmed = entry.clone();
+    confirmed
+        .slices_gone
+        .extend(entry.imported_slices.keys().cloned());
+    let realise = realised("west", &confirmed);
+    assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0));
+
+    entry.hub_import = None;
+    assert_eq!(desired("west", &service(), &entry), Plan::Hold(Doubt::Import));
+    assert_eq!(carried_out("west", entry.clone()), entry);
+    entry.import_gone = true;
+    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+}
+
+#[test]
+fn a_lost_service_asks_for_its_old_address() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.derived = None;
+    let realise = realised("west", &entry);
+    assert_eq!(
+        derived(&service(), &entry, &realise).spec.cluster_ip.as_deref(),
+        Some("10.96.0.9")
+    );
+}
+
+#[test]
+fn somebody_elses_service_is_left_alone() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.derived.as_mut().unwrap().metadata.labels = None;
+    let realise = realised("west", &entry);
+    assert!(realise.taken && realise.slices.is_empty());
+    assert_eq!(realise.leftover.len(), 1);
+    assert_eq!(ready("web", true).reason, "ServiceNameTaken");
+}
+
+#[test]
+fn an_unnamed_port_beside_others_gets_a_name() {
+    let udp = mcs::ServicePort {
+        protocol: Some("UDP".into()),
+        ..merged_port(None, 80)
+    };
+    let names = |ports: &[mcs::ServicePort]| named(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
+    assert_eq!(names(&[merged_port(None, 80)]), [None]);
+    let several = [merged_port(Some("http"), 8080), merged_port(None, 80), udp];
+    assert_eq!(
+        names(&several),
+        [
+            Some("http".to_owned()),
+            Some("p80".into()),
+            Some("p80-udp".into())
+        ]
+    );
+}
+
+proptest! {
+    /// However events come, the same records give the same plan, and carrying it out leaves nothing to do.
+    #[test]
+    fn order_does_not_matter_and_a_second_pass_writes_nothing(
+        slices in prop::collection::btree_map("[a-d]", 0..3usize, 0..4),
+        order in any::<u64>(),
+    ) {
+        let exporters: Vec<&str> = slices.keys().map(String::as_str).collect();
+        let import = json!({
+            "metadata": {"name": name::service_import(&service()), "namespace": "cs", "resourceVersion": "1"},
+            "spec": {"kind": "ServiceImport", "namespace": "shop", "name": "web",
+                "serviceImport": {"spec": hub_import(&[]).service_import.unwrap().spec},
+                "exporters": hub_import(&exporters).exporters},
+        });
+        let record = |(cluster, endpoints): (&String, &usize)| {
+            let addresses: Vec<_> = (0..*endpoints).map(|n| format!("10.0.0.{n}")).collect();
+            let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+            json!({
+                "metadata": {"name": record(cluster), "namespace": "cs", "resourceVersion": "1"},
+                "spec": {"kind": "EndpointSlice", "clusterID": cluster, "namespace": "shop", "name": "web",
+                    "endpointSlice": payload(&addresses)},
+            })
+        };
+        let records: Vec<_> = slices.iter().map(record).collect();
+        let known = |mut records: Vec<serde_json::Value>, import_first: bool| {
+            let mut index = Index::<ServiceName, ServiceEntry>::default();
+            let import = || Change::Apply(serde_json::from_value::<HubImport>(import.clone()).unwrap());
+            if import_first { index.change(import()); }
+            for record in records.drain(..) {
+                index.change(Change::Apply(serde_json::from_value::<PeerSlice>(record).unwrap()));
+            }
+            if !import_first { index.change(import()); }
+            index.get(&service()).cloned().unwrap_or_default()
+        };
+        let mut shuffled = records.clone();
+        if !shuffled.is_empty() { let by = (order as usize) % shuffled.len(); shuffled.rotate_left(by); }
+        let entry = known(records, true);
+        prop_assert_eq!(desired("west", &service(), &known(shuffled, order % 2 == 0)), desired("west", &service(), &entry));
+
+        let settled = carried_out("west", entry);
+        prop_assert_eq!(carried_out("west", settled.clone()), settled);
+    }
+}

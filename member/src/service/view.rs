@@ -1,0 +1,213 @@
+//! The kinds a member reads, reduced to what it uses. Those it also writes hold exactly what it owns of them.
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use api::{
+    mcs::{
+        ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
+        ServiceImportStatus,
+    },
+    resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus},
+    resource_import::{ResourceImport, ResourceImportSpec},
+    slice::Endpoint,
+};
+use k8s_openapi::api::{
+    core::v1 as core,
+    discovery::v1::{self as discovery},
+};
+use kit::view::{Lenient, annotated, lean};
+use kube::{Resource, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
+
+/// A ServiceExport of this cluster.
+#[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
+#[resource(inherit = ServiceExport)]
+pub struct Export {
+    /// Name and age.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Labels and annotations to export.
+    #[serde(default)]
+    pub spec: Lenient<ServiceExportSpec>,
+    /// What we said about it.
+    #[serde(default)]
+    pub status: Lenient<ServiceExportStatus>,
+}
+
+/// A Service of this cluster: a user's, or one that realises an import.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = core::Service)]
+pub struct Service {
+    /// Name, labels, annotations.
+    #[serde(deserialize_with = "annotated")]
+    pub metadata: ObjectMeta,
+    /// What matters to other clusters.
+    #[serde(default)]
+    pub spec: ServiceSpec,
+}
+
+/// The part of a Service's spec that we read, and own on those we make.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceSpec {
+    /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// Its address; `None` in words on a headless Service.
+    #[serde(rename = "clusterIP", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_ip: Option<String>,
+    /// Families of its addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ip_families: Vec<String>,
+    /// Its ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<ServicePort>,
+}
+
+/// A port of a Service, without what the API server adds for this cluster alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePort {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `TCP`, `UDP` or `SCTP`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Application protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<String>,
+    /// Its number.
+    pub port: i32,
+}
+
+/// An EndpointSlice of this cluster: of a local Service, or one we imported.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = discovery::EndpointSlice)]
+#[serde(rename_all = "camelCase")]
+pub struct Slice {
+    /// Name and labels.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// `IPv4`, `IPv6` or `FQDN`.
+    pub address_type: String,
+    /// The endpoints, without nodes and Pods.
+    #[serde(default, deserialize_with = "or_default")]
+    pub endpoints: Vec<Endpoint>,
+    /// Ports of every endpoint.
+    #[serde(default, deserialize_with = "or_default")]
+    pub ports: Vec<SlicePort>,
+}
+
+/// A port of an EndpointSlice.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlicePort {
+    /// Name of the Service port it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `TCP`, `UDP` or `SCTP`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Its number on the endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// Application protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<String>,
+}
+
+/// Go writes an empty list as `null`.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
+/// A ServiceImport of this cluster.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ServiceImport)]
+pub struct Import {
+    /// Name and labels.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// The merged Service and its addresses here.
+    #[serde(default)]
+    pub spec: Lenient<ServiceImportSpec>,
+    /// What we said about it.
+    #[serde(default, skip_serializing)]
+    pub status: Lenient<ServiceImportStatus>,
+}
+
+/// A Namespace of this cluster.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = core::Namespace)]
+pub struct Namespace {
+    /// Name, and whether it is going.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+}
+
+/// One of our own records in the Common Area.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub struct OwnRecord {
+    /// Name, labels, generation.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// What we said.
+    #[serde(default)]
+    pub spec: Lenient<ResourceExportSpec>,
+    /// What the leader said about it.
+    #[serde(default, skip_serializing)]
+    pub status: Lenient<ResourceExportStatus>,
+}
+
+/// Another cluster's slice in the Common Area.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub struct PeerSlice {
+    /// Name.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// What the other cluster said.
+    #[serde(default)]
+    pub spec: Lenient<ResourceExportSpec>,
+}
+
+/// An import in the Common Area.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceImport)]
+pub struct HubImport {
+    /// Name.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// What the leader said.
+    #[serde(default)]
+    pub spec: Lenient<ResourceImportSpec>,
+}
+
+/// The Service in its role of realising the import it is named after (`antrea-mc-<name>`), whoever made it.
+#[derive(Resource, Clone, Debug, PartialEq)]
+#[resource(inherit = core::Service)]
+pub struct Derived {
+    /// The Service's metadata.
+    pub metadata: ObjectMeta,
+    /// The Service.
+    pub service: Service,
+}
+
+impl From<Service> for Derived {
+    fn from(service: Service) -> Self {
+        Self {
+            metadata: service.metadata.clone(),
+            service,
+        }
+    }
+}
+
+/// Whether the label that says so is on the object.
+pub fn is_ours(metadata: &ObjectMeta) -> bool {
+    let labels: Option<&BTreeMap<String, String>> = metadata.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(api::label::MANAGED_BY))
+        .is_some_and(|by| by == api::label::FREEPORT)
+}
