@@ -76,17 +76,21 @@ pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(
 }
 
 /// The cluster belongs to no set, or to this very set under this very ID. `otherwise` ends the message about another set.
+///
+/// A set of the same name under another leader is another set: joining it would silently take every import away.
 pub(crate) async fn may_be_member(
     cluster: &Cluster,
     set: &str,
+    leader_id: &str,
     id: &str,
     otherwise: &str,
 ) -> Result<(), Error> {
     for found in cluster_sets(cluster, SYSTEM).await? {
-        if found.name != set {
+        let led_by = found.leader_id.as_deref().unwrap_or(leader_id);
+        if found.name != set || led_by != leader_id {
             return Err(cluster.refuse(format!(
-                "already a member of ClusterSet {:?}, and a cluster belongs to one set: delete ClusterSet {SYSTEM}/{} \
-                 first{otherwise}",
+                "already a member of ClusterSet {:?}, led by cluster {led_by:?}, and a cluster belongs to one set: delete \
+                 ClusterSet {SYSTEM}/{} first{otherwise}",
                 found.name, found.name
             )));
         }
@@ -175,6 +179,7 @@ fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
 struct Found {
     name: String,
     cluster_id: Option<String>,
+    leader_id: Option<String>,
 }
 
 /// The ClusterSets of a Namespace, read loosely: Antrea's may lack what ours have. None without the CRD.
@@ -192,14 +197,16 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, 
         .await?;
     Ok(items
         .into_iter()
-        .map(|item| Found {
-            name: item.name_any(),
-            cluster_id: item
-                .data
-                .pointer("/spec/clusterID")
-                .and_then(|id| id.as_str())
-                .filter(|id| !id.is_empty())
-                .map(Into::into),
+        .map(|item| {
+            let text = |path| {
+                let text = item.data.pointer(path)?.as_str()?;
+                (!text.is_empty()).then(|| text.to_owned())
+            };
+            Found {
+                name: item.name_any(),
+                cluster_id: text("/spec/clusterID"),
+                leader_id: text("/spec/leaders/0/clusterID"),
+            }
         })
         .collect())
 }

@@ -49,7 +49,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let membership = Membership::new(set, id, id, &cluster, options.leader_server.as_deref())?;
     check::may_lead(&cluster, set, id).await?;
     if !options.dedicated {
-        check::may_be_member(&cluster, set, id, ", or lead only, with --dedicated").await?;
+        check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?;
     }
 
     let mut here = Installer::new(&cluster, options.dry_run, options.timeout, say);

@@ -53,7 +53,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let cluster = Cluster::connect(&options.cluster).await?;
     let leader_id = check::leader_id(&leader, set).await?;
     let membership = Membership::new(set, id, &leader_id, &leader, options.leader_server.as_deref())?;
-    check::may_be_member(&cluster, set, id, "").await?;
+    check::may_be_member(&cluster, set, &leader_id, id, "").await?;
     check::is_free(&leader, &leader_id, &cluster, set, id).await?;
 
     let mut there = Installer::new(&leader, options.dry_run, options.timeout, say);
