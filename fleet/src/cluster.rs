@@ -10,8 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Signal, control_plane, keeper::Client, layout::Layout, ports, ready, record::ClusterRecord,
-    tools::Tool,
+    Error, Process, Signal, control_plane, keeper::Client, layout::Layout, ports, ready,
+    record::ClusterRecord, tools::Tool,
 };
 
 /// Ports of one control plane on 127.0.0.1.
@@ -145,6 +145,20 @@ impl Cluster {
     /// [`Error::Keeper`] if it does not run.
     pub async fn stop(&self, component: Component) -> Result<(), Error> {
         Ok(self.keeper.stop(&self.process_name(component)).await?)
+    }
+
+    /// Kills one component (SIGKILL), as a crash would, and waits for its end. Faster than [`Cluster::stop`]:
+    /// an API server takes its time for clients that watch.
+    ///
+    /// # Errors
+    /// [`Error::Keeper`] if it does not run.
+    pub async fn kill(&self, component: Component) -> Result<(), Error> {
+        let name = self.process_name(component);
+        self.keeper.signal(&name, Signal::Kill).await?;
+        match self.keeper.find(&name).await? {
+            Some(state) => Process::new(state, self.keeper.clone()).wait().await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Starts a stopped component and waits until it serves.

@@ -23,6 +23,7 @@ use std::{
     env,
     ffi::OsString,
     io,
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Command, ExitCode},
     sync::atomic::{AtomicBool, Ordering},
@@ -42,6 +43,8 @@ pub use launch::Error as LaunchError;
 const START: &str = "__keeper-start";
 /// First argument of the keeper, followed by the kind of isolation, the directory and what to do with it.
 const RUN: &str = "__keeper-run";
+/// What `ps` shows.
+const NAME: &str = "fleet";
 const NAMESPACE: &str = "namespace";
 const DEATH_SIGNAL: &str = "death-signal";
 /// Removes the directory once the owner is gone.
@@ -83,6 +86,7 @@ fn start(args: Vec<OsString>) -> io::Result<()> {
         DEATH_SIGNAL
     };
     Command::new(isolation::OWN_EXECUTABLE)
+        .arg0(NAME)
         .arg(RUN)
         .arg(isolation)
         .args(args)

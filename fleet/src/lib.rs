@@ -7,6 +7,7 @@
 //! | [`Cluster`] | one control plane: address, files, pause and restart |
 //! | [`command`] | the command line `fleet up\|down\|status` |
 //! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
+//! | [`program`] | programs of this workspace, built on demand |
 //! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
 //! | `layout`, `record` | the files of a fleet's directory |
@@ -29,6 +30,7 @@ mod name;
 mod pki;
 mod ports;
 mod process;
+pub mod program;
 mod ready;
 mod record;
 mod status;

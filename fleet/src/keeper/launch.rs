@@ -1,14 +1,6 @@
 //! Starting a keeper: which program, and the pipe to it.
 
-use std::{
-    env,
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{fs::File, io, path::PathBuf, process::Stdio, sync::atomic::Ordering, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -19,9 +11,10 @@ use tokio::{
 
 use super::{
     CAN_BECOME_KEEPER, LEAVE, REMOVE, START,
+    isolation::OWN_EXECUTABLE,
     protocol::{Greeting, PROTOCOL},
 };
-use crate::layout::Layout;
+use crate::{layout::Layout, program};
 
 /// The owner's end of the pipe: closed when dropped, and by the kernel when the owner dies. Other programs the
 /// owner starts do not inherit it (the standard library opens pipes with `O_CLOEXEC`).
@@ -32,9 +25,9 @@ const GREETING_LIMIT: Duration = Duration::from_secs(30);
 /// Why no keeper runs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This program cannot become a keeper, and the program `fleet` was not found nor built.
-    #[error("the program `fleet`, which keeps the processes, could not be built: {0}")]
-    NoProgram(String),
+    /// This program cannot become a keeper, and the program `fleet`, which can, is not to be had.
+    #[error("nothing to keep the processes with: {0}")]
+    NoProgram(#[from] program::Error),
     /// It was started and did not get ready.
     #[error("the keeper of the processes does not start: {0}")]
     Failed(String),
@@ -49,7 +42,7 @@ impl From<io::Error> for Error {
 /// Starts a keeper for the directory. It stops everything, and with `remove` clears the directory, when the
 /// pipe is closed before it was told to detach.
 pub(crate) async fn launch(layout: &Layout, remove: bool) -> Result<Pipe, Error> {
-    let program = program().await?;
+    let program = keeper_program().await?;
     let log = File::options()
         .create(true)
         .append(true)
@@ -75,47 +68,14 @@ pub(crate) async fn launch(layout: &Layout, remove: bool) -> Result<Pipe, Error>
     }
 }
 
-/// This program if it can, else `fleet`. A program that cargo started has cargo bring `fleet` up to date
-/// first: `cargo test` of another package does not. Without cargo it is expected beside this program, or one
-/// directory up, where cargo puts it relative to test programs.
-async fn program() -> Result<PathBuf, Error> {
+/// This program if it can, else `fleet`.
+async fn keeper_program() -> Result<PathBuf, Error> {
     static FOUND: OnceCell<PathBuf> = OnceCell::const_new();
-    let own = Path::new(super::isolation::OWN_EXECUTABLE);
     if CAN_BECOME_KEEPER.load(Ordering::Relaxed) {
-        return Ok(own.to_owned());
+        return Ok(OWN_EXECUTABLE.into());
     }
-    let found = FOUND.get_or_try_init(|| async {
-        let exe = env::current_exe()?;
-        let beside = |dir: &Path| Some(dir.join("fleet")).filter(|path| path.is_file());
-        let dirs = || exe.ancestors().skip(1).take(2);
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        if let (Some(cargo), true) = (env::var_os("CARGO"), manifest.is_file()) {
-            // target/<profile>/fleet for target/<profile>/deps/<test> as for target/<profile>/<program>.
-            let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-            let built = Command::new(cargo)
-                .args([
-                    "build",
-                    "--quiet",
-                    "--package",
-                    "fleet",
-                    "--bin",
-                    "fleet",
-                    "--profile",
-                    profile,
-                ])
-                .arg("--manifest-path")
-                .arg(manifest)
-                .output()
-                .await?;
-            if !built.status.success() {
-                return Err(Error::NoProgram(
-                    String::from_utf8_lossy(&built.stderr).into_owned(),
-                ));
-            }
-        }
-        dirs()
-            .find_map(beside)
-            .ok_or_else(|| Error::NoProgram(format!("not found near {}", exe.display())))
-    });
-    found.await.cloned()
+    Ok(FOUND
+        .get_or_try_init(|| program::path("fleet", "fleet"))
+        .await?
+        .clone())
 }

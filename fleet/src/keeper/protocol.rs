@@ -104,7 +104,7 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => write!(f, "exit status {status}"),
-            Self::Signal(signal) => write!(f, "ended by {signal}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
 }

@@ -138,7 +138,8 @@ impl Table {
                 .iter_mut()
                 .find(|(_, entry)| entry.pid == pid && entry.exit.is_none());
             if let Some((name, entry)) = ended {
-                eprintln!("{} {name} (pid {pid}): {exit}", jiff::Timestamp::now());
+                let pid = entry.outer_pid.map_or("?".into(), |pid| pid.to_string());
+                eprintln!("{} {name} (pid {pid}) ended: {exit}", jiff::Timestamp::now());
                 entry.exit = Some(exit);
             }
         }
