@@ -1,32 +1,23 @@
 //! The clusters of one directory.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::{self, File, TryLockError},
-    io,
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
-use futures::future::try_join_all;
-use tokio::time::sleep;
-
 use crate::{
-    Cluster, Component, Error, Process, ProcessSpec, ProcessState,
-    cluster::Ports,
-    control_plane, disk,
+    Cluster, Error, Process, ProcessSpec, ProcessState, claim, disk,
     keeper::{self, Client, ClientError, Refusal},
     layout::Layout,
-    name, ports, ready,
+    name,
     record::{self, ClusterRecord, Record},
+    start,
     tools::{self, Tool},
 };
 
 /// A cluster writes 150 MiB (etcd's log is allocated in advance), and wants to grow.
 const NEEDED_MIB: u64 = 1024;
-/// Other programs may take a port between picking and listening.
-const PORT_ATTEMPTS: usize = 4;
 
 /// What to bring up.
 #[derive(Clone, Debug)]
@@ -73,7 +64,7 @@ impl Fleet {
         name::check_all(&options.clusters)?;
         let dir = absolute(&options.dir)?;
         let layout = Layout::new(&dir);
-        let _lock = lock(&dir, &progress).await?;
+        let _lock = claim::lock(&dir, &progress).await?;
         if let Some(running) = Self::standing(&layout, &options.clusters).await? {
             progress(&format!("already running in {}", dir.display()));
             return Ok(running);
@@ -87,13 +78,13 @@ impl Fleet {
                 needed_mib: NEEDED_MIB,
             });
         }
-        let mut record = Record::new(BTreeMap::clone(&tools), pick_ports(&options.clusters)?);
+        let mut record = Record::new(BTreeMap::clone(&tools), start::pick_ports(&options.clusters)?);
         record::write(&layout, &record).map_err(Error::file(layout.record()))?;
         let remove = options.lifetime == Lifetime::Attached { remove: true };
         // Attached until all is well, so that a Ctrl-C on the way leaves nothing running.
         let pipe = keeper::launch(&layout, remove).await?;
         let keeper = Client::new(layout.clone());
-        match Self::start(&layout, &keeper, &mut record, &tools, &progress).await {
+        match start::all(&layout, &keeper, &mut record, &tools, &progress).await {
             Ok(clusters) => {
                 let pipe = match options.lifetime {
                     Lifetime::Attached { .. } => Some(pipe),
@@ -137,7 +128,7 @@ impl Fleet {
             keeper: keeper.clone(),
         };
         let clusters: Vec<_> = record.clusters.iter().map(make).collect();
-        if let Some(what) = missing(&clusters, &processes) {
+        if let Some(what) = start::missing(&clusters, &processes) {
             return Err(Error::Degraded {
                 dir: layout.dir().to_owned(),
                 what,
@@ -164,9 +155,9 @@ impl Fleet {
             return Ok(());
         }
         let layout = Layout::new(&dir);
-        let _lock = lock(&dir, &progress).await?;
+        let _lock = claim::lock(&dir, &progress).await?;
         if record::read(&layout).is_none() {
-            if is_empty(&dir)? {
+            if claim::is_empty(&dir)? {
                 progress(&format!("nothing to do: {} is empty", dir.display()));
                 return Ok(());
             }
@@ -247,7 +238,7 @@ impl Fleet {
     async fn standing(layout: &Layout, clusters: &[String]) -> Result<Option<Self>, Error> {
         let dir = layout.dir();
         let Some(record) = record::read(layout) else {
-            return if is_empty(dir)? {
+            return if claim::is_empty(dir)? {
                 Ok(None)
             } else {
                 Err(Error::NotOurs(dir.to_owned()))
@@ -259,8 +250,7 @@ impl Fleet {
                 dir: dir.to_owned(),
                 clusters: record.names().join(","),
             }),
-            // Broken: it ended while we asked.
-            Err(Error::NotRunning(_) | Error::Keeper(ClientError::Broken(_))) => {
+            Err(Error::NotRunning(_) | Error::Keeper(ClientError::EndedMeanwhile)) => {
                 Client::new(layout.clone()).shut_down().await;
                 layout.clear().map_err(Error::file(dir))?;
                 Layout::make_private_dir(dir).map_err(Error::file(dir))?;
@@ -269,126 +259,8 @@ impl Fleet {
             Err(error) => Err(error),
         }
     }
-
-    async fn start(
-        layout: &Layout,
-        keeper: &Client,
-        record: &mut Record,
-        tools: &Arc<BTreeMap<Tool, PathBuf>>,
-        progress: &impl Fn(&str),
-    ) -> Result<Vec<Cluster>, Error> {
-        let starts = record.clusters.iter().map(|record| {
-            let cluster = Cluster {
-                record: record.clone(),
-                layout: layout.clone(),
-                tools: Arc::clone(tools),
-                keeper: keeper.clone(),
-            };
-            start_cluster(cluster, progress)
-        });
-        let clusters = try_join_all(starts).await?;
-        let all: Vec<&Cluster> = clusters.iter().collect();
-        let path = layout.kubeconfig();
-        control_plane::kubeconfig_of(&all, "admin")
-            .and_then(|text| layout.write_private(&path, text.as_bytes()))
-            .map_err(Error::file(path))?;
-        record.clusters = clusters.iter().map(|cluster| cluster.record.clone()).collect();
-        record.ready = true;
-        record::write(layout, record).map_err(Error::file(layout.record()))?;
-        Ok(clusters)
-    }
-}
-
-/// Starts one cluster, on other ports if somebody was faster.
-async fn start_cluster(mut cluster: Cluster, progress: &impl Fn(&str)) -> Result<Cluster, Error> {
-    for attempt in 1.. {
-        control_plane::prepare(&cluster).map_err(Error::file(cluster.dir()))?;
-        match ready::bring_up(&cluster, progress).await {
-            Err(error @ Error::PortTaken { .. }) if attempt < PORT_ATTEMPTS => {
-                progress(&format!("{error}; trying others"));
-                for component in Component::ALL {
-                    let _not_running = cluster.stop(component).await;
-                }
-                cluster.record.ports = pick(&mut BTreeSet::new())?;
-            }
-            done => return done.map(|()| cluster),
-        }
-    }
-    Err(Error::NoPorts)
-}
-
-fn pick_ports(names: &[String]) -> Result<Vec<ClusterRecord>, Error> {
-    let mut taken = BTreeSet::new();
-    let records = (0..).zip(names).map(|(index, name)| {
-        Ok(ClusterRecord {
-            name: name.clone(),
-            index,
-            ports: pick(&mut taken)?,
-        })
-    });
-    records.collect()
-}
-
-fn pick(taken: &mut BTreeSet<u16>) -> Result<Ports, Error> {
-    let [api, etcd, etcd_peer] = ports::pick(taken).ok_or(Error::NoPorts)?;
-    Ok(Ports { api, etcd, etcd_peer })
-}
-
-/// Which parts of the control planes do not run.
-fn missing(clusters: &[Cluster], processes: &[ProcessState]) -> Option<String> {
-    let runs = |name: &String| {
-        processes
-            .iter()
-            .any(|state| state.name == *name && state.exit.is_none())
-    };
-    let names = clusters
-        .iter()
-        .flat_map(|cluster| Component::ALL.map(|component| cluster.process_name(component)))
-        .filter(|name| !runs(name))
-        .collect::<Vec<_>>();
-    (!names.is_empty()).then(|| format!("{} ended", names.join(", ")))
-}
-
-/// Makes the directory and keeps other commands away from it while the file is open. The directory itself is
-/// locked, so that nothing has to be left behind.
-async fn lock(dir: &Path, progress: &impl Fn(&str)) -> Result<File, Error> {
-    use std::os::unix::fs::MetadataExt;
-    let mut said = false;
-    loop {
-        Layout::make_private_dir(dir).map_err(Error::file(dir))?;
-        let file = File::open(dir).map_err(Error::file(dir))?;
-        match file.try_lock() {
-            Ok(()) => {
-                let inode = file.metadata().map_err(Error::file(dir))?.ino();
-                // Who held the lock may have removed the directory.
-                if fs::metadata(dir).is_ok_and(|now| now.ino() == inode) {
-                    return Ok(file);
-                }
-            }
-            Err(TryLockError::Error(source)) => return Err(Error::file(dir)(source)),
-            Err(TryLockError::WouldBlock) => {
-                if !said {
-                    progress(&format!(
-                        "waiting for another command at work in {}",
-                        dir.display()
-                    ));
-                    said = true;
-                }
-                sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(dir).map_err(Error::file(dir))
-}
-
-fn is_empty(dir: &Path) -> Result<bool, Error> {
-    let mut entries = fs::read_dir(dir).map_err(Error::file(dir))?;
-    match entries.next() {
-        None => Ok(true),
-        Some(Ok(_)) => Ok(false),
-        Some(Err(error)) => Err::<bool, io::Error>(error).map_err(Error::file(dir)),
-    }
 }

@@ -10,12 +10,13 @@
 //! | [`program`] | programs of this workspace, built on demand |
 //! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
-//! | `layout`, `record` | the files of a fleet's directory |
+//! | `claim`, `layout`, `record` | the files of a fleet's directory |
 //!
 //! The way of `up`: [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the
 //! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
-//! (`ready::bring_up`), concurrently, and at last the kubeconfigs are written.
+//! (`ready::bring_up`), concurrently (`start`), and at last the kubeconfigs are written.
 
+mod claim;
 mod cluster;
 pub mod command;
 mod control_plane;
@@ -33,6 +34,7 @@ mod process;
 pub mod program;
 mod ready;
 mod record;
+mod start;
 mod status;
 pub mod tools;
 

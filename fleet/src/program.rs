@@ -108,12 +108,10 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     struct Message {
         executable: Option<PathBuf>,
     }
-    let executables = messages
+    let mut executables = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
-    executables
-        .filter(|path| path.file_name() == Some(OsStr::new(name)))
-        .last()
+    executables.rfind(|path| path.file_name() == Some(OsStr::new(name)))
 }
 
 #[cfg(test)]

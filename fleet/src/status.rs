@@ -37,7 +37,7 @@ pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
     };
     let (processes, keeper) = match Client::new(layout.clone()).list().await {
         Ok(processes) => (processes, is_alive(&layout)),
-        Err(ClientError::Gone | ClientError::Broken(_)) => (Vec::new(), None),
+        Err(ClientError::Gone | ClientError::EndedMeanwhile) => (Vec::new(), None),
         Err(error) => return Err(error.into()),
     };
     let rows = rows(&record.clusters, &processes);

@@ -17,6 +17,8 @@ use crate::layout::Layout;
 
 /// Three stages of SIGTERM and SIGKILL take a minute at worst.
 const STOP_LIMIT: Duration = Duration::from_secs(75);
+/// Stopping one process is the longest that is asked otherwise.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// How long a keeper may take to end after its processes.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
@@ -29,9 +31,12 @@ pub enum Error {
     /// The keeper says no.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The conversation broke off, which happens when the fleet is taken down.
+    /// It ended without an answer, which happens when the fleet is taken down meanwhile.
+    #[error("the fleet ended meanwhile")]
+    EndedMeanwhile,
+    /// It is there and says nothing.
     #[error("the fleet's keeper does not answer: {0}")]
-    Broken(#[source] io::Error),
+    NoAnswer(#[source] io::Error),
 }
 
 /// Speaks to the keeper of one directory.
@@ -86,12 +91,10 @@ impl Client {
     /// Ends the keeper and all its processes, by force if it does not answer. The states it reports are the
     /// last ones, none if there was nobody to ask.
     pub(crate) async fn shut_down(&self) -> Vec<ProcessState> {
-        let asked = timeout(STOP_LIMIT, self.ask(Request::Shutdown)).await;
-        let stopped = match asked {
-            Ok(Ok(stopped)) => stopped,
-            Ok(Err(Error::Gone)) => Vec::new(),
-            // Another version or a broken one: a signal is understood by all.
-            Ok(Err(_)) => {
+        let stopped = match self.ask(Request::Shutdown).await {
+            Ok(stopped) => stopped,
+            Err(Error::Refused(_)) => {
+                // Another version: a signal is understood by all.
                 end_leftover(&self.layout, Number::SIGTERM);
                 self.ended(STOP_LIMIT).await;
                 Vec::new()
@@ -117,24 +120,31 @@ impl Client {
     }
 
     async fn ask(&self, request: Request) -> Result<Vec<ProcessState>, Error> {
-        let mut stream = BufReader::new(self.connect().await?);
-        let line = async {
-            let mut line = serde_json::to_vec(&request)?;
-            line.push(b'\n');
-            stream.write_all(&line).await?;
-            let mut reply = String::new();
-            stream.read_line(&mut reply).await?;
-            if reply.is_empty() {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            Ok(reply)
+        let limit = if matches!(request, Request::Shutdown) {
+            STOP_LIMIT
+        } else {
+            ANSWER_LIMIT
         };
-        let line = line.await.map_err(Error::Broken)?;
+        let answer = timeout(limit, self.exchange(&request)).await;
+        let line = answer.unwrap_or_else(|late| Err(Error::NoAnswer(late.into())))?;
         match serde_json::from_str(&line) {
             Ok(Reply::Done) => Ok(Vec::new()),
             Ok(Reply::Processes(processes)) => Ok(processes),
             Ok(Reply::Refused(refusal)) => Err(refusal.into()),
             Err(_) => Err(Refusal::OtherVersion.into()),
+        }
+    }
+
+    async fn exchange(&self, request: &Request) -> Result<String, Error> {
+        let mut stream = BufReader::new(self.connect().await?);
+        let mut line = serde_json::to_vec(request).map_err(|error| Error::NoAnswer(error.into()))?;
+        line.push(b'\n');
+        let mut reply = String::new();
+        let broken = |_| Error::EndedMeanwhile;
+        stream.write_all(&line).await.map_err(broken)?;
+        match stream.read_line(&mut reply).await.map_err(broken)? {
+            0 => Err(Error::EndedMeanwhile),
+            _ => Ok(reply),
         }
     }
 
@@ -146,7 +156,7 @@ impl Client {
             .await
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::Gone,
-                _ => Error::Broken(error),
+                _ => Error::NoAnswer(error),
             })
     }
 }

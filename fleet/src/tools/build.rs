@@ -18,6 +18,7 @@ use crate::{disk, log_tail};
 
 /// Compiling Kubernetes fills Go's own cache as well, which is mostly on the same disk.
 const NEEDED_MIB: u64 = 2048;
+const PARTIAL: &str = ".partial";
 /// How many of Go's messages are kept for an error.
 const KEPT_LINES: usize = 50;
 
@@ -103,6 +104,11 @@ async fn build_all(
     for (file, content) in [("go.mod", module.go_mod), ("go.sum", module.go_sum)] {
         fs::write(source.join(file), content).map_err(in_cache(&source))?;
     }
+    for entry in fs::read_dir(dir).map_err(in_cache(dir))?.flatten() {
+        if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+            let _gone = fs::remove_file(entry.path());
+        }
+    }
     for tool in tools {
         build(module, *tool, dir, &source, progress).await?;
     }
@@ -116,7 +122,9 @@ async fn build(
     source: &Path,
     progress: &impl Fn(&str),
 ) -> Result<(), Error> {
-    let partial = dir.join(format!("{}.partial", tool.name()));
+    // Not under the final name, so that an interrupted build leaves no half program; and not under the name
+    // that a killed predecessor's compiler may still be writing to.
+    let partial = dir.join(format!("{}.{}{PARTIAL}", tool.name(), std::process::id()));
     let start = Instant::now();
     let mut child = go::command()
         // -v names each package when it is compiled, which shows that something goes on.
