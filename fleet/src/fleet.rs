@@ -163,6 +163,7 @@ impl Fleet {
             }
             return Err(Error::NotOurs(dir));
         }
+        progress(&format!("stopping the fleet in {}", dir.display()));
         let stopped = Client::new(layout.clone()).shut_down().await;
         let names: Vec<_> = stopped.iter().map(|process| process.name.as_str()).collect();
         match names.as_slice() {

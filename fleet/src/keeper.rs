@@ -99,6 +99,8 @@ fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
         Some(kind) if kind == NAMESPACE => Isolation::enter_namespace()?,
         _ => Isolation::DeathSignal,
     };
+    // Started by way of /proc/self/exe, it would be called `exe`.
+    nix::sys::prctl::set_name(c"fleet-keeper")?;
     let dir = PathBuf::from(args.next().ok_or_else(|| io::Error::other("no directory"))?);
     let remove = args.next().is_some_and(|word| word == REMOVE);
     // One thread: see `isolation`.

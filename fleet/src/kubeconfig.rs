@@ -70,9 +70,12 @@ struct ContextFields<'a> {
 }
 
 /// A file with a context per access, named as the cluster; the first is the current one.
-pub(crate) fn render(accesses: &[Access<'_>]) -> Result<String, serde_yaml::Error> {
+///
+/// In JSON, which is YAML as well: unlike our YAML writer, Kubernetes reads YAML 1.1, where a cluster that is
+/// named `no` would be a boolean without quotes.
+pub(crate) fn render(accesses: &[Access<'_>]) -> Result<String, serde_json::Error> {
     let bytes = |pem: &str| ByteString(pem.as_bytes().to_vec());
-    serde_yaml::to_string(&Kubeconfig {
+    serde_json::to_string_pretty(&Kubeconfig {
         api_version: "v1",
         kind: "Config",
         clusters: accesses
@@ -153,5 +156,6 @@ mod tests {
         assert_eq!(server.server.as_deref(), Some("https://127.0.0.1:2"));
         assert_eq!(server.certificate_authority_data.as_deref(), Some("dGhlIENB"));
         assert!(server.insecure_skip_tls_verify.is_none());
+        assert!(text.contains("\"name\": \"east\""), "names are quoted: {text}");
     }
 }
