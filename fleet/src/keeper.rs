@@ -4,12 +4,13 @@
 //! killed: so processes are not children of whoever wants them but of a keeper, which
 //!
 //! * holds one end of a pipe to its owner and stops everything when the pipe closes, which the kernel does for
-//!   an owner that dies of whatever cause (after [`Request::Detach`] it goes on without owner);
+//!   an owner that dies of whatever cause (a detached keeper goes on without owner);
 //! * takes its processes along when it is itself killed (`isolation`);
 //! * serves requests on the socket `keeper.sock` in the fleet's directory.
 //!
 //! A keeper is the running program itself under another first argument. A program whose `main` begins with
-//! [`intercept`] can become one; for others (test binaries) [`launch`] finds or builds the program `fleet`.
+//! [`intercept`] can become one; for others (test binaries) the program `fleet` is found
+//! or built.
 
 mod client;
 mod identity;

@@ -46,7 +46,7 @@ impl Process {
         &self.log
     }
 
-    /// SIGTERM, after 10 seconds SIGKILL. Comes back when it is gone, and how it ended. A process that has
+    /// SIGTERM, after 25 seconds (10 for a part of a control plane) SIGKILL. Comes back when it is gone, and how it ended. A process that has
     /// ended before is no error.
     ///
     /// # Errors

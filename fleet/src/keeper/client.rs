@@ -15,10 +15,10 @@ use super::{
 };
 use crate::layout::Layout;
 
-/// Three stages of SIGTERM and SIGKILL take a minute at worst.
-const STOP_LIMIT: Duration = Duration::from_secs(75);
+/// The three stages, each with the time after SIGTERM and after SIGKILL, take 75 seconds at worst.
+const STOP_LIMIT: Duration = Duration::from_secs(80);
 /// Stopping one process is the longest that is asked otherwise.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const ANSWER_LIMIT: Duration = Duration::from_secs(45);
 /// How long a keeper may take to end after its processes.
 const END_LIMIT: Duration = Duration::from_secs(10);
 

@@ -28,6 +28,8 @@ use super::{
 
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
+/// The same for daemons, which promise to end within 20 seconds.
+const DAEMON_GRACE: Duration = Duration::from_secs(25);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 
@@ -190,7 +192,17 @@ impl Table {
             // A paused process would sleep through its SIGTERM.
             let _gone = self.signal(name, Signal::Resume);
         }
-        if timeout(GRACE, self.ended(names)).await.is_ok() {
+        let is_daemon = |name| {
+            self.entries()
+                .get(name)
+                .is_some_and(|entry| entry.stage == Stage::Daemon)
+        };
+        let grace = if names.iter().any(is_daemon) {
+            DAEMON_GRACE
+        } else {
+            GRACE
+        };
+        if timeout(grace, self.ended(names)).await.is_ok() {
             return;
         }
         for name in names {
