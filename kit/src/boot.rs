@@ -1,6 +1,6 @@
 //! A daemon's life from flags to exit.
 
-use std::{process::ExitCode, time::Duration};
+use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use clap::Parser;
 use k8s_openapi::api::core::v1::Namespace;
@@ -206,11 +206,12 @@ fn log(common: &Common) {
         LogLevel::Debug => "debug",
     };
     let filter = EnvFilter::new(format!(
-        "{level},kube_client=error,hyper=warn,hyper_util=warn,rustls=warn,h2=warn"
+        "{level},kube_client=error,hyper=warn,hyper_util=warn,rustls=warn,h2=warn,tower=warn"
     ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
+    let lines = lines.with_ansi(std::io::stderr().is_terminal());
     match common.log_format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),

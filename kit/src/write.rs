@@ -106,10 +106,10 @@ impl Writer {
         .await
     }
 
-    /// Applies `status` to the object `of`, as the only word of ours on it.
-    pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<(), Error>
+    /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer.
+    pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = ()> + DeserializeOwned,
         S: Serialize,
     {
         let patch = json!({
@@ -122,7 +122,7 @@ impl Writer {
         let request =
             self.request::<P>(of)
                 .patch_subresource("status", &of.name_any(), &params, &Patch::Apply(patch));
-        self.send::<P, Value>("status", request).await.map(drop)
+        self.send::<P, P>("status", request).await
     }
 
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone

@@ -365,9 +365,12 @@ async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -
         };
         let want = desired(&set, &verdict, &now);
         if set.status.0.as_ref() != Ok(&want) {
-            if let Err(error) = writer.put_status(&set, &want).await {
-                tracing::warn!(cluster_set = name, %error, "the ClusterSet's status was not written, trying again");
-                all = false;
+            match writer.put_status(&set, &want).await {
+                Ok(told) => desk.with(|desk| fold(&mut desk.sets, Change::Apply(told))),
+                Err(error) => {
+                    tracing::warn!(cluster_set = name, %error, "the ClusterSet's status was not written, trying again");
+                    all = false;
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ use kit::{
     events::Events,
     index::{Entry, Index, Part, Shared},
     queue::Outcome,
+    view::Lenient,
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -262,12 +263,13 @@ pub async fn reconcile(
     if status.conditions == have {
         return Ok(Outcome::Done);
     }
-    let record = Judged {
+    let record = Record {
         metadata,
-        judgement: Judgement::Passed,
-        conditions: vec![],
+        spec: Lenient::default(),
+        status: Lenient::default(),
     };
-    writer.put_status(&record, &status).await?;
+    let told = writer.put_status(&record, &status).await?;
+    reports.with(|index| index.echo(Judged::from(told)));
     if let Some(Objection { reason, message }) = objection {
         tracing::warn!(record = %name, %reason, %message, "a record cannot be judged");
         events.warn(record.object_ref(&()), "Judge", &reason, &message);

@@ -280,7 +280,9 @@ impl Importing {
                 &verdict.message,
             );
         }
-        self.writer.put_status(import, &want).await
+        let told = self.writer.put_status(import, &want).await?;
+        self.known.with(|known| known.services.echo(told));
+        Ok(())
     }
 }
 

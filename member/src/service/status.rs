@@ -173,7 +173,11 @@ impl Telling {
         {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
-            other => other.map(|()| Outcome::Done),
+            Err(error) => Err(error),
+            Ok(told) => {
+                self.known.with(|known| known.services.echo(told));
+                Ok(Outcome::Done)
+            }
         }
     }
 }
