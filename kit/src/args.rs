@@ -67,9 +67,9 @@ pub fn parse<A: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<A, c
     let matches = A::command().try_get_matches_from(&args)?;
     if let Some(file) = matches.get_one::<PathBuf>("config") {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| refuse::<A>(format!("--config {}: {error}", file.display())))?;
+            .map_err(|error| refuse::<A>(&format!("--config {}: {error}", file.display())))?;
         let extra =
-            from_file::<A>(&text, &matches).map_err(|e| refuse::<A>(format!("{}: {e}", file.display())))?;
+            from_file::<A>(&text, &matches).map_err(|e| refuse::<A>(&format!("{}: {e}", file.display())))?;
         args.extend(extra);
     }
     A::from_arg_matches(&A::command().try_get_matches_from(&args)?)
@@ -115,7 +115,7 @@ fn from_file<A: CommandFactory>(text: &str, matches: &ArgMatches) -> Result<Vec<
     Ok(args)
 }
 
-fn refuse<A: CommandFactory>(message: String) -> clap::Error {
+fn refuse<A: CommandFactory>(message: &str) -> clap::Error {
     clap::Error::raw(ErrorKind::InvalidValue, format!("{message}\n")).with_cmd(&A::command())
 }
 

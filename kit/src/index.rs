@@ -86,6 +86,8 @@ struct Places<K> {
     objects: HashMap<ObjectName, Place<K>>,
     /// Highest resourceVersion the watch has told of.
     seen: u64,
+    /// uids of objects we deleted and the watch still has to tell of.
+    deleted: HashMap<ObjectName, String>,
 }
 
 struct Place<K> {
@@ -107,6 +109,7 @@ impl<K> Default for Places<K> {
         Self {
             objects: HashMap::new(),
             seen: 0,
+            deleted: HashMap::new(),
         }
     }
 }
@@ -147,6 +150,9 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
             Change::Remove(object) => {
                 self.see::<P>(version(&object));
                 self.take::<P>(&name(&object), &mut dirty);
+                if let Some(places) = self.places.get_mut(&TypeId::of::<P>()) {
+                    places.deleted.remove(&name(&object));
+                }
             }
             Change::Reset(objects) => self.reset(objects, &mut dirty),
         }
@@ -167,12 +173,24 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         dirty
     }
 
+    /// The API server has deleted `object` at our request: what a watch still on its way says of it is old news.
+    pub fn deleted<P: Part<K, E>>(&mut self, object: &P) -> BTreeSet<K> {
+        let mut dirty = BTreeSet::new();
+        let places = self.places.entry(TypeId::of::<P>()).or_default();
+        if places.objects.contains_key(&name(object)) {
+            places.deleted.extend(object.uid().map(|uid| (name(object), uid)));
+            self.take::<P>(&name(object), &mut dirty);
+        }
+        dirty
+    }
+
     /// After a list nothing older counts, not even higher resourceVersions: the API server may have been restored.
     fn reset<P: Part<K, E>>(&mut self, objects: Vec<P>, dirty: &mut BTreeSet<K>) {
         let live: HashSet<ObjectName> = objects.iter().map(name).collect();
         let places = self.places.entry(TypeId::of::<P>()).or_default();
         places.seen = objects.iter().map(version).max().unwrap_or(0);
         places.objects.values_mut().for_each(|place| place.version = 0);
+        places.deleted.clear();
         let gone: Vec<ObjectName> = places
             .objects
             .keys()
@@ -196,7 +214,11 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         let (name, version) = (name(&object), version(&object));
         let places = self.places.entry(TypeId::of::<P>()).or_default();
         let old = places.objects.get(&name);
-        if old.is_some_and(|old| old.version > version) {
+        let deleted = places
+            .deleted
+            .get(&name)
+            .is_some_and(|uid| object.uid().as_ref() == Some(uid));
+        if deleted || old.is_some_and(|old| old.version > version) {
             return;
         }
         let key = object.key();
@@ -339,6 +361,29 @@ mod tests {
             "deleted since: no ghost"
         );
         assert!(index.get(&"x".to_owned()).is_none());
+    }
+
+    #[test]
+    fn what_we_deleted_does_not_come_back_with_late_news() {
+        let mut index = Index::<String, Seen>::default();
+        let with_uid = |uid: &str, version| {
+            let mut object = map("a", "x", "1", version);
+            object.metadata.uid = Some(uid.into());
+            object
+        };
+        index.change(Change::Apply(with_uid("u1", 1)));
+        assert_eq!(index.deleted(&with_uid("u1", 1)), keys(&["x"]));
+        assert_eq!(
+            index.change(Change::Apply(with_uid("u1", 2))),
+            keys(&[]),
+            "told before it was deleted"
+        );
+        assert_eq!(index.change(Change::Remove(with_uid("u1", 3))), keys(&[]));
+        assert_eq!(
+            index.change(Change::Apply(with_uid("u2", 4))),
+            keys(&["x"]),
+            "another of the same name"
+        );
     }
 
     #[test]

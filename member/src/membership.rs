@@ -343,6 +343,14 @@ async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -
     }
 }
 
+/// What a status says stands while we only just set out to ask the leader again.
+fn stands(set: &Set, verdict: &Verdict) -> bool {
+    let said = set.status.0.as_ref().is_ok_and(|status| {
+        !status.conditions.is_empty() && status.observed_generation == set.metadata.generation
+    });
+    said && *verdict == self::verdict(&State::Connecting)
+}
+
 /// Brings the status of all ClusterSets up to date; whether it worked.
 async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -> bool {
     let now = Time(Timestamp::now());
@@ -364,7 +372,7 @@ async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -
             continue;
         };
         let want = desired(&set, &verdict, &now);
-        if set.status.0.as_ref() != Ok(&want) {
+        if !stands(&set, &verdict) && set.status.0.as_ref() != Ok(&want) {
             match writer.put_status(&set, &want).await {
                 Ok(told) => desk.with(|desk| fold(&mut desk.sets, Change::Apply(told))),
                 Err(error) => {

@@ -338,7 +338,9 @@ impl Exporting {
                 Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
                 Step::Remove { have, emptied } => {
                     let emptied = self.put(Some(&have), &emptied).await?;
-                    self.writer.delete(&emptied.unwrap_or(have), true).await?;
+                    let emptied = emptied.unwrap_or(have);
+                    self.writer.delete(&emptied, true).await?;
+                    self.known.with(|known| known.services.deleted(&emptied));
                 }
             }
         }

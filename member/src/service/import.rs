@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
-    index::Shared,
+    index::{Part, Shared},
     queue::Outcome,
     vouch::Vouching,
     write::{Error, Writer},
@@ -34,7 +34,7 @@ use self::plan::{Doubt, Plan, Realise, desired, service_import};
 use super::{
     entry::{Known, ServiceEntry},
     export::Identity,
-    view::{Service, is_ours},
+    view::{Derived, Import, Service, is_ours},
 };
 
 /// What this controller knows and whom it asks. Cloning shares it.
@@ -172,18 +172,24 @@ impl Importing {
 
     async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
         if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
-            self.writer.delete(import, false).await?;
+            self.delete(import).await?;
         }
         for slice in entry.imported_slices.values() {
-            self.writer.delete(slice, false).await?;
+            self.delete(slice).await?;
         }
         if let Some(derived) = entry
             .derived
             .as_ref()
             .filter(|derived| is_ours(&derived.metadata))
         {
-            self.writer.delete(derived, false).await?;
+            self.delete(&Derived::from(derived.clone())).await?;
         }
+        Ok(())
+    }
+
+    async fn delete<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) -> Result<(), Error> {
+        self.writer.delete(object, false).await?;
+        self.known.with(|known| known.services.deleted(object));
         Ok(())
     }
 
@@ -230,7 +236,7 @@ impl Importing {
             .iter()
             .filter_map(|name| entry.imported_slices.get(name))
         {
-            self.writer.delete(slice, false).await?;
+            self.delete(slice).await?;
         }
         let Some(import) = written.or_else(|| entry.import.clone()) else {
             return Ok(());
@@ -257,12 +263,12 @@ impl Importing {
         }?;
         if let Some(service) = written.clone() {
             self.known
-                .with(|known| known.services.echo(super::view::Derived::from(service)));
+                .with(|known| known.services.echo(Derived::from(service)));
         }
         Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
     }
 
-    async fn tell(&self, import: &super::view::Import, realise: &Realise) -> Result<(), Error> {
+    async fn tell(&self, import: &Import, realise: &Realise) -> Result<(), Error> {
         let verdict = plan::ready(&import.name_any(), realise.taken);
         let have = import.status.0.clone().unwrap_or_default();
         let want = status(realise, &verdict, &have, import.metadata.generation);
