@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     metrics::Metrics,
     queue::{self, Outcome},
+    write::Error,
 };
 
 /// Longest time one look may take; a request that hangs must not hold its key for ever.
@@ -66,7 +67,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 }
 
 /// Looks at the queue's keys until `stop`, then waits for the looks under way. A panic in `reconcile` goes on in the caller.
-pub async fn drive<K, F, Fut, E>(
+pub async fn drive<K, F, Fut>(
     controller: &'static str,
     queue: Queue<K>,
     metrics: Metrics,
@@ -75,8 +76,7 @@ pub async fn drive<K, F, Fut, E>(
 ) where
     K: Clone + Eq + Hash + Display + Send + 'static,
     F: Fn(K) -> Fut,
-    Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
-    E: Display + Send + 'static,
+    Fut: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
     let waiting = metrics.waiting(controller);
     let mut looks = JoinSet::new();
@@ -128,15 +128,17 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-async fn look<K: Display, E: Display>(
+async fn look<K: Display>(
     controller: &'static str,
     key: K,
     metrics: Metrics,
-    reconcile: impl Future<Output = Result<Outcome, E>>,
+    reconcile: impl Future<Output = Result<Outcome, Error>>,
 ) -> Outcome {
     let begun = now();
     let (outcome, result) = match tokio::time::timeout(LIMIT, reconcile).await {
         Ok(Ok(outcome)) => (outcome, "ok"),
+        // The usual lot of a write that races with somebody else's.
+        Ok(Err(Error::Stale)) => (Outcome::Failed, "stale"),
         Ok(Err(error)) => {
             tracing::warn!(controller, %key, %error, "trying again later");
             (Outcome::Failed, "error")
@@ -177,7 +179,7 @@ mod tests {
                     s.cancel();
                 }
                 if key == "bad" {
-                    Err("no")
+                    Err(Error::Refused("no".into()))
                 } else {
                     Ok(Outcome::Done)
                 }
@@ -194,7 +196,7 @@ mod tests {
         queue.mark(["a"]);
         let boom = |_| async {
             assert!(std::env::args().count() == 0, "boom");
-            Ok::<_, String>(Outcome::Done)
+            Ok(Outcome::Done)
         };
         drive(
             "test",

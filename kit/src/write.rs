@@ -84,7 +84,12 @@ impl Writer {
             },
             &Patch::Merge(Value::Object(patch)),
         );
-        self.send::<P, P>("patch", request).await.map(Some)
+        match self.send::<P, P>("patch", request).await {
+            Ok(answer) => Ok(Some(answer)),
+            // Not there any more: then it is to be created, once the watch has told us.
+            Err(Error::Gone) => Err(Error::Stale),
+            Err(error) => Err(error),
+        }
     }
 
     async fn create<P>(&self, want: &P) -> Result<P, Error>

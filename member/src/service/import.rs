@@ -5,7 +5,7 @@
 
 pub mod plan;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::{
     ServiceName,
@@ -36,6 +36,9 @@ use super::{
     export::Identity,
     view::{Derived, Import, Service, is_ours},
 };
+
+/// Pauses between attempts to get the address of a lost Service back, in milliseconds.
+const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -75,7 +78,7 @@ impl Importing {
             Plan::Nothing | Plan::Remove => vec![],
         };
         if self.settle(&service, &entry, doubts).await? {
-            return Ok(Outcome::Again(std::time::Duration::ZERO));
+            return Ok(Outcome::Again(Duration::ZERO));
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(()),
@@ -252,15 +255,22 @@ impl Importing {
         realise: &Realise,
     ) -> Result<Service, Error> {
         let want = plan::derived(service, entry, realise);
-        let written = match self.writer.put(entry.derived.as_ref(), &want).await {
-            Err(Error::Refused(why)) if entry.derived.is_none() && want.spec.cluster_ip.is_some() => {
+        let mut written = self.writer.put(entry.derived.as_ref(), &want).await;
+        if entry.derived.is_none() && want.spec.cluster_ip.is_some() {
+            // The API server releases the address of a deleted Service a moment after the Service is gone.
+            for wait in ADDRESS_RELEASE {
+                let Err(Error::Refused(_)) = &written else { break };
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+                written = self.writer.put(None, &want).await;
+            }
+            if let Err(Error::Refused(why)) = &written {
                 tracing::warn!(%service, why, "the imported Service cannot have its old address back");
                 let mut any = want.clone();
                 any.spec.cluster_ip = None;
-                self.writer.put(None, &any).await
+                written = self.writer.put(None, &any).await;
             }
-            other => other,
-        }?;
+        }
+        let written = written?;
         if let Some(service) = written.clone() {
             self.known
                 .with(|known| known.services.echo(Derived::from(service)));
