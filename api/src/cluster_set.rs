@@ -22,16 +22,8 @@ use crate::condition::AntreaCondition;
         json_path = ".spec.namespace",
         description = "Common Area in the leader's cluster"
     ),
-    printcolumn(
-        name = "Total Clusters",
-        type_ = "string",
-        json_path = ".status.totalClusters"
-    ),
-    printcolumn(
-        name = "Ready Clusters",
-        type_ = "string",
-        json_path = ".status.readyClusters"
-    ),
+    printcolumn(name = "Total Clusters", type_ = "string", json_path = ".status.totalClusters"),
+    printcolumn(name = "Ready Clusters", type_ = "string", json_path = ".status.readyClusters"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

@@ -52,12 +52,7 @@ impl Verdict {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            type_,
-            status,
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Self { type_, status, reason: reason.into(), message: message.into() }
     }
 }
 
@@ -147,10 +142,7 @@ mod tests {
         let valid = Verdict::new("Valid", Status::True, "Valid", "");
         let first = conditions(std::slice::from_ref(&valid), &[], Some(1), &at(10));
         assert_eq!(first[0].last_transition_time, at(10));
-        assert!(already_said(
-            &first,
-            &conditions(&[valid], &first, Some(1), &at(20))
-        ));
+        assert!(already_said(&first, &conditions(&[valid], &first, Some(1), &at(20))));
 
         let other_reason = Verdict::new("Valid", Status::True, "Other", "m");
         let second = conditions(&[other_reason], &first, Some(2), &at(30));
@@ -158,19 +150,13 @@ mod tests {
         assert!(!already_said(&first, &second));
 
         let invalid = Verdict::new("Valid", Status::False, "NoService", "m");
-        assert_eq!(
-            conditions(&[invalid], &first, Some(2), &at(30))[0].last_transition_time,
-            at(30)
-        );
+        assert_eq!(conditions(&[invalid], &first, Some(2), &at(30))[0].last_transition_time, at(30));
     }
 
     #[test]
     fn antrea_conditions_keep_their_time_too() {
         let failed = Verdict::new("Failure", Status::False, "ConvergeFailure", "m");
         let first = AntreaCondition::of(&failed, &[], &at(1));
-        assert_eq!(
-            AntreaCondition::of(&failed, std::slice::from_ref(&first), &at(2)),
-            first
-        );
+        assert_eq!(AntreaCondition::of(&failed, std::slice::from_ref(&first), &at(2)), first);
     }
 }

@@ -14,25 +14,14 @@ use crate::{
 
 /// CRDs a leader's cluster needs.
 pub fn leader() -> Vec<CustomResourceDefinition> {
-    [
-        ClusterSet::crd(),
-        MemberClusterAnnounce::crd(),
-        ResourceExport::crd(),
-        ResourceImport::crd(),
-    ]
-    .map(described)
-    .into()
+    [ClusterSet::crd(), MemberClusterAnnounce::crd(), ResourceExport::crd(), ResourceImport::crd()]
+        .map(described)
+        .into()
 }
 
 /// CRDs a member's cluster needs.
 pub fn member() -> Vec<CustomResourceDefinition> {
-    [
-        ClusterSet::crd(),
-        beta_too(ServiceExport::crd()),
-        beta_too(ServiceImport::crd()),
-    ]
-    .map(described)
-    .into()
+    [ClusterSet::crd(), beta_too(ServiceExport::crd()), beta_too(ServiceImport::crd())].map(described).into()
 }
 
 /// Upstream's schemas do not demand a `spec`, and a ServiceExport usually has none. `kubectl explain` begins with what the
@@ -44,10 +33,7 @@ fn described(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         .iter_mut()
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for schema in schemas {
-        let about = schema
-            .properties
-            .as_ref()
-            .and_then(|p| p.get("spec")?.description.clone());
+        let about = schema.properties.as_ref().and_then(|p| p.get("spec")?.description.clone());
         schema.description = about.or(schema.description.take());
         let required = schema.required.take().unwrap_or_default();
         schema.required = Some(required.into_iter().filter(|field| field != "spec").collect())

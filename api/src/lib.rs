@@ -38,10 +38,7 @@ pub struct ServiceName {
 impl ServiceName {
     /// Puts the two parts together.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 

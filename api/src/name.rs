@@ -43,11 +43,9 @@ pub fn slice_export(cluster: &str, service: &ServiceName, source_slice: &str) ->
 /// Whether `record` is a name [`slice_export`] gives for some slice of this Service.
 pub fn is_slice_export(record: &str, cluster: &str, service: &ServiceName) -> bool {
     let ServiceName { namespace, name } = service;
-    record
-        .strip_prefix(&format!("{cluster}.{namespace}.{name}.slice."))
-        .is_some_and(|rest| {
-            rest.len() == HASH_LEN && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        })
+    record.strip_prefix(&format!("{cluster}.{namespace}.{name}.slice.")).is_some_and(|rest| {
+        rest.len() == HASH_LEN && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// Name of the Service that realises an import.
@@ -120,11 +118,7 @@ const HASH_LEN: usize = 16;
 /// 64 bits of SHA-256 in hex: enough that two slices of one Service do not meet by accident.
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(HASH_LEN / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    digest.iter().take(HASH_LEN / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -138,10 +132,7 @@ mod tests {
         let web = ServiceName::new("shop", "web");
         assert_eq!(service_export("east", &web), "east-shop-web-service");
         assert_eq!(service_import(&web), "shop-web-service");
-        assert_eq!(
-            slice_export("east", &web, "web-x7k2p"),
-            "east.shop.web.slice.01eeccc3f8c6f346"
-        );
+        assert_eq!(slice_export("east", &web, "web-x7k2p"), "east.shop.web.slice.01eeccc3f8c6f346");
         assert_eq!(imported_service("web"), "antrea-mc-web");
         assert_eq!(announce("east"), "member-announce-from-east");
         assert_eq!(member_lease("east"), "freeport-member-east");
@@ -150,10 +141,7 @@ mod tests {
         assert_eq!(service_export("east", &dashed), "east.team-a.web-front.service");
         assert_eq!(service_import(&dashed), "team-a.web-front.service");
         assert_eq!(service_export("eu-1", &web), "eu-1.shop.web.service");
-        assert_eq!(
-            service_import(&ServiceName::new("shop", "web-front")),
-            "shop-web-front-service"
-        );
+        assert_eq!(service_import(&ServiceName::new("shop", "web-front")), "shop-web-front-service");
     }
 
     #[test]
@@ -170,17 +158,7 @@ mod tests {
         for good in ["east", "eu-1", "a.b", "0"] {
             assert_eq!(check_cluster_id(good), Ok(()), "{good}");
         }
-        for bad in [
-            "",
-            "East",
-            "a.b.c",
-            "-a",
-            "a-",
-            "a_b",
-            ".a",
-            "a.",
-            &"x".repeat(64),
-        ] {
+        for bad in ["", "East", "a.b.c", "-a", "a-", "a_b", ".a", "a.", &"x".repeat(64)] {
             assert!(check_cluster_id(bad).is_err(), "{bad}");
         }
     }

@@ -26,11 +26,7 @@ pub const SERVICE_IMPORT: &str = "ServiceImport";
     printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
     printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
     printcolumn(name = "Name", type_ = "string", json_path = ".spec.name"),
-    printcolumn(
-        name = "Exporters",
-        type_ = "string",
-        json_path = ".spec.exporters[*].clusterID"
-    ),
+    printcolumn(name = "Exporters", type_ = "string", json_path = ".spec.exporters[*].clusterID"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -66,11 +62,7 @@ pub struct ResourceImportSpec {
     #[schemars(schema_with = "preserved_object")]
     pub external_entity: Option<Value>,
     /// Antrea's ClusterNetworkPolicy; Freeport ignores it.
-    #[serde(
-        rename = "clusternetworkpolicy",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "clusternetworkpolicy", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "preserved_object")]
     pub cluster_network_policy: Option<Value>,
     /// Antrea's LabelIdentity; Freeport ignores it.

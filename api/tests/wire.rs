@@ -27,21 +27,14 @@ fn golden<K: DeserializeOwned + Serialize>(text: &str) -> K {
 #[test]
 fn exports() {
     let service: ResourceExport = golden(include_str!("golden/export-service.json"));
-    assert_eq!(
-        service.name_any(),
-        name::service_export("east", &ServiceName::new("shop", "web"))
-    );
+    assert_eq!(service.name_any(), name::service_export("east", &ServiceName::new("shop", "web")));
     assert!(!service.spec.service.unwrap().withdrawn);
 
     let withdrawn: ResourceExport = golden(include_str!("golden/export-service-withdrawn.json"));
     assert!(withdrawn.spec.service.unwrap().withdrawn);
 
     let slice: ResourceExport = golden(include_str!("golden/export-slice.json"));
-    assert!(name::is_slice_export(
-        &slice.name_any(),
-        "east",
-        &ServiceName::new("shop", "web")
-    ));
+    assert!(name::is_slice_export(&slice.name_any(), "east", &ServiceName::new("shop", "web")));
 
     let empty: ResourceExport = golden(include_str!("golden/export-slice-empty.json"));
     assert!(empty.spec.endpoint_slice.unwrap().endpoints.is_empty());
@@ -53,17 +46,10 @@ fn exports() {
 #[test]
 fn imports() {
     let import: ResourceImport = golden(include_str!("golden/import-service.json"));
-    assert_eq!(
-        import.name_any(),
-        name::service_import(&ServiceName::new("shop", "web"))
-    );
+    assert_eq!(import.name_any(), name::service_import(&ServiceName::new("shop", "web")));
 
     let nobody: ResourceImport = golden(include_str!("golden/import-service-nobody.json"));
-    assert_eq!(
-        nobody.spec.exporters,
-        Some(vec![]),
-        "an empty list is said, so it must not be left out"
-    );
+    assert_eq!(nobody.spec.exporters, Some(vec![]), "an empty list is said, so it must not be left out");
 
     let antrea: ResourceImport = golden(include_str!("golden/import-service-antrea.json"));
     assert_eq!(antrea.spec.exporters, None, "a missing list says nothing");

@@ -104,10 +104,7 @@ impl From<InitArgs> for InitOptions {
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
             external: common.external,
-            cluster: KubeContext {
-                file: common.kubeconfig,
-                name: common.context,
-            },
+            cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
             timeout: Duration::from_secs(common.timeout),
             dry_run: common.dry_run,
@@ -123,16 +120,10 @@ impl From<JoinArgs> for JoinOptions {
             cluster_id: args.cluster_id,
             external: common.external,
             leader: KubeContext {
-                file: args
-                    .leader
-                    .leader_kubeconfig
-                    .or_else(|| common.kubeconfig.clone()),
+                file: args.leader.leader_kubeconfig.or_else(|| common.kubeconfig.clone()),
                 name: args.leader.leader_context,
             },
-            cluster: KubeContext {
-                file: common.kubeconfig,
-                name: common.context,
-            },
+            cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
             timeout: Duration::from_secs(common.timeout),
             dry_run: common.dry_run,
@@ -156,10 +147,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
 
 /// What to do with the kubeconfigs.
 fn next(installed: &Installed, say: &mut (dyn FnMut(&str) + Send)) {
-    let daemons = [
-        ("freeport-leader", &installed.leader),
-        ("freeport-member", &installed.member),
-    ];
+    let daemons = [("freeport-leader", &installed.leader), ("freeport-member", &installed.member)];
     for (daemon, kubeconfig) in daemons {
         if let Some(kubeconfig) = kubeconfig {
             say(&format!("next: {daemon} --kubeconfig {}", kubeconfig.display()));
@@ -181,16 +169,8 @@ mod tests {
     #[test]
     fn the_leader_is_found_in_the_same_kubeconfig_unless_it_has_its_own() {
         let parse = |more: &[&str]| {
-            let line = [
-                "freeport",
-                "join",
-                "--clusterset",
-                "demo",
-                "--cluster-id",
-                "east",
-                "--external",
-                "out",
-            ];
+            let line =
+                ["freeport", "join", "--clusterset", "demo", "--cluster-id", "east", "--external", "out"];
             Args::try_parse_from(line.iter().chain(more))
         };
         let options = |more: &[&str]| match parse(more).unwrap().command {

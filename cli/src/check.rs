@@ -113,10 +113,7 @@ fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Resul
 /// ID of the cluster that leads `set`, as the ClusterSet in the Common Area says.
 pub(crate) async fn leader_id(leader: &Cluster, set: &str) -> Result<String, Error> {
     let area = area::name(set);
-    let found = cluster_sets(leader, &area)
-        .await?
-        .into_iter()
-        .find(|found| found.name == set);
+    let found = cluster_sets(leader, &area).await?.into_iter().find(|found| found.name == set);
     match found {
         Some(Found {
             cluster_id: Some(id), ..
@@ -152,12 +149,7 @@ pub(crate) async fn is_free(
         _ => {}
     }
     let leases: Api<Lease> = Api::namespaced(leader.client.clone(), &area::name(set));
-    let lease = leader
-        .request(
-            "read the members' Leases",
-            leases.get_opt(&name::member_lease(id)),
-        )
-        .await?;
+    let lease = leader.request("read the members' Leases", leases.get_opt(&name::member_lease(id))).await?;
     match lease.and_then(|lease| live_holder(&lease, Timestamp::now())) {
         Some(holder) if !holder.starts_with(&member.uid) => Err(leader.refuse(format!(
             "the ID {id:?} belongs to another cluster, whose member is running (holder {holder:?}); choose another \
@@ -171,9 +163,7 @@ pub(crate) async fn is_free(
 fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let age = now.duration_since(spec.renew_time.as_ref()?.0);
-    (age.unsigned_abs() < LEASE_STALE)
-        .then(|| spec.holder_identity.clone())
-        .flatten()
+    (age.unsigned_abs() < LEASE_STALE).then(|| spec.holder_identity.clone()).flatten()
 }
 
 struct Found {
@@ -192,9 +182,7 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, 
             other => other.map(|list| list.items),
         }
     };
-    let items = cluster
-        .request(format!("list {} in {namespace}", ClusterSet::plural(&())), found)
-        .await?;
+    let items = cluster.request(format!("list {} in {namespace}", ClusterSet::plural(&())), found).await?;
     Ok(items
         .into_iter()
         .map(|item| {
@@ -215,9 +203,7 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, 
 async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
     let wanted = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
-    let found = cluster
-        .request("list Namespaces", namespaces.list_metadata(&wanted))
-        .await?;
+    let found = cluster.request("list Namespaces", namespaces.list_metadata(&wanted)).await?;
     let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
     Ok(list(&names))
 }
@@ -233,10 +219,7 @@ mod tests {
         assert!(cluster_set_name("demo").is_ok());
         assert!(cluster_set_name(&"x".repeat(52)).is_ok());
         for bad in ["", "Demo", "a.b", "-a", &"x".repeat(53), &"x".repeat(64)] {
-            assert!(
-                matches!(cluster_set_name(bad), Err(Error::Argument(_))),
-                "{bad:?}"
-            );
+            assert!(matches!(cluster_set_name(bad), Err(Error::Argument(_))), "{bad:?}");
         }
     }
 
@@ -244,29 +227,15 @@ mod tests {
     fn cluster_ids_follow_rule_r1() {
         assert!(cluster_id("eu-1.prod").is_ok());
         let error = cluster_id("East").unwrap_err().to_string();
-        assert!(
-            error.starts_with("--cluster-id: ") && error.contains("East"),
-            "{error}"
-        );
+        assert!(error.starts_with("--cluster-id: ") && error.contains("East"), "{error}");
     }
 
     #[test]
     fn a_token_travels_over_https_only() {
-        for good in [
-            "https://10.0.0.1:6443",
-            "https://leader.example.org",
-            "https://[::1]:6443",
-        ] {
+        for good in ["https://10.0.0.1:6443", "https://leader.example.org", "https://[::1]:6443"] {
             assert!(server(good).is_ok(), "{good}");
         }
-        for bad in [
-            "http://10.0.0.1:6443",
-            "10.0.0.1:6443",
-            "",
-            "https://",
-            "https://a b",
-            "ftp://x",
-        ] {
+        for bad in ["http://10.0.0.1:6443", "10.0.0.1:6443", "", "https://", "https://a b", "ftp://x"] {
             assert!(server(bad).is_err(), "{bad}");
         }
     }
@@ -282,10 +251,7 @@ mod tests {
             }),
             ..Lease::default()
         };
-        assert_eq!(
-            live_holder(&lease("2026-11-01T11:59:50Z"), now).as_deref(),
-            Some("uid/pod")
-        );
+        assert_eq!(live_holder(&lease("2026-11-01T11:59:50Z"), now).as_deref(), Some("uid/pod"));
         assert_eq!(live_holder(&lease("2026-11-01T11:59:20Z"), now), None);
         assert_eq!(live_holder(&Lease::default(), now), None);
     }

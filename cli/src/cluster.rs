@@ -65,21 +65,14 @@ impl Cluster {
             None => Kubeconfig::read(),
         }
         .map_err(|error| unusable(error.into()))?;
-        let name = context
-            .name
-            .clone()
-            .or(file.current_context.clone())
-            .unwrap_or_default();
+        let name = context.name.clone().or(file.current_context.clone()).unwrap_or_default();
         if file.contexts.iter().all(|entry| entry.name != name) {
             let names: Vec<&str> = file.contexts.iter().map(|entry| entry.name.as_str()).collect();
             return Err(unusable(
                 format!("there is no context {name:?} (contexts: {})", list(&names)).into(),
             ));
         }
-        let options = KubeConfigOptions {
-            context: context.name.clone(),
-            ..KubeConfigOptions::default()
-        };
+        let options = KubeConfigOptions { context: context.name.clone(), ..KubeConfigOptions::default() };
         let mut config = Config::from_custom_kubeconfig(file.clone(), &options)
             .await
             .map_err(|error| unusable(error.into()))?;
@@ -105,11 +98,8 @@ impl Cluster {
         };
         let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
         let doing = format!("reach {}", cluster.server);
-        cluster.uid = cluster
-            .request(doing, namespaces.get_metadata("kube-system"))
-            .await?
-            .uid()
-            .unwrap_or_default();
+        cluster.uid =
+            cluster.request(doing, namespaces.get_metadata("kube-system")).await?.uid().unwrap_or_default();
         Ok(cluster)
     }
 
@@ -136,10 +126,7 @@ impl Cluster {
 
     /// The cluster's state forbids what was asked for.
     pub(crate) fn refuse(&self, reason: String) -> Error {
-        Error::Refused {
-            cluster: self.name.clone(),
-            reason,
-        }
+        Error::Refused { cluster: self.name.clone(), reason }
     }
 }
 
@@ -168,9 +155,7 @@ fn authorities(
         return Ok(Some(pem));
     }
     match &cluster.certificate_authority {
-        Some(path) => Ok(Some(
-            std::fs::read(path).map_err(|error| format!("{path}: {error}"))?,
-        )),
+        Some(path) => Ok(Some(std::fs::read(path).map_err(|error| format!("{path}: {error}"))?)),
         None => Ok(None),
     }
 }

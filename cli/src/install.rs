@@ -44,13 +44,7 @@ impl<'a> Installer<'a> {
         timeout: Duration,
         say: &'a mut (dyn FnMut(&str) + Send),
     ) -> Self {
-        Self {
-            cluster,
-            dry_run,
-            timeout,
-            say,
-            done: HashSet::new(),
-        }
+        Self { cluster, dry_run, timeout, say, done: HashSet::new() }
     }
 
     /// Reports one thing done in this cluster.
@@ -65,15 +59,9 @@ impl<'a> Installer<'a> {
                 continue;
             }
             if self.dry_run {
-                let yaml = object.yaml().map_err(|source| Error::Yaml {
-                    object: object.to_string(),
-                    source,
-                })?;
-                (self.say)(&format!(
-                    "---\n# cluster: {}\n{}",
-                    self.cluster.name,
-                    yaml.trim_end()
-                ));
+                let yaml =
+                    object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
+                (self.say)(&format!("---\n# cluster: {}\n{}", self.cluster.name, yaml.trim_end()));
             } else {
                 let outcome = self.apply(object).await?;
                 self.say(&format!("{outcome} {object}"));
@@ -101,10 +89,8 @@ impl<'a> Installer<'a> {
             return Ok(());
         }
         for crd in &own {
-            self.until(&format!("{crd} is not served yet"), async |cluster| {
-                served(cluster, crd).await
-            })
-            .await?;
+            self.until(&format!("{crd} is not served yet"), async |cluster| served(cluster, crd).await)
+                .await?;
         }
         Ok(())
     }
@@ -135,10 +121,7 @@ impl<'a> Installer<'a> {
     async fn is_ours(&self, object: &Object) -> Result<Option<bool>, Error> {
         let found = self
             .cluster
-            .request(
-                format!("read {object}"),
-                self.api(object).get_metadata_opt(&object.name),
-            )
+            .request(format!("read {object}"), self.api(object).get_metadata_opt(&object.name))
             .await?;
         Ok(found.map(|found| is_labelled(found.labels())))
     }
@@ -147,10 +130,8 @@ impl<'a> Installer<'a> {
     /// not our label, and a field that is set differently there is an error.
     async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
         let api = self.api(object);
-        let before = self
-            .cluster
-            .request(format!("read {object}"), api.get_metadata_opt(&object.name))
-            .await?;
+        let before =
+            self.cluster.request(format!("read {object}"), api.get_metadata_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
 
         let (body, params) = if foreign {
@@ -163,10 +144,8 @@ impl<'a> Installer<'a> {
         } else {
             format!("apply {object}")
         };
-        let after = self
-            .cluster
-            .request(doing, api.patch(&object.name, &params, &Patch::Apply(&body)))
-            .await?;
+        let after =
+            self.cluster.request(doing, api.patch(&object.name, &params, &Patch::Apply(&body))).await?;
 
         Ok(match before {
             None => "created",
@@ -185,17 +164,12 @@ impl<'a> Installer<'a> {
 }
 
 fn is_labelled(labels: &std::collections::BTreeMap<String, String>) -> bool {
-    labels
-        .get(label::MANAGED_BY)
-        .is_some_and(|value| value == label::FREEPORT)
+    labels.get(label::MANAGED_BY).is_some_and(|value| value == label::FREEPORT)
 }
 
 fn without_label(body: &Value) -> Value {
     let mut body = body.clone();
-    if let Some(labels) = body
-        .pointer_mut("/metadata/labels")
-        .and_then(Value::as_object_mut)
-    {
+    if let Some(labels) = body.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
         labels.remove(label::MANAGED_BY);
     }
     body
@@ -204,9 +178,7 @@ fn without_label(body: &Value) -> Value {
 /// Some once the CRD is established and its objects can be listed, which comes a moment later.
 async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error> {
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    let crd = cluster
-        .request(format!("read {object}"), crds.get(&object.name))
-        .await?;
+    let crd = cluster.request(format!("read {object}"), crds.get(&object.name)).await?;
     let established = crd
         .status
         .iter()
@@ -227,9 +199,7 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
         match objects.list_metadata(&ListParams::default().limit(1)).await {
             Err(error) if is_missing(&error) => return Ok(None),
             other => {
-                cluster
-                    .request(format!("list {}", resource.plural), async { other })
-                    .await?;
+                cluster.request(format!("list {}", resource.plural), async { other }).await?;
             }
         }
     }

@@ -89,13 +89,7 @@ impl Membership {
         let ca = if server.is_some() { None } else { leader.ca.clone() };
         let server = server.unwrap_or(&leader.server);
         check::server(server)?;
-        Ok(Self {
-            set: set.into(),
-            id: id.into(),
-            leader_id: leader_id.into(),
-            server: server.into(),
-            ca,
-        })
+        Ok(Self { set: set.into(), id: id.into(), leader_id: leader_id.into(), server: server.into(), ca })
     }
 }
 
@@ -115,9 +109,7 @@ pub(crate) async fn enroll(
     let mut credential = leader
         .until(&missing, async |leader| {
             let secrets: Api<Secret> = Api::namespaced(leader.client.clone(), &area);
-            let secret = leader
-                .request(format!("read Secret {area}/{name}"), secrets.get_opt(&name))
-                .await?;
+            let secret = leader.request(format!("read Secret {area}/{name}"), secrets.get_opt(&name)).await?;
             Ok(secret.and_then(filled))
         })
         .await?;
@@ -133,22 +125,11 @@ pub(crate) async fn settle(
     membership: &Membership,
     credential: Option<&Credential>,
 ) -> Result<(), Error> {
-    let Membership {
-        set,
-        id,
-        leader_id,
-        server,
-        ..
-    } = membership;
+    let Membership { set, id, leader_id, server, .. } = membership;
     member.install_crds(&crds::member()).await?;
     member.install(&member::objects()).await?;
     // The ClusterSet last: a member that is running already finds the Secret when it sees the set.
-    member
-        .install(&[
-            member::secret(set, credential),
-            member::cluster_set(set, id, leader_id, server),
-        ])
-        .await
+    member.install(&[member::secret(set, credential), member::cluster_set(set, id, leader_id, server)]).await
 }
 
 /// The credential in a token Secret, once Kubernetes has written it.

@@ -62,15 +62,9 @@ impl Installer<'_> {
         };
 
         let existed = path.exists();
-        let text =
-            serde_yaml::to_string(&content(self.cluster, account, &token)).map_err(|source| Error::Yaml {
-                object: path.display().to_string(),
-                source,
-            })?;
-        store(&path, &text).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
+        let text = serde_yaml::to_string(&content(self.cluster, account, &token))
+            .map_err(|source| Error::Yaml { object: path.display().to_string(), source })?;
+        store(&path, &text).map_err(|source| Error::File { path: path.clone(), source })?;
         self.say(&format!(
             "{} {} (its token expires at {}; run this again then)",
             if existed { "changed" } else { "created" },

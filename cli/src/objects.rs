@@ -76,35 +76,22 @@ impl std::fmt::Display for Object {
 
 /// Namespace [`SYSTEM`].
 fn system_namespace() -> Object {
-    Object::new(&Namespace {
-        metadata: named(SYSTEM),
-        ..Namespace::default()
-    })
+    Object::new(&Namespace { metadata: named(SYSTEM), ..Namespace::default() })
 }
 
 /// ServiceAccount `name` in [`SYSTEM`].
 fn daemon_account(name: &str) -> Object {
-    Object::new(&ServiceAccount {
-        metadata: within(SYSTEM, name),
-        ..ServiceAccount::default()
-    })
+    Object::new(&ServiceAccount { metadata: within(SYSTEM, name), ..ServiceAccount::default() })
 }
 
 /// Metadata of an object outside of Namespaces, labelled as ours.
 fn named(name: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(name.into()),
-        labels: Some(ours()),
-        ..ObjectMeta::default()
-    }
+    ObjectMeta { name: Some(name.into()), labels: Some(ours()), ..ObjectMeta::default() }
 }
 
 /// Metadata of an object in a Namespace, labelled as ours.
 fn within(namespace: &str, name: &str) -> ObjectMeta {
-    ObjectMeta {
-        namespace: Some(namespace.into()),
-        ..named(name)
-    }
+    ObjectMeta { namespace: Some(namespace.into()), ..named(name) }
 }
 
 /// The label that marks what Freeport installed.

@@ -35,10 +35,7 @@ fn manifests_are_current() {
 #[test]
 fn everything_is_labelled_as_ours() {
     for object in all() {
-        assert_eq!(
-            object.body["metadata"]["labels"]["app.kubernetes.io/managed-by"], "freeport",
-            "{object}"
-        );
+        assert_eq!(object.body["metadata"]["labels"]["app.kubernetes.io/managed-by"], "freeport", "{object}");
     }
 }
 
@@ -48,13 +45,7 @@ fn no_right_is_a_wildcard() {
     for object in all() {
         for rule in object.body["rules"].as_array().into_iter().flatten() {
             rules += 1;
-            for list in [
-                "apiGroups",
-                "resources",
-                "verbs",
-                "resourceNames",
-                "nonResourceURLs",
-            ] {
+            for list in ["apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"] {
                 for word in rule[list].as_array().into_iter().flatten() {
                     assert!(!word.as_str().unwrap().contains('*'), "{object}: {rule}");
                 }
@@ -97,14 +88,8 @@ fn a_member_may_act_as_itself_alone() {
 #[test]
 fn a_secret_without_a_credential_holds_nothing() {
     assert_eq!(member::secret("demo", None).body.get("data"), None);
-    let credential = member::Credential {
-        ca: b"ca".to_vec(),
-        token: b"token".to_vec(),
-    };
+    let credential = member::Credential { ca: b"ca".to_vec(), token: b"token".to_vec() };
     let filled = member::secret("demo", Some(&credential));
-    assert_eq!(
-        filled.body["data"],
-        serde_json::json!({"ca.crt": "Y2E=", "token": "dG9rZW4="})
-    );
+    assert_eq!(filled.body["data"], serde_json::json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
     assert_eq!(filled.to_string(), "Secret freeport-system/freeport-leader-demo");
 }

@@ -30,10 +30,7 @@ pub(crate) async fn lock(dir: &Path, progress: &impl Fn(&str)) -> Result<File, E
             Err(TryLockError::Error(source)) => return Err(Error::file(dir)(source)),
             Err(TryLockError::WouldBlock) => {
                 if !said {
-                    progress(&format!(
-                        "waiting for another command at work in {}",
-                        dir.display()
-                    ));
+                    progress(&format!("waiting for another command at work in {}", dir.display()));
                     said = true;
                 }
                 sleep(Duration::from_millis(100)).await;

@@ -122,10 +122,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Keeper`] if it does not run.
     pub async fn pause(&self) -> Result<(), Error> {
-        Ok(self
-            .keeper
-            .signal(&self.process_name(Component::ApiServer), Signal::Pause)
-            .await?)
+        Ok(self.keeper.signal(&self.process_name(Component::ApiServer), Signal::Pause).await?)
     }
 
     /// Ends [`Cluster::pause`].
@@ -133,10 +130,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Keeper`] if it does not run.
     pub async fn resume(&self) -> Result<(), Error> {
-        Ok(self
-            .keeper
-            .signal(&self.process_name(Component::ApiServer), Signal::Resume)
-            .await?)
+        Ok(self.keeper.signal(&self.process_name(Component::ApiServer), Signal::Resume).await?)
     }
 
     /// Stops one component and waits for its end. [`Cluster::start`] brings it back with its ports and data.
@@ -169,11 +163,7 @@ impl Cluster {
     pub async fn start(&self, component: Component) -> Result<(), Error> {
         for port in self.ports_of(component) {
             if !ports::is_free(port) {
-                return Err(Error::PortTaken {
-                    cluster: self.name().to_owned(),
-                    component,
-                    port,
-                });
+                return Err(Error::PortTaken { cluster: self.name().to_owned(), component, port });
             }
         }
         self.keeper.start(control_plane::spec(self, component)).await?;
@@ -192,9 +182,7 @@ impl Cluster {
     /// The port that the end of a component's log says is taken.
     pub(crate) fn port_in_use(&self, component: Component, log: &str) -> Option<u16> {
         let line = log.lines().find(|line| line.contains("address already in use"))?;
-        self.ports_of(component)
-            .into_iter()
-            .find(|port| line.contains(&format!(":{port}")))
+        self.ports_of(component).into_iter().find(|port| line.contains(&format!(":{port}")))
     }
 
     pub(crate) fn pki(&self, file: impl AsRef<Path>) -> PathBuf {

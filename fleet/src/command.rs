@@ -55,11 +55,7 @@ struct Place {
 
 impl Place {
     fn dir(self) -> Result<PathBuf, Error> {
-        let set = |key| {
-            env::var_os(key)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let set = |key| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
         self.dir
             .or_else(|| Some(set("XDG_STATE_HOME")?.join("freeport/fleet")))
             .or_else(|| Some(set("HOME")?.join(".local/state/freeport/fleet")))
@@ -76,26 +72,14 @@ impl Command {
         match self.action {
             Action::Up { clusters, place } => {
                 let dir = place.dir()?;
-                let fleet = Fleet::up(
-                    Options {
-                        dir,
-                        clusters,
-                        lifetime: Lifetime::Detached,
-                    },
-                    say,
-                )
-                .await?;
+                let fleet = Fleet::up(Options { dir, clusters, lifetime: Lifetime::Detached }, say).await?;
                 print!("{}", usage(&fleet));
             }
             Action::Down { place } => Fleet::down(&place.dir()?, say).await?,
             Action::Status { place } => {
                 let report = status::report(&place.dir()?).await?;
                 print!("{}", report.text);
-                return Ok(if report.all_well {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::FAILURE
-                });
+                return Ok(if report.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -28,12 +28,7 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    for dir in [
-        cluster.dir(),
-        cluster.pki(""),
-        cluster.logs(),
-        cluster.dir().join("etcd"),
-    ] {
+    for dir in [cluster.dir(), cluster.pki(""), cluster.logs(), cluster.dir().join("etcd")] {
         Layout::make_private_dir(&dir)?;
     }
     pki::write(&cluster.pki(""), cluster.name(), &api_server_names(cluster))?;
@@ -42,10 +37,7 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
         let text = kubeconfig_of(&[cluster], user)?;
         cluster.layout.write_private(path, text.as_bytes())
     };
-    write(
-        &cluster.dir().join("controller-manager.kubeconfig"),
-        "controller-manager",
-    )?;
+    write(&cluster.dir().join("controller-manager.kubeconfig"), "controller-manager")?;
     write(&cluster.kubeconfig(), "admin")
 }
 
@@ -57,36 +49,21 @@ pub(crate) fn kubeconfig_of(clusters: &[&Cluster], user: &str) -> io::Result<Str
     }
     let read = |cluster: &&Cluster| {
         let pem = |file: String| fs::read_to_string(cluster.pki(file));
-        let pem = [
-            pem("ca.crt".into())?,
-            pem(format!("{user}.crt"))?,
-            pem(format!("{user}.key"))?,
-        ];
-        Ok::<_, io::Error>(Files {
-            server: cluster.server(),
-            pem,
-        })
+        let pem = [pem("ca.crt".into())?, pem(format!("{user}.crt"))?, pem(format!("{user}.key"))?];
+        Ok::<_, io::Error>(Files { server: cluster.server(), pem })
     };
     let files = clusters.iter().map(read).collect::<io::Result<Vec<_>>>()?;
     let accesses: Vec<_> = clusters
         .iter()
         .zip(&files)
-        .map(
-            |(
-                cluster,
-                Files {
-                    server,
-                    pem: [ca, certificate, key],
-                },
-            )| Access {
-                cluster: cluster.name(),
-                server,
-                ca,
-                user: format!("{}-{user}", cluster.name()),
-                certificate,
-                key,
-            },
-        )
+        .map(|(cluster, Files { server, pem: [ca, certificate, key] })| Access {
+            cluster: cluster.name(),
+            server,
+            ca,
+            user: format!("{}-{user}", cluster.name()),
+            certificate,
+            key,
+        })
         .collect();
     kubeconfig::render(&accesses).map_err(io::Error::other)
 }
@@ -96,17 +73,11 @@ pub(crate) fn spec(cluster: &Cluster, component: Component) -> ProcessSpec {
     let (tool, stage, args) = match component {
         Component::Etcd => (Tool::Etcd, Stage::Store, etcd(cluster)),
         Component::ApiServer => (Tool::KubeApiserver, Stage::ControlPlane, api_server(cluster)),
-        Component::ControllerManager => (
-            Tool::KubeControllerManager,
-            Stage::ControlPlane,
-            controller_manager(cluster),
-        ),
+        Component::ControllerManager => {
+            (Tool::KubeControllerManager, Stage::ControlPlane, controller_manager(cluster))
+        }
     };
-    let program = cluster
-        .tools
-        .get(&tool)
-        .cloned()
-        .unwrap_or_else(|| tool.name().into());
+    let program = cluster.tools.get(&tool).cloned().unwrap_or_else(|| tool.name().into());
     ProcessSpec {
         args,
         log: Some(cluster.log(component)),
@@ -161,10 +132,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
         .value("authorization-mode", "Node,RBAC")
         .value("enable-admission-plugins", "NodeRestriction")
         .value("service-cluster-ip-range", &cluster.service_network())
-        .value(
-            "service-account-issuer",
-            "https://kubernetes.default.svc.cluster.local",
-        )
+        .value("service-account-issuer", "https://kubernetes.default.svc.cluster.local")
         .path("service-account-key-file", "pki/sa.pub")
         .path("service-account-signing-key-file", "pki/sa.key")
         .path("audit-policy-file", "audit-policy.yaml")
@@ -176,11 +144,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
 
 fn controller_manager(cluster: &Cluster) -> Vec<String> {
     let mut args = Args::new(cluster);
-    for flag in [
-        "kubeconfig",
-        "authentication-kubeconfig",
-        "authorization-kubeconfig",
-    ] {
+    for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         args.path(flag, "controller-manager.kubeconfig");
     }
     args.value("controllers", "*")
@@ -201,18 +165,11 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
 
 fn api_server_names(cluster: &Cluster) -> Vec<String> {
     let service = format!("10.{}.0.1", cluster.service_octet());
-    [
-        "127.0.0.1",
-        "localhost",
-        &service,
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-    ]
-    .into_iter()
-    .chain(["kubernetes.default.svc.cluster.local"])
-    .map(str::to_owned)
-    .collect()
+    ["127.0.0.1", "localhost", &service, "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        .into_iter()
+        .chain(["kubernetes.default.svc.cluster.local"])
+        .map(str::to_owned)
+        .collect()
 }
 
 fn audit_policy(cluster: &Cluster) -> std::path::PathBuf {
@@ -226,10 +183,7 @@ struct Args<'a> {
 
 impl<'a> Args<'a> {
     fn new(cluster: &'a Cluster) -> Self {
-        Self {
-            cluster,
-            list: Vec::new(),
-        }
+        Self { cluster, list: Vec::new() }
     }
 
     fn value(&mut self, flag: &str, value: &str) -> &mut Self {

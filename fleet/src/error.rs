@@ -109,9 +109,6 @@ pub enum Error {
 impl Error {
     /// For `map_err` at a path.
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        |source| Self::File {
-            path: path.into(),
-            source,
-        }
+        |source| Self::File { path: path.into(), source }
     }
 }

@@ -72,11 +72,7 @@ impl Fleet {
         let tools = Arc::new(tools::provide(&Tool::CONTROL_PLANE, &progress).await?);
         let free_mib = disk::free_mib(&dir).map_err(Error::file(&dir))?;
         if free_mib < NEEDED_MIB {
-            return Err(Error::DiskFull {
-                dir,
-                free_mib,
-                needed_mib: NEEDED_MIB,
-            });
+            return Err(Error::DiskFull { dir, free_mib, needed_mib: NEEDED_MIB });
         }
         let mut record = Record::new(BTreeMap::clone(&tools), start::pick_ports(&options.clusters)?);
         record::write(&layout, &record).map_err(Error::file(layout.record()))?;
@@ -90,13 +86,7 @@ impl Fleet {
                     Lifetime::Attached { .. } => Some(pipe),
                     Lifetime::Detached => keeper.detach().await.map(|()| None)?,
                 };
-                Ok(Self {
-                    layout,
-                    clusters,
-                    tools,
-                    keeper,
-                    _pipe: pipe,
-                })
+                Ok(Self { layout, clusters, tools, keeper, _pipe: pipe })
             }
             Err(error) => {
                 keeper.shut_down().await;
@@ -129,18 +119,9 @@ impl Fleet {
         };
         let clusters: Vec<_> = record.clusters.iter().map(make).collect();
         if let Some(what) = start::missing(&clusters, &processes) {
-            return Err(Error::Degraded {
-                dir: layout.dir().to_owned(),
-                what,
-            });
+            return Err(Error::Degraded { dir: layout.dir().to_owned(), what });
         }
-        Ok(Self {
-            clusters,
-            tools,
-            keeper,
-            layout,
-            _pipe: None,
-        })
+        Ok(Self { clusters, tools, keeper, layout, _pipe: None })
     }
 
     /// Stops everything in the directory, further processes first, and removes what the fleet put there.
@@ -197,10 +178,7 @@ impl Fleet {
 
     /// The kubectl that fits the clusters.
     pub fn kubectl(&self) -> PathBuf {
-        self.tools
-            .get(&Tool::Kubectl)
-            .cloned()
-            .unwrap_or_else(|| "kubectl".into())
+        self.tools.get(&Tool::Kubectl).cloned().unwrap_or_else(|| "kubectl".into())
     }
 
     /// Runs a further process as long as the fleet. It is started when this comes back, not more. A name that
@@ -220,11 +198,7 @@ impl Fleet {
     /// # Errors
     /// [`Error::Keeper`] if the fleet is gone.
     pub async fn process(&self, name: &str) -> Result<Option<Process>, Error> {
-        Ok(self
-            .keeper
-            .find(name)
-            .await?
-            .map(|state| Process::new(state, self.keeper.clone())))
+        Ok(self.keeper.find(name).await?.map(|state| Process::new(state, self.keeper.clone())))
     }
 
     /// All processes, parts of the control planes included.
@@ -239,18 +213,11 @@ impl Fleet {
     async fn standing(layout: &Layout, clusters: &[String]) -> Result<Option<Self>, Error> {
         let dir = layout.dir();
         let Some(record) = record::read(layout) else {
-            return if claim::is_empty(dir)? {
-                Ok(None)
-            } else {
-                Err(Error::NotOurs(dir.to_owned()))
-            };
+            return if claim::is_empty(dir)? { Ok(None) } else { Err(Error::NotOurs(dir.to_owned())) };
         };
         match Self::open(dir).await {
             Ok(fleet) if record.names() == clusters => Ok(Some(fleet)),
-            Ok(_) => Err(Error::OtherClusters {
-                dir: dir.to_owned(),
-                clusters: record.names().join(","),
-            }),
+            Ok(_) => Err(Error::OtherClusters { dir: dir.to_owned(), clusters: record.names().join(",") }),
             Err(Error::NotRunning(_) | Error::Keeper(ClientError::EndedMeanwhile)) => {
                 Client::new(layout.clone()).shut_down().await;
                 layout.clear().map_err(Error::file(dir))?;

@@ -81,17 +81,8 @@ pub fn intercept() -> Option<ExitCode> {
 fn start(args: Vec<OsString>) -> io::Result<()> {
     // A Ctrl-C at the terminal is the owner's affair.
     nix::unistd::setsid()?;
-    let isolation = if Isolation::unshare() {
-        NAMESPACE
-    } else {
-        DEATH_SIGNAL
-    };
-    Command::new(isolation::OWN_EXECUTABLE)
-        .arg0(NAME)
-        .arg(RUN)
-        .arg(isolation)
-        .args(args)
-        .spawn()?;
+    let isolation = if Isolation::unshare() { NAMESPACE } else { DEATH_SIGNAL };
+    Command::new(isolation::OWN_EXECUTABLE).arg0(NAME).arg(RUN).arg(isolation).args(args).spawn()?;
     Ok(())
 }
 

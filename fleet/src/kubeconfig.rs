@@ -106,12 +106,7 @@ pub(crate) fn render(accesses: &[Access<'_>]) -> Result<String, serde_json::Erro
             .iter()
             .map(|access| Named {
                 name: access.cluster,
-                value: Context {
-                    context: ContextFields {
-                        cluster: access.cluster,
-                        user: &access.user,
-                    },
-                },
+                value: Context { context: ContextFields { cluster: access.cluster, user: &access.user } },
             })
             .collect(),
         current_context: accesses.first().map_or("", |access| access.cluster),
@@ -134,24 +129,14 @@ mod tests {
             certificate: "the certificate",
             key: "the key",
         };
-        let text = render(&[
-            access("east", "https://127.0.0.1:1"),
-            access("west", "https://127.0.0.1:2"),
-        ])
-        .unwrap();
+        let text =
+            render(&[access("east", "https://127.0.0.1:1"), access("west", "https://127.0.0.1:2")]).unwrap();
         let read = Kubeconfig::from_yaml(&text).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("east"));
-        let contexts: Vec<_> = read
-            .contexts
-            .iter()
-            .map(|context| context.name.as_str())
-            .collect();
+        let contexts: Vec<_> = read.contexts.iter().map(|context| context.name.as_str()).collect();
         assert_eq!(contexts, ["east", "west"]);
         let west = read.contexts[1].context.as_ref().unwrap();
-        assert_eq!(
-            (west.cluster.as_str(), west.user.as_deref()),
-            ("west", Some("west-admin"))
-        );
+        assert_eq!((west.cluster.as_str(), west.user.as_deref()), ("west", Some("west-admin")));
         let server = read.clusters[1].cluster.as_ref().unwrap();
         assert_eq!(server.server.as_deref(), Some("https://127.0.0.1:2"));
         assert_eq!(server.certificate_authority_data.as_deref(), Some("dGhlIENB"));

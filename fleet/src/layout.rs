@@ -68,12 +68,7 @@ impl Layout {
     pub(crate) fn write_private(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let new = path.with_added_extension("new");
         let _leftover = fs::remove_file(&new);
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)?
-            .write_all(content)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?.write_all(content)?;
         fs::rename(new, path)
     }
 
@@ -88,12 +83,7 @@ impl Layout {
             absent_is_fine(fs::remove_file(self.cluster_kubeconfig(&cluster.name)))?;
         }
         absent_is_fine(fs::remove_dir_all(self.logs()))?;
-        for path in [
-            self.kubeconfig(),
-            self.keeper(),
-            self.keeper_log(),
-            self.dir.join(Self::SOCKET),
-        ] {
+        for path in [self.kubeconfig(), self.keeper(), self.keeper_log(), self.dir.join(Self::SOCKET)] {
             absent_is_fine(fs::remove_file(path))?;
         }
         absent_is_fine(fs::remove_file(self.record()))?;

@@ -20,10 +20,7 @@ pub(crate) fn of_file(path: &Path) -> String {
         file.read_to_end(&mut end)?;
         Ok::<_, std::io::Error>(of_text(&String::from_utf8_lossy(&end)))
     };
-    read()
-        .ok()
-        .filter(|tail| !tail.is_empty())
-        .unwrap_or_else(|| "    (the log is empty)".into())
+    read().ok().filter(|tail| !tail.is_empty()).unwrap_or_else(|| "    (the log is empty)".into())
 }
 
 /// The last lines of the text, indented.

@@ -15,9 +15,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),
     };
-    runtime
-        .block_on(command.run())
-        .unwrap_or_else(|error| failed(&error))
+    runtime.block_on(command.run()).unwrap_or_else(|error| failed(&error))
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {

@@ -74,10 +74,7 @@ mod tests {
     fn each_once() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(check_all(&names(&["east", "west"])), Ok(()));
-        assert_eq!(
-            check_all(&names(&["east", "west", "east"])),
-            Err(Error::Twice("east".into()))
-        );
+        assert_eq!(check_all(&names(&["east", "west", "east"])), Err(Error::Twice("east".into())));
         assert_eq!(check_all(&[]), Err(Error::Count(0)));
     }
 }

@@ -25,25 +25,13 @@ struct Authority {
 /// Writes `ca`, `apiserver`, `admin`, `controller-manager` (`.crt` and `.key` each), `sa.key` and `sa.pub` (the
 /// key of ServiceAccount tokens) to `dir`, and `ca`, `server` and `client` to `dir/etcd`.
 pub(crate) fn write(dir: &Path, cluster: &str, api_server_names: &[String]) -> io::Result<()> {
-    let client = |common_name, organization| Subject {
-        common_name,
-        organization,
-        names: &[],
-    };
+    let client = |common_name, organization| Subject { common_name, organization, names: &[] };
     let ca = Authority::new(&format!("{cluster} cluster CA"))?;
     ca.write(dir)?;
-    let api_server = Subject {
-        common_name: "kube-apiserver",
-        organization: None,
-        names: api_server_names,
-    };
+    let api_server = Subject { common_name: "kube-apiserver", organization: None, names: api_server_names };
     ca.issue(dir, "apiserver", &api_server)?;
     ca.issue(dir, "admin", &client("kubernetes-admin", Some("system:masters")))?;
-    ca.issue(
-        dir,
-        "controller-manager",
-        &client("system:kube-controller-manager", None),
-    )?;
+    ca.issue(dir, "controller-manager", &client("system:kube-controller-manager", None))?;
 
     let accounts = generate_key()?;
     write_key(&dir.join("sa.key"), &accounts)?;
@@ -54,37 +42,19 @@ pub(crate) fn write(dir: &Path, cluster: &str, api_server_names: &[String]) -> i
     let etcd_ca = Authority::new(&format!("{cluster} etcd CA"))?;
     etcd_ca.write(&etcd)?;
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
-    etcd_ca.issue(
-        &etcd,
-        "server",
-        &Subject {
-            common_name: "etcd",
-            organization: None,
-            names: &names,
-        },
-    )?;
+    etcd_ca.issue(&etcd, "server", &Subject { common_name: "etcd", organization: None, names: &names })?;
     etcd_ca.issue(&etcd, "client", &client("kube-apiserver", None))
 }
 
 impl Authority {
     fn new(name: &str) -> io::Result<Self> {
-        let mut params = params(&Subject {
-            common_name: name,
-            organization: None,
-            names: &[],
-        })?;
+        let mut params = params(&Subject { common_name: name, organization: None, names: &[] })?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::CrlSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let key = generate_key()?;
         let certificate = params.self_signed(&key).map_err(io::Error::other)?;
-        Ok(Self {
-            certificate,
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
     fn write(&self, dir: &Path) -> io::Result<()> {
@@ -99,9 +69,7 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         if !subject.names.is_empty() {
             // Both: etcd is a client of itself with its server certificate.
-            params
-                .extended_key_usages
-                .push(ExtendedKeyUsagePurpose::ServerAuth);
+            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
         }
         let key = generate_key()?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(io::Error::other)?;
@@ -120,17 +88,10 @@ fn params(subject: &Subject<'_>) -> io::Result<CertificateParams> {
     params.distinguished_name = name;
     let today = Zoned::now().with_time_zone(TimeZone::UTC).date();
     // From yesterday on: clocks of clients may be behind.
-    let [from, to] = [
-        today.saturating_sub(Span::new().days(1)),
-        today.saturating_add(Span::new().days(3650)),
-    ]
-    .map(|day| {
-        date_time_ymd(
-            day.year().into(),
-            day.month().unsigned_abs(),
-            day.day().unsigned_abs(),
-        )
-    });
+    let [from, to] =
+        [today.saturating_sub(Span::new().days(1)), today.saturating_add(Span::new().days(3650))].map(
+            |day| date_time_ymd(day.year().into(), day.month().unsigned_abs(), day.day().unsigned_abs()),
+        );
     (params.not_before, params.not_after) = (from, to);
     Ok(params)
 }

@@ -20,9 +20,7 @@ pub(crate) fn pick<const N: usize>(taken: &mut BTreeSet<u16>) -> Option<[u16; N]
     let mut candidates = (0..COUNT).map(|offset| FIRST + (start + offset) % COUNT);
     let mut ports = [0; N];
     for port in &mut ports {
-        *port = candidates
-            .by_ref()
-            .find(|port| !taken.contains(port) && is_free(*port))?;
+        *port = candidates.by_ref().find(|port| !taken.contains(port) && is_free(*port))?;
         taken.insert(*port);
     }
     Some(ports)
@@ -43,12 +41,7 @@ mod tests {
         let first: [u16; 3] = pick(&mut taken).unwrap();
         let second: [u16; 3] = pick(&mut taken).unwrap();
         assert_eq!(taken.len(), 6);
-        assert!(
-            first
-                .iter()
-                .chain(&second)
-                .all(|port| (FIRST..FIRST + COUNT).contains(port))
-        );
+        assert!(first.iter().chain(&second).all(|port| (FIRST..FIRST + COUNT).contains(port)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, first[0])).unwrap();
         assert!(!is_free(first[0]));
         drop(listener);

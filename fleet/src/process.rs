@@ -23,12 +23,7 @@ pub struct Process {
 
 impl Process {
     pub(crate) fn new(state: ProcessState, keeper: Client) -> Self {
-        Self {
-            name: state.name,
-            pid: state.pid,
-            log: state.log,
-            keeper,
-        }
+        Self { name: state.name, pid: state.pid, log: state.log, keeper }
     }
 
     /// Its name in the fleet.

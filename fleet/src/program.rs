@@ -44,16 +44,8 @@ pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
         Some(cargo) => build(&cargo, &manifest, package, name).await,
         None => {
             let exe = env::current_exe()?;
-            let found = exe
-                .ancestors()
-                .skip(1)
-                .take(2)
-                .map(|dir| dir.join(name))
-                .find(|path| path.is_file());
-            found.ok_or_else(|| Error::Missing {
-                name: name.to_owned(),
-                exe,
-            })
+            let found = exe.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file());
+            found.ok_or_else(|| Error::Missing { name: name.to_owned(), exe })
         }
     }
 }
@@ -61,19 +53,8 @@ pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
 async fn build(cargo: &OsStr, manifest: &Path, package: &str, name: &str) -> Result<PathBuf, Error> {
     let mut command = Command::new(cargo);
     command
-        .args([
-            "build",
-            "--package",
-            package,
-            "--bin",
-            name,
-            "--message-format",
-            "json-render-diagnostics",
-        ])
-        .args([
-            "--profile",
-            if cfg!(debug_assertions) { "dev" } else { "release" },
-        ])
+        .args(["build", "--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
+        .args(["--profile", if cfg!(debug_assertions) { "dev" } else { "release" }])
         .arg("--manifest-path")
         .arg(manifest)
         .stdin(Stdio::null())
@@ -90,15 +71,11 @@ async fn build(cargo: &OsStr, manifest: &Path, package: &str, name: &str) -> Res
     }
     let output = command.output().await?;
     let built = executable(&String::from_utf8_lossy(&output.stdout), name);
-    built
-        .filter(|_| output.status.success())
-        .ok_or_else(|| Error::Build(name.to_owned()))
+    built.filter(|_| output.status.success()).ok_or_else(|| Error::Build(name.to_owned()))
 }
 
 fn is_about_this_program(key: &str) -> bool {
-    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
-        .iter()
-        .any(|start| key.starts_with(start))
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| key.starts_with(start))
         || ["CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&key)
 }
 
@@ -108,9 +85,8 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     struct Message {
         executable: Option<PathBuf>,
     }
-    let mut executables = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
+    let mut executables =
+        messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
     executables.rfind(|path| path.file_name() == Some(OsStr::new(name)))
 }
 

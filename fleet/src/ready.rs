@@ -31,11 +31,7 @@ pub(crate) async fn bring_up(cluster: &Cluster, progress: &impl Fn(&str)) -> Res
             progress(&format!("{}: {part} up", cluster.name()));
         }
     }
-    progress(&format!(
-        "{}: ready in {:.1} s",
-        cluster.name(),
-        start.elapsed().as_secs_f64()
-    ));
+    progress(&format!("{}: ready in {:.1} s", cluster.name(), start.elapsed().as_secs_f64()));
     Ok(())
 }
 
@@ -89,41 +85,23 @@ where
 /// An error if the component, or one it needs, has ended.
 async fn died(cluster: &Cluster, waited_for: Component) -> Result<(), Error> {
     let processes = cluster.keeper.list().await?;
-    for component in Component::ALL
-        .into_iter()
-        .filter(|component| *component <= waited_for)
-    {
+    for component in Component::ALL.into_iter().filter(|component| *component <= waited_for) {
         let name = cluster.process_name(component);
-        let exit = processes
-            .iter()
-            .find(|process| process.name == name)
-            .and_then(|state| state.exit.clone());
+        let exit = processes.iter().find(|process| process.name == name).and_then(|state| state.exit.clone());
         let Some(exit) = exit else { continue };
         let log = cluster.log(component);
         let tail = log_tail::of_file(&log);
         let cluster_name = cluster.name().to_owned();
         if let Some(port) = cluster.port_in_use(component, &tail) {
-            return Err(Error::PortTaken {
-                cluster: cluster_name,
-                component,
-                port,
-            });
+            return Err(Error::PortTaken { cluster: cluster_name, component, port });
         }
-        return Err(Error::Died {
-            cluster: cluster_name,
-            component,
-            exit,
-            log,
-            tail,
-        });
+        return Err(Error::Died { cluster: cluster_name, component, exit, log, tail });
     }
     Ok(())
 }
 
 async fn get(client: &Client, path: &str, expected: &str) -> Result<(), String> {
-    let request = http::Request::get(path)
-        .body(Vec::new())
-        .map_err(|error| error.to_string())?;
+    let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     match client.request_text(request).await {
         Ok(text) if text.contains(expected) => Ok(()),
         Ok(text) => Err(format!("{path}: {text}")),
@@ -135,28 +113,17 @@ async fn get(client: &Client, path: &str, expected: &str) -> Result<(), String> 
 /// kube-controller-manager.
 async fn defaults(client: &Client) -> Result<(), String> {
     let said = |what: &'static str| move |error: kube::Error| format!("{what}: {error}");
-    Api::<Namespace>::all(client.clone())
-        .get("default")
-        .await
-        .map_err(said("Namespace default"))?;
+    Api::<Namespace>::all(client.clone()).get("default").await.map_err(said("Namespace default"))?;
     let services = Api::<Service>::namespaced(client.clone(), "default");
-    services
-        .get("kubernetes")
-        .await
-        .map_err(said("Service kubernetes"))?;
+    services.get("kubernetes").await.map_err(said("Service kubernetes"))?;
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
-    accounts
-        .get("default")
-        .await
-        .map_err(said("ServiceAccount default"))?;
+    accounts.get("default").await.map_err(said("ServiceAccount default"))?;
     Ok(())
 }
 
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {
     let read = Kubeconfig::read_from(kubeconfig).map_err(io::Error::other);
-    client_of(read.map_err(Error::file(kubeconfig))?)
-        .await
-        .map_err(Error::file(kubeconfig))
+    client_of(read.map_err(Error::file(kubeconfig))?).await.map_err(Error::file(kubeconfig))
 }
 
 async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
@@ -173,9 +140,7 @@ async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
     let access = text
         .map_err(io::Error::other)
         .and_then(|text| Kubeconfig::from_yaml(&text).map_err(io::Error::other));
-    client_of(access.map_err(Error::file(&dir))?)
-        .await
-        .map_err(Error::file(dir))
+    client_of(access.map_err(Error::file(&dir))?).await.map_err(Error::file(dir))
 }
 
 async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {

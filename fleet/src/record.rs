@@ -28,30 +28,19 @@ pub(crate) struct ClusterRecord {
 
 impl Record {
     pub(crate) fn new(tools: BTreeMap<Tool, PathBuf>, clusters: Vec<ClusterRecord>) -> Self {
-        Self {
-            format: FORMAT,
-            ready: false,
-            tools,
-            clusters,
-        }
+        Self { format: FORMAT, ready: false, tools, clusters }
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.clusters
-            .iter()
-            .map(|cluster| cluster.name.as_str())
-            .collect()
+        self.clusters.iter().map(|cluster| cluster.name.as_str()).collect()
     }
 }
 
 /// `None` where there is no record of ours. Its names become paths that are removed, so they are checked.
 pub(crate) fn read(layout: &Layout) -> Option<Record> {
     let record: Record = serde_json::from_slice(&fs::read(layout.record()).ok()?).ok()?;
-    let is_ours = record.format == FORMAT
-        && record
-            .clusters
-            .iter()
-            .all(|cluster| name::check(&cluster.name).is_ok());
+    let is_ours =
+        record.format == FORMAT && record.clusters.iter().all(|cluster| name::check(&cluster.name).is_ok());
     is_ours.then_some(record)
 }
 

@@ -71,13 +71,9 @@ async fn one(mut cluster: Cluster, progress: &impl Fn(&str)) -> Result<Cluster, 
 
 pub(crate) fn pick_ports(names: &[String]) -> Result<Vec<ClusterRecord>, Error> {
     let mut taken = BTreeSet::new();
-    let records = (0..).zip(names).map(|(index, name)| {
-        Ok(ClusterRecord {
-            name: name.clone(),
-            index,
-            ports: pick(&mut taken)?,
-        })
-    });
+    let records = (0..)
+        .zip(names)
+        .map(|(index, name)| Ok(ClusterRecord { name: name.clone(), index, ports: pick(&mut taken)? }));
     records.collect()
 }
 
@@ -88,11 +84,7 @@ fn pick(taken: &mut BTreeSet<u16>) -> Result<Ports, Error> {
 
 /// Which parts of the control planes do not run.
 pub(crate) fn missing(clusters: &[Cluster], processes: &[ProcessState]) -> Option<String> {
-    let runs = |name: &String| {
-        processes
-            .iter()
-            .any(|state| state.name == *name && state.exit.is_none())
-    };
+    let runs = |name: &String| processes.iter().any(|state| state.name == *name && state.exit.is_none());
     let names = clusters
         .iter()
         .flat_map(|cluster| Component::ALL.map(|component| cluster.process_name(component)))

@@ -30,10 +30,7 @@ pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
     let dir = std::path::absolute(dir).map_err(Error::file(dir))?;
     let layout = Layout::new(&dir);
     let Some(record) = record::read(&layout) else {
-        return Ok(Report {
-            text: format!("no fleet in {}\n", dir.display()),
-            all_well: false,
-        });
+        return Ok(Report { text: format!("no fleet in {}\n", dir.display()), all_well: false });
     };
     let (processes, keeper) = match Client::new(layout.clone()).list().await {
         Ok(processes) => (processes, is_alive(&layout)),
@@ -48,10 +45,8 @@ pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
         None => text += &format!("\nnothing runs; files and logs in {}\n", dir.display()),
     }
     if all_well && let Some(cluster) = record.clusters.first() {
-        let kubectl = record
-            .tools
-            .get(&Tool::Kubectl)
-            .map_or("kubectl".into(), |path| path.display().to_string());
+        let kubectl =
+            record.tools.get(&Tool::Kubectl).map_or("kubectl".into(), |path| path.display().to_string());
         text += &format!(
             "look into it: {kubectl} --kubeconfig {} --context {} get namespaces\n",
             layout.kubeconfig().display(),
@@ -92,9 +87,7 @@ fn row(cluster: &str, component: &str, process: Option<&ProcessState>, address: 
     Row {
         cluster: cluster.to_owned(),
         component: component.to_owned(),
-        pid: running
-            .and_then(|process| process.pid)
-            .map_or("-".into(), |pid| pid.to_string()),
+        pid: running.and_then(|process| process.pid).map_or("-".into(), |pid| pid.to_string()),
         state: match process {
             None => "not running".into(),
             Some(ProcessState { exit: Some(exit), .. }) => format!("ended ({exit})"),
@@ -110,23 +103,12 @@ fn render(rows: &[Row]) -> String {
         [&row.cluster, &row.component, &row.pid, &row.state, &row.address]
             .map(std::string::ToString::to_string)
     };
-    let table: Vec<[String; 5]> = [head.map(String::from)]
-        .into_iter()
-        .chain(rows.iter().map(cells))
-        .collect();
-    let width = |column: usize| {
-        table
-            .iter()
-            .map(|row| row[column].len())
-            .max()
-            .unwrap_or_default()
-    };
+    let table: Vec<[String; 5]> =
+        [head.map(String::from)].into_iter().chain(rows.iter().map(cells)).collect();
+    let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let widths = [0, 1, 2, 3, 4].map(width);
     let line = |row: &[String; 5]| {
-        let padded = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     table.iter().map(line).collect()
@@ -138,27 +120,13 @@ mod tests {
     use crate::{Exit, Stage, cluster::Ports};
 
     fn process(name: &str, exit: Option<Exit>) -> ProcessState {
-        ProcessState {
-            name: name.into(),
-            pid: Some(7),
-            log: "log".into(),
-            stage: Stage::Daemon,
-            exit,
-        }
+        ProcessState { name: name.into(), pid: Some(7), log: "log".into(), stage: Stage::Daemon, exit }
     }
 
     #[test]
     fn every_part_has_a_row() {
-        let ports = Ports {
-            api: 1,
-            etcd: 2,
-            etcd_peer: 3,
-        };
-        let clusters = [ClusterRecord {
-            name: "east".into(),
-            index: 0,
-            ports,
-        }];
+        let ports = Ports { api: 1, etcd: 2, etcd_peer: 3 };
+        let clusters = [ClusterRecord { name: "east".into(), index: 0, ports }];
         let processes = [
             process("east/etcd", None),
             process("east/kube-apiserver", Some(Exit::Status(1))),

@@ -28,12 +28,8 @@ pub enum Tool {
 
 impl Tool {
     /// What a control plane and its users need.
-    pub const CONTROL_PLANE: [Self; 4] = [
-        Self::Etcd,
-        Self::KubeApiserver,
-        Self::KubeControllerManager,
-        Self::Kubectl,
-    ];
+    pub const CONTROL_PLANE: [Self; 4] =
+        [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::Kubectl];
 
     /// The name of the executable.
     pub fn name(self) -> &'static str {
@@ -135,27 +131,18 @@ pub enum Error {
 /// # Errors
 /// See [`Error`].
 pub async fn provide(tools: &[Tool], progress: &impl Fn(&str)) -> Result<BTreeMap<Tool, PathBuf>, Error> {
-    let assets = env::var_os("KUBEBUILDER_ASSETS")
-        .filter(|dir| !dir.is_empty())
-        .map(PathBuf::from);
+    let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
     for tool in tools {
-        let asset = assets
-            .as_ref()
-            .map(|dir| dir.join(tool.name()))
-            .filter(|path| path.is_file());
+        let asset = assets.as_ref().map(|dir| dir.join(tool.name())).filter(|path| path.is_file());
         match asset {
             Some(path) => drop(found.insert(*tool, std::path::absolute(&path).unwrap_or(path))),
             None => missing.push(*tool),
         }
     }
     for module in [module::KUBERNETES, module::ETCD] {
-        let wanted: Vec<Tool> = missing
-            .iter()
-            .copied()
-            .filter(|tool| tool.module() == module)
-            .collect();
+        let wanted: Vec<Tool> = missing.iter().copied().filter(|tool| tool.module() == module).collect();
         found.extend(build::cached(&module, &wanted, &cache()?, progress).await?);
     }
     Ok(found)
@@ -166,12 +153,7 @@ pub async fn provide(tools: &[Tool], progress: &impl Fn(&str)) -> Result<BTreeMa
 /// # Errors
 /// [`Error::NoCache`].
 pub fn cache() -> Result<PathBuf, Error> {
-    let set = |key| {
-        env::var_os(key)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |key| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("FREEPORT_CACHE").or_else(|| Some(set("HOME")?.join(".cache/freeport")));
-    dir.and_then(|dir| std::path::absolute(dir).ok())
-        .ok_or(Error::NoCache)
+    dir.and_then(|dir| std::path::absolute(dir).ok()).ok_or(Error::NoCache)
 }

@@ -41,12 +41,7 @@ fn say(line: &str) {
 
 fn fleet_command(args: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleet"));
-    command
-        .args(args)
-        .arg("--dir")
-        .arg(dir)
-        .env_remove("KUBEBUILDER_ASSETS")
-        .stdin(Stdio::null());
+    command.args(args).arg("--dir").arg(dir).env_remove("KUBEBUILDER_ASSETS").stdin(Stdio::null());
     command
 }
 
@@ -88,18 +83,13 @@ fn script(path: &Path, body: &str) {
 async fn client_with(cluster: &Cluster, change: impl FnOnce(&mut Kubeconfig)) -> Client {
     let mut kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
     change(&mut kubeconfig);
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.into()),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     }
 }
@@ -107,12 +97,8 @@ fn config_map(name: &str) -> ConfigMap {
 /// How often the audit log tells of a request for an object of this name.
 fn audited(cluster: &Cluster, verb: &str, name: &str) -> usize {
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
-    let events = log
-        .lines()
-        .filter(|line| line.contains(&format!("\"verb\":\"{verb}\"")));
-    events
-        .filter(|line| line.contains(&format!("\"name\":\"{name}\"")))
-        .count()
+    let events = log.lines().filter(|line| line.contains(&format!("\"verb\":\"{verb}\"")));
+    events.filter(|line| line.contains(&format!("\"name\":\"{name}\""))).count()
 }
 
 #[tokio::test]
@@ -121,11 +107,7 @@ async fn a_cluster_serves_and_survives_what_tests_do_to_it() {
     let dir = home.path().join("fleet");
     let fleet = Fleet::up(options(&dir, &["east"]), say).await.unwrap();
     let cluster = fleet.cluster("east").unwrap();
-    for secret in [
-        fleet.kubeconfig(),
-        cluster.kubeconfig(),
-        cluster.dir().join("pki/ca.key"),
-    ] {
+    for secret in [fleet.kubeconfig(), cluster.kubeconfig(), cluster.dir().join("pki/ca.key")] {
         assert_eq!(fs::metadata(secret).unwrap().permissions().mode() & 0o777, 0o600);
     }
     only_who_proves_it_gets_in(cluster).await;
@@ -138,18 +120,13 @@ async fn a_cluster_serves_and_survives_what_tests_do_to_it() {
     let pids = processes_of(&dir);
     assert!(pids.len() >= 4, "{pids:?}");
     drop(fleet);
-    eventually("everything has ended with the fleet", async || {
-        processes_of(&dir).is_empty()
-    })
-    .await;
+    eventually("everything has ended with the fleet", async || processes_of(&dir).is_empty()).await;
     eventually("the directory is removed", async || !dir.exists()).await;
 }
 
 async fn only_who_proves_it_gets_in(cluster: &Cluster) {
-    let nobody = client_with(cluster, |config| {
-        config.auth_infos[0].auth_info = Some(AuthInfo::default())
-    })
-    .await;
+    let nobody =
+        client_with(cluster, |config| config.auth_infos[0].auth_info = Some(AuthInfo::default())).await;
     match Api::<Secret>::all(nobody).list(&ListParams::default()).await {
         Err(kube::Error::Api(status)) => {
             assert_eq!(status.code, 403);
@@ -158,11 +135,7 @@ async fn only_who_proves_it_gets_in(cluster: &Cluster) {
         other => panic!("{other:?}"),
     }
     let credulous = client_with(cluster, |config| {
-        config.clusters[0]
-            .cluster
-            .as_mut()
-            .unwrap()
-            .certificate_authority_data = None;
+        config.clusters[0].cluster.as_mut().unwrap().certificate_authority_data = None;
     });
     let refused = credulous.await.apiserver_version().await.unwrap_err();
     assert!(format!("{refused:?}").contains("UnknownIssuer"), "{refused:?}");
@@ -170,23 +143,14 @@ async fn only_who_proves_it_gets_in(cluster: &Cluster) {
 
 async fn tokens_come_with_the_ca(cluster: &Cluster) {
     let secrets = Api::<Secret>::namespaced(cluster.client().await.unwrap(), "default");
-    let mut secret = Secret {
-        type_: Some("kubernetes.io/service-account-token".into()),
-        ..Secret::default()
-    };
+    let mut secret =
+        Secret { type_: Some("kubernetes.io/service-account-token".into()), ..Secret::default() };
     secret.metadata.name = Some("token".into());
-    secret.metadata.annotations = Some(BTreeMap::from([(
-        "kubernetes.io/service-account.name".into(),
-        "default".into(),
-    )]));
+    secret.metadata.annotations =
+        Some(BTreeMap::from([("kubernetes.io/service-account.name".into(), "default".into())]));
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     eventually("the token is there", async || {
-        secrets
-            .get("token")
-            .await
-            .unwrap()
-            .data
-            .is_some_and(|data| data.contains_key("token"))
+        secrets.get("token").await.unwrap().data.is_some_and(|data| data.contains_key("token"))
     })
     .await;
     let data = secrets.get("token").await.unwrap().data.unwrap();
@@ -196,44 +160,23 @@ async fn tokens_come_with_the_ca(cluster: &Cluster) {
         let auth = serde_json::json!({ "token": token });
         config.auth_infos[0].auth_info = Some(serde_json::from_value(auth).unwrap());
     });
-    let refused = Api::<Secret>::all(account.await)
-        .list(&ListParams::default())
-        .await
-        .unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("system:serviceaccount:default:default"),
-        "{refused}"
-    );
+    let refused = Api::<Secret>::all(account.await).list(&ListParams::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("system:serviceaccount:default:default"), "{refused}");
 }
 
 async fn writes_are_audited(cluster: &Cluster) {
     let maps = Api::<ConfigMap>::namespaced(cluster.client().await.unwrap(), "default");
-    maps.create(&PostParams::default(), &config_map("audited"))
-        .await
-        .unwrap();
+    maps.create(&PostParams::default(), &config_map("audited")).await.unwrap();
     maps.get("audited").await.unwrap();
     maps.delete("audited", &Default::default()).await.unwrap();
-    eventually("the deletion is logged", async || {
-        audited(cluster, "delete", "audited") == 1
-    })
-    .await;
+    eventually("the deletion is logged", async || audited(cluster, "delete", "audited") == 1).await;
     assert_eq!(audited(cluster, "create", "audited"), 1);
     assert_eq!(audited(cluster, "get", "audited"), 0);
 }
 
 async fn kubectl_works(fleet: &Fleet) {
     let output = tokio::process::Command::new(fleet.kubectl())
-        .args([
-            "--context",
-            "east",
-            "get",
-            "service",
-            "kubernetes",
-            "-o",
-            "jsonpath={.spec.clusterIP}",
-        ])
+        .args(["--context", "east", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"])
         .env("KUBECONFIG", fleet.kubeconfig())
         .output()
         .await
@@ -244,16 +187,10 @@ async fn kubectl_works(fleet: &Fleet) {
 async fn the_api_server_goes_and_comes(cluster: &Cluster) {
     let client = cluster.client().await.unwrap();
     let maps = Api::<ConfigMap>::namespaced(client.clone(), "default");
-    maps.create(&PostParams::default(), &config_map("kept"))
-        .await
-        .unwrap();
+    maps.create(&PostParams::default(), &config_map("kept")).await.unwrap();
 
     cluster.pause().await.unwrap();
-    assert!(
-        tokio::time::timeout(Duration::from_secs(1), maps.get("kept"))
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_secs(1), maps.get("kept")).await.is_err());
     cluster.resume().await.unwrap();
     eventually("it answers again", async || maps.get("kept").await.is_ok()).await;
 
@@ -261,10 +198,7 @@ async fn the_api_server_goes_and_comes(cluster: &Cluster) {
     let port: u16 = cluster.server().rsplit_once(':').unwrap().1.parse().unwrap();
     let squatter = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let taken = cluster.start(Component::ApiServer).await.unwrap_err();
-    assert!(
-        matches!(&taken, Error::PortTaken { port: named, .. } if *named == port),
-        "{taken}"
-    );
+    assert!(matches!(&taken, Error::PortTaken { port: named, .. } if *named == port), "{taken}");
     drop(squatter);
     cluster.start(Component::ApiServer).await.unwrap();
     maps.get("kept").await.unwrap();
@@ -275,20 +209,14 @@ async fn further_processes(fleet: &Fleet) {
     let first = fleet.run(sleeper().env("WORD", "hello")).await.unwrap();
     assert!(first.is_running().await.unwrap());
     assert!(Path::new(&format!("/proc/{}", first.pid().unwrap())).exists());
-    eventually("it has spoken", async || {
-        fs::read_to_string(first.log()).unwrap() == "hello\n"
-    })
-    .await;
+    eventually("it has spoken", async || fs::read_to_string(first.log()).unwrap() == "hello\n").await;
     assert!(matches!(fleet.run(sleeper()).await, Err(Error::Keeper(_))));
     assert_eq!(first.kill().await.unwrap(), Exit::Signal("SIGKILL".into()));
     let second = fleet.run(sleeper()).await.unwrap();
     assert_eq!(second.stop().await.unwrap(), Exit::Signal("SIGTERM".into()));
     assert_eq!(second.stop().await.unwrap(), Exit::Signal("SIGTERM".into()));
     // One that is left running ends with the fleet.
-    fleet
-        .run(sleeper().arg(fleet.dir().to_str().unwrap()))
-        .await
-        .unwrap();
+    fleet.run(sleeper().arg(fleet.dir().to_str().unwrap())).await.unwrap();
 }
 
 #[tokio::test]
@@ -311,29 +239,19 @@ async fn fleets_end_with_their_owner_and_do_not_disturb_each_other() {
     assert!(pids.len() >= 4, "{pids:?}");
     owner.kill().unwrap();
     owner.wait().unwrap();
-    eventually("all has ended with its owner", async || {
-        processes_of(&owned).is_empty()
-    })
-    .await;
+    eventually("all has ended with its owner", async || processes_of(&owned).is_empty()).await;
     eventually("the directory is removed", async || !owned.exists()).await;
 
     let status = run(&["status"], &detached);
     assert!(status.status.success());
-    assert!(
-        text(&status).contains("west     kube-apiserver"),
-        "{}",
-        text(&status)
-    );
+    assert!(text(&status).contains("west     kube-apiserver"), "{}", text(&status));
     let again = run(&["up", "--clusters", "west"], &detached);
     assert!(again.status.success() && text(&again).contains("already running"));
     let other = run(&["up", "--clusters", "west,east"], &detached);
     assert!(!other.status.success() && text(&other).contains("take it down first"));
 
     kill_keeper(&detached);
-    eventually("all has ended with the keeper", async || {
-        processes_of(&detached).is_empty()
-    })
-    .await;
+    eventually("all has ended with the keeper", async || processes_of(&detached).is_empty()).await;
     assert!(!run(&["status"], &detached).status.success());
     for _ in 0..2 {
         assert!(run(&["down"], &detached).status.success());
@@ -356,13 +274,7 @@ fn kill_keeper(dir: &Path) {
     let keeper: serde_json::Value =
         serde_json::from_slice(&fs::read(dir.join("keeper.json")).unwrap()).unwrap();
     let pid = keeper["pid"].to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-9", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
 }
 
 #[test]
@@ -371,27 +283,15 @@ fn a_component_that_dies_at_start_shows_its_log() {
     let dir = home.path().join("fleet");
     let assets = home.path().join("assets");
     fs::create_dir(&assets).unwrap();
-    script(
-        &assets.join("etcd"),
-        "for n in $(seq 30); do echo line $n; done; exit 3",
-    );
+    script(&assets.join("etcd"), "for n in $(seq 30); do echo line $n; done; exit 3");
     let mut command = fleet_command(&["up", "--clusters", "east"], &dir);
     let output = command.env("KUBEBUILDER_ASSETS", &assets).output().unwrap();
     let said = text(&output);
     assert!(!output.status.success());
-    assert!(
-        said.contains("error: east: etcd ended at start (exit status 3)"),
-        "{said}"
-    );
-    assert!(
-        said.contains("    line 30\n") && !said.contains("line 15\n"),
-        "{said}"
-    );
+    assert!(said.contains("error: east: etcd ended at start (exit status 3)"), "{said}");
+    assert!(said.contains("    line 30\n") && !said.contains("line 15\n"), "{said}");
     assert!(processes_of(&dir).is_empty());
-    assert!(
-        dir.join("east/logs/etcd.log").is_file(),
-        "the whole log can be read"
-    );
+    assert!(dir.join("east/logs/etcd.log").is_file(), "the whole log can be read");
     assert!(run(&["down"], &dir).status.success());
     assert!(!dir.exists());
 }
@@ -404,11 +304,7 @@ fn a_directory_of_others_is_left_alone() {
     for args in [&["up", "--clusters", "east"][..], &["down"]] {
         let output = run(args, home.path());
         assert!(!output.status.success());
-        assert!(
-            text(&output).contains("holds something else than a fleet"),
-            "{}",
-            text(&output)
-        );
+        assert!(text(&output).contains("holds something else than a fleet"), "{}", text(&output));
     }
     assert_eq!(fs::read_to_string(precious).unwrap(), "work");
 }
@@ -428,22 +324,13 @@ fn building_says_what_is_wrong_with_go() {
         text(&output)
     };
     let missing = up();
-    assert!(
-        missing.contains("the command `go` was not found: install Go 1."),
-        "{missing}"
-    );
+    assert!(missing.contains("the command `go` was not found: install Go 1."), "{missing}");
     script(&bin.join("go"), "echo go1.19.2");
     let old = up();
     assert!(old.contains("Go 1.19.2 is too old"), "{old}");
-    script(
-        &bin.join("go"),
-        "[ $1 = env ] && echo go1.99 && exit; echo cannot compile >&2; exit 1",
-    );
+    script(&bin.join("go"), "[ $1 = env ] && echo go1.99 && exit; echo cannot compile >&2; exit 1");
     let failed = up();
     assert!(failed.contains("happens once, takes about 8 min"), "{failed}");
-    assert!(
-        failed.contains("building kube-apiserver failed (exit status: 1)"),
-        "{failed}"
-    );
+    assert!(failed.contains("building kube-apiserver failed (exit status: 1)"), "{failed}");
     assert!(failed.contains("    cannot compile"), "{failed}");
 }

@@ -54,10 +54,7 @@ impl Common {
     /// The Namespace of this daemon.
     pub fn namespace(&self) -> String {
         let pod = || std::env::var("POD_NAMESPACE").ok().filter(|ns| !ns.is_empty());
-        self.namespace
-            .clone()
-            .or_else(pod)
-            .unwrap_or_else(|| "freeport-system".into())
+        self.namespace.clone().or_else(pod).unwrap_or_else(|| "freeport-system".into())
     }
 }
 
@@ -83,20 +80,14 @@ fn from_file<A: CommandFactory>(text: &str, matches: &ArgMatches) -> Result<Vec<
         _ => return Err("must be a mapping from settings to values".into()),
     };
     let command = A::command();
-    let known = |key: &str| {
-        command
-            .get_arguments()
-            .find(|arg| arg.get_long() == Some(key) && key != "config")
-    };
+    let known =
+        |key: &str| command.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config");
     let mut args = Vec::new();
     for (key, value) in &settings {
         let key = key.as_str().unwrap_or_default();
         let Some(arg) = known(key) else {
-            let names: Vec<_> = command
-                .get_arguments()
-                .filter_map(clap::Arg::get_long)
-                .filter(|n| *n != "config")
-                .collect();
+            let names: Vec<_> =
+                command.get_arguments().filter_map(clap::Arg::get_long).filter(|n| *n != "config").collect();
             return Err(format!("unknown key {key:?}; there are {}", names.join(", ")));
         };
         let decided = matches.value_source(arg.get_id().as_str());
@@ -146,11 +137,9 @@ mod tests {
 
     #[test]
     fn the_file_fills_what_flags_leave_open() {
-        let args = parse_with(
-            "listen: 127.0.0.1:1\nlog-format: json\ndry: true\n",
-            &["--listen", "127.0.0.1:2"],
-        )
-        .unwrap();
+        let args =
+            parse_with("listen: 127.0.0.1:1\nlog-format: json\ndry: true\n", &["--listen", "127.0.0.1:2"])
+                .unwrap();
         assert_eq!(args.common.listen, "127.0.0.1:2".parse().unwrap());
         assert_eq!(args.common.log_format, LogFormat::Json);
         assert!(args.dry);
@@ -161,18 +150,11 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_what_it_accepts() {
         let unknown = parse_with("lissten: x\n", &[]).unwrap_err();
-        assert!(
-            unknown.contains("\"lissten\"") && unknown.contains("log-level"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("\"lissten\"") && unknown.contains("log-level"), "{unknown}");
         let wrong = parse_with("log-level: loud\n", &[]).unwrap_err();
         assert!(wrong.contains("--log-level") && wrong.contains("warn"), "{wrong}");
         assert!(parse_with("- a\n", &[]).unwrap_err().contains("mapping"));
-        assert!(
-            parse_with("listen: [1]\n", &[])
-                .unwrap_err()
-                .contains("\"listen\" must be a single value")
-        );
+        assert!(parse_with("listen: [1]\n", &[]).unwrap_err().contains("\"listen\" must be a single value"));
         let missing = parse::<Args>(["x", "--config", "/nowhere"].map(OsString::from)).unwrap_err();
         assert_eq!(missing.exit_code(), 2);
     }

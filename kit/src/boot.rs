@@ -78,16 +78,10 @@ where
         Err(error) => error.exit(),
     };
     log(common(&parsed));
-    if rustls::crypto::ring::default_provider()
-        .install_default()
-        .is_err()
-    {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a TLS provider is installed already");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(live(name, common(&parsed).clone(), |env| daemon(parsed, env)));
@@ -113,9 +107,7 @@ where
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let metrics = Metrics::new()?;
     let ready = Readiness::default();
-    let listener = TcpListener::bind(common.listen)
-        .await
-        .map_err(|e| Error::Listen(common.listen, e))?;
+    let listener = TcpListener::bind(common.listen).await.map_err(|e| Error::Listen(common.listen, e))?;
     let client = client::local(common.kubeconfig.as_deref()).await?;
     let instance = instance(name);
 
@@ -138,20 +130,10 @@ where
         _ = term.recv() => return Ok(()),
         _ = int.recv() => return Ok(()),
     };
-    let holder = Holder {
-        cluster_uid,
-        instance,
-    };
+    let holder = Holder { cluster_uid, instance };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %holder, listen = %common.listen, "{name} starts");
-    let env = Env {
-        client,
-        namespace: common.namespace(),
-        holder,
-        metrics,
-        events,
-        ready,
-        stop: stop.clone(),
-    };
+    let env =
+        Env { client, namespace: common.namespace(), holder, metrics, events, ready, stop: stop.clone() };
     let daemon = daemon(env);
     parts.spawn(async move {
         daemon.await;
@@ -175,11 +157,7 @@ where
 /// uid of the Namespace kube-system: what tells clusters apart. Waits for an API server that is not there yet.
 async fn cluster_uid(client: &Client) -> String {
     loop {
-        match Api::<Namespace>::all(client.clone())
-            .get_metadata("kube-system")
-            .await
-            .map(|ns| ns.uid())
-        {
+        match Api::<Namespace>::all(client.clone()).get_metadata("kube-system").await.map(|ns| ns.uid()) {
             Ok(Some(uid)) => return uid,
             Ok(None) => tracing::warn!("Namespace kube-system has no uid, asking again"),
             Err(error) => tracing::warn!(%error, "this cluster's API server does not answer, asking again"),
@@ -208,9 +186,7 @@ fn log(common: &Common) {
     let filter = EnvFilter::new(format!(
         "{level},kube_client=error,hyper=warn,hyper_util=warn,rustls=warn,h2=warn,tower=warn"
     ));
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     match common.log_format {
         LogFormat::Text => lines.init(),

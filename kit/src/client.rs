@@ -71,10 +71,7 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
 pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Client, Error> {
     let mut config = Config::new(server_uri(server)?);
     config.root_cert = Some(authorities(secret)?);
-    config.auth_info = AuthInfo {
-        token: Some(token(secret)?.into()),
-        ..AuthInfo::default()
-    };
+    config.auth_info = AuthInfo { token: Some(token(secret)?.into()), ..AuthInfo::default() };
     let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
 
     let tls = config.rustls_client_config().map_err(|e| setup(&e))?;
@@ -124,22 +121,14 @@ fn authorities(secret: &BTreeMap<String, ByteString>) -> Result<Vec<Vec<u8>>, Er
         .map(|certificate| certificate.map(|der| der.to_vec()))
         .collect::<Result<Vec<_>, _>>()
         .unwrap_or_default();
-    if certificates.is_empty() {
-        Err(Error::Malformed(CA, "a PEM certificate"))
-    } else {
-        Ok(certificates)
-    }
+    if certificates.is_empty() { Err(Error::Malformed(CA, "a PEM certificate")) } else { Ok(certificates) }
 }
 
 fn token(secret: &BTreeMap<String, ByteString>) -> Result<String, Error> {
     let bytes = secret.get(TOKEN).ok_or(Error::Missing(TOKEN))?;
     let text = std::str::from_utf8(&bytes.0).unwrap_or_default().trim();
     let fits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(Error::Malformed(TOKEN, "a bearer token"))
-    }
+    if fits { Ok(text.to_owned()) } else { Err(Error::Malformed(TOKEN, "a bearer token")) }
 }
 
 #[cfg(test)]
@@ -147,10 +136,7 @@ mod tests {
     use super::*;
 
     fn secret(entries: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
-        entries
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec())))
-            .collect()
+        entries.iter().map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec()))).collect()
     }
 
     #[test]
@@ -172,23 +158,14 @@ mod tests {
 
     #[test]
     fn a_secret_is_a_ca_and_a_token_and_nothing_else() {
-        assert!(matches!(
-            remote("https://l", &secret(&[(TOKEN, "t")])),
-            Err(Error::Missing(CA))
-        ));
+        assert!(matches!(remote("https://l", &secret(&[(TOKEN, "t")])), Err(Error::Missing(CA))));
         assert!(matches!(
             remote("https://l", &secret(&[(CA, "x"), (TOKEN, "t")])),
             Err(Error::Malformed(CA, _))
         ));
         let kubeconfig = secret(&[("kubeconfig", "users: [{user: {exec: {command: /bin/sh}}}]")]);
-        assert!(
-            matches!(remote("https://l", &kubeconfig), Err(Error::Missing(_))),
-            "never looked at"
-        );
-        assert!(matches!(
-            token(&secret(&[(TOKEN, "a\nX-Evil: b")])),
-            Err(Error::Malformed(TOKEN, _))
-        ));
+        assert!(matches!(remote("https://l", &kubeconfig), Err(Error::Missing(_))), "never looked at");
+        assert!(matches!(token(&secret(&[(TOKEN, "a\nX-Evil: b")])), Err(Error::Malformed(TOKEN, _))));
         assert_eq!(token(&secret(&[(TOKEN, "abc.def\n")])).unwrap(), "abc.def");
     }
 }

@@ -41,10 +41,7 @@ impl<K> Clone for Queue<K> {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// A queue that hands out the same key at most once every `pace`.
     pub fn new(pace: Duration) -> Self {
-        Self(Arc::new(Shared {
-            queue: Mutex::new(queue::Queue::new(pace)),
-            marked: Notify::new(),
-        }))
+        Self(Arc::new(Shared { queue: Mutex::new(queue::Queue::new(pace)), marked: Notify::new() }))
     }
 
     /// Asks for a look at these keys.
@@ -86,12 +83,7 @@ pub async fn drive<K, F, Fut>(
             let Some(key) = queue.lock().take(now()) else {
                 break;
             };
-            let look = looks.spawn(look(
-                controller,
-                key.clone(),
-                metrics.clone(),
-                reconcile(key.clone()),
-            ));
+            let look = looks.spawn(look(controller, key.clone(), metrics.clone(), reconcile(key.clone())));
             keys.insert(look.id(), key);
         }
         let next = {
@@ -178,11 +170,7 @@ mod tests {
                 if key == "bad" && t.fetch_add(1, Ordering::SeqCst) == 2 {
                     s.cancel();
                 }
-                if key == "bad" {
-                    Err(Error::Refused("no".into()))
-                } else {
-                    Ok(Outcome::Done)
-                }
+                if key == "bad" { Err(Error::Refused("no".into())) } else { Ok(Outcome::Done) }
             }
         })
         .await;
@@ -198,13 +186,6 @@ mod tests {
             assert!(std::env::args().count() == 0, "boom");
             Ok(Outcome::Done)
         };
-        drive(
-            "test",
-            queue,
-            Metrics::new().unwrap(),
-            CancellationToken::new(),
-            boom,
-        )
-        .await;
+        drive("test", queue, Metrics::new().unwrap(), CancellationToken::new(), boom).await;
     }
 }

@@ -44,13 +44,8 @@ pub fn channel(
 ) -> (Events, impl Future<Output = ()> + Send) {
     let (queue, mut waiting) = mpsc::channel(WAITING);
     let send = async move {
-        let recorder = Recorder::new(
-            client,
-            Reporter {
-                controller: controller.into(),
-                instance: Some(instance),
-            },
-        );
+        let recorder =
+            Recorder::new(client, Reporter { controller: controller.into(), instance: Some(instance) });
         while let Some((object, event)) = waiting.recv().await {
             if let Err(error) = recorder.publish(&event, &object).await {
                 tracing::debug!(%error, "an Event was not sent");

@@ -97,20 +97,13 @@ struct Place<K> {
 
 impl<K, E> Default for Index<K, E> {
     fn default() -> Self {
-        Self {
-            entries: HashMap::new(),
-            places: HashMap::new(),
-        }
+        Self { entries: HashMap::new(), places: HashMap::new() }
     }
 }
 
 impl<K> Default for Places<K> {
     fn default() -> Self {
-        Self {
-            objects: HashMap::new(),
-            seen: 0,
-            deleted: HashMap::new(),
-        }
+        Self { objects: HashMap::new(), seen: 0, deleted: HashMap::new() }
     }
 }
 
@@ -134,9 +127,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
 
     /// Number of objects of one kind.
     pub fn count<P: Part<K, E>>(&self) -> usize {
-        self.places
-            .get(&TypeId::of::<P>())
-            .map_or(0, |places| places.objects.len())
+        self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.objects.len())
     }
 
     /// Takes in what a watch told; the keys whose entries changed.
@@ -163,10 +154,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     /// is still on its way. An answer the watch has already passed is old news, perhaps of an object deleted since.
     pub fn echo<P: Part<K, E>>(&mut self, answer: P) -> BTreeSet<K> {
         let mut dirty = BTreeSet::new();
-        let seen = self
-            .places
-            .get(&TypeId::of::<P>())
-            .map_or(0, |places| places.seen);
+        let seen = self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.seen);
         if version(&answer) > seen {
             self.put(answer, &mut dirty);
         }
@@ -191,12 +179,8 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         places.seen = objects.iter().map(version).max().unwrap_or(0);
         places.objects.values_mut().for_each(|place| place.version = 0);
         places.deleted.clear();
-        let gone: Vec<ObjectName> = places
-            .objects
-            .keys()
-            .filter(|name| !live.contains(*name))
-            .cloned()
-            .collect();
+        let gone: Vec<ObjectName> =
+            places.objects.keys().filter(|name| !live.contains(*name)).cloned().collect();
         for name in gone {
             self.take::<P>(&name, dirty);
         }
@@ -214,10 +198,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         let (name, version) = (name(&object), version(&object));
         let places = self.places.entry(TypeId::of::<P>()).or_default();
         let old = places.objects.get(&name);
-        let deleted = places
-            .deleted
-            .get(&name)
-            .is_some_and(|uid| object.uid().as_ref() == Some(uid));
+        let deleted = places.deleted.get(&name).is_some_and(|uid| object.uid().as_ref() == Some(uid));
         if deleted || old.is_some_and(|old| old.version > version) {
             return;
         }
@@ -227,13 +208,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         }
         if let Some(key) = key {
             let places = self.places.entry(TypeId::of::<P>()).or_default();
-            places.objects.insert(
-                name,
-                Place {
-                    key: key.clone(),
-                    version,
-                },
-            );
+            places.objects.insert(name, Place { key: key.clone(), version });
             if object.put(self.entries.entry(key.clone()).or_default()) {
                 dirty.insert(key);
             }
@@ -261,10 +236,7 @@ fn name<P: Resource>(object: &P) -> ObjectName {
 
 /// resourceVersions of one API server can be compared as numbers (guaranteed since Kubernetes 1.35, true before).
 fn version<P: Resource>(object: &P) -> u64 {
-    object
-        .resource_version()
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0)
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -292,10 +264,7 @@ mod tests {
         }
         fn put(self, entry: &mut Seen) -> bool {
             let value = self.data.unwrap_or_default().remove("v").unwrap_or_default();
-            entry
-                .0
-                .insert(self.metadata.name.unwrap_or_default(), value.clone())
-                != Some(value)
+            entry.0.insert(self.metadata.name.unwrap_or_default(), value.clone()) != Some(value)
         }
         fn take(entry: &mut Seen, name: &str) {
             entry.0.remove(name);
@@ -320,24 +289,11 @@ mod tests {
     fn an_object_that_moves_leaves_its_old_entry() {
         let mut index = Index::<String, Seen>::default();
         assert_eq!(index.change(Change::Apply(map("a", "x", "1", 1))), keys(&["x"]));
-        assert_eq!(
-            index.change(Change::Apply(map("a", "x", "1", 2))),
-            keys(&[]),
-            "nothing new"
-        );
-        assert_eq!(
-            index.change(Change::Apply(map("a", "y", "1", 3))),
-            keys(&["x", "y"])
-        );
+        assert_eq!(index.change(Change::Apply(map("a", "x", "1", 2))), keys(&[]), "nothing new");
+        assert_eq!(index.change(Change::Apply(map("a", "y", "1", 3))), keys(&["x", "y"]));
         assert!(index.get(&"x".to_owned()).is_none());
-        assert_eq!(
-            index.change(Change::Reset(vec![map("b", "y", "2", 1)])),
-            keys(&["y"])
-        );
-        assert_eq!(
-            index.get(&"y".to_owned()).unwrap().0,
-            [("b".to_owned(), "2".to_owned())].into()
-        );
+        assert_eq!(index.change(Change::Reset(vec![map("b", "y", "2", 1)])), keys(&["y"]));
+        assert_eq!(index.get(&"y".to_owned()).unwrap().0, [("b".to_owned(), "2".to_owned())].into());
         assert_eq!(index.change(Change::Remove(map("b", "y", "2", 4))), keys(&["y"]));
         assert_eq!(index.keys().count(), 0);
     }
@@ -351,15 +307,8 @@ mod tests {
             keys(&[]),
             "older than our own write"
         );
-        assert_eq!(
-            index.change(Change::Remove(map("a", "x", "new", 6))),
-            keys(&["x"])
-        );
-        assert_eq!(
-            index.echo(map("a", "x", "late", 5)),
-            keys(&[]),
-            "deleted since: no ghost"
-        );
+        assert_eq!(index.change(Change::Remove(map("a", "x", "new", 6))), keys(&["x"]));
+        assert_eq!(index.echo(map("a", "x", "late", 5)), keys(&[]), "deleted since: no ghost");
         assert!(index.get(&"x".to_owned()).is_none());
     }
 
@@ -373,31 +322,17 @@ mod tests {
         };
         index.change(Change::Apply(with_uid("u1", 1)));
         assert_eq!(index.deleted(&with_uid("u1", 1)), keys(&["x"]));
-        assert_eq!(
-            index.change(Change::Apply(with_uid("u1", 2))),
-            keys(&[]),
-            "told before it was deleted"
-        );
+        assert_eq!(index.change(Change::Apply(with_uid("u1", 2))), keys(&[]), "told before it was deleted");
         assert_eq!(index.change(Change::Remove(with_uid("u1", 3))), keys(&[]));
-        assert_eq!(
-            index.change(Change::Apply(with_uid("u2", 4))),
-            keys(&["x"]),
-            "another of the same name"
-        );
+        assert_eq!(index.change(Change::Apply(with_uid("u2", 4))), keys(&["x"]), "another of the same name");
     }
 
     #[test]
     fn after_a_list_lower_versions_count() {
         let mut index = Index::<String, Seen>::default();
         index.change(Change::Apply(map("a", "x", "1", 1000)));
-        assert_eq!(
-            index.change(Change::Reset(vec![map("a", "x", "restored", 7)])),
-            keys(&["x"])
-        );
-        assert_eq!(
-            index.change(Change::Apply(map("a", "x", "later", 8))),
-            keys(&["x"])
-        );
+        assert_eq!(index.change(Change::Reset(vec![map("a", "x", "restored", 7)])), keys(&["x"]));
+        assert_eq!(index.change(Change::Apply(map("a", "x", "later", 8))), keys(&["x"]));
     }
 
     proptest! {

@@ -47,9 +47,7 @@ impl LeaseView {
 
     /// Whether its holder's watches are open and it has nothing left to write.
     pub fn is_settled(&self) -> bool {
-        self.annotations()
-            .get(label::SETTLED)
-            .is_some_and(|value| value == label::TRUE)
+        self.annotations().get(label::SETTLED).is_some_and(|value| value == label::TRUE)
     }
 }
 
@@ -114,9 +112,7 @@ impl Seen {
 
     fn holder(&self) -> Option<&str> {
         let spec = self.lease.as_ref()?.spec.as_ref()?;
-        spec.holder_identity
-            .as_deref()
-            .filter(|holder| !holder.is_empty())
+        spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
     }
 
     fn step(&self, us: &Holder, now: Instant) -> Step {
@@ -129,17 +125,9 @@ impl Seen {
         if holder == us.to_string() {
             return Step::Renew;
         }
-        let same_cluster = holder
-            .split_once('/')
-            .is_some_and(|(uid, _)| uid == us.cluster_uid);
-        let age = self
-            .since
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        if same_cluster || age >= STALE {
-            Step::Take
-        } else {
-            Step::KeepOut
-        }
+        let same_cluster = holder.split_once('/').is_some_and(|(uid, _)| uid == us.cluster_uid);
+        let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        if same_cluster || age >= STALE { Step::Take } else { Step::KeepOut }
     }
 }
 
@@ -159,13 +147,9 @@ pub async fn keep(
             Ok(Err(error)) => {
                 // What we thought of the Lease may be why: look again.
                 seen.lease = None;
-                Presence::Failing {
-                    error: error.to_string(),
-                }
+                Presence::Failing { error: error.to_string() }
             }
-            Err(_) => Presence::Failing {
-                error: format!("no answer within {RENEW:?}"),
-            },
+            Err(_) => Presence::Failing { error: format!("no answer within {RENEW:?}") },
         };
         let wait = if now == Presence::Held { RENEW } else { RETRY };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
@@ -187,15 +171,11 @@ async fn once(
     let step = seen.step(us, Instant::now());
     let written = match step {
         Step::KeepOut => {
-            return Ok(Presence::Taken {
-                holder: seen.holder().unwrap_or_default().to_owned(),
-            });
+            return Ok(Presence::Taken { holder: seen.holder().unwrap_or_default().to_owned() });
         }
         Step::Create => {
-            let mut lease = Lease {
-                metadata: ObjectMeta::default(),
-                spec: Some(spec(us, Timestamp::now(), true)),
-            };
+            let mut lease =
+                Lease { metadata: ObjectMeta::default(), spec: Some(spec(us, Timestamp::now(), true)) };
             lease.metadata.name = Some(name.to_owned());
             lease.metadata.annotations = Some(says(settled));
             api.create(&PostParams::default(), &lease).await
@@ -208,8 +188,7 @@ async fn once(
                 },
                 "spec": spec(us, Timestamp::now(), step == Step::Take),
             });
-            api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-                .await
+            api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
         }
     };
     seen.see(Some(written?), Instant::now());
@@ -227,12 +206,9 @@ fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
 }
 
 fn says(settled: bool) -> std::collections::BTreeMap<String, String> {
-    [
-        (label::SETTLED, if settled { label::TRUE } else { "false" }),
-        (label::WIRE, label::WIRE_VERSION),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into()
+    [(label::SETTLED, if settled { label::TRUE } else { "false" }), (label::WIRE, label::WIRE_VERSION)]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
 }
 
 #[cfg(test)]
@@ -240,19 +216,13 @@ mod tests {
     use super::*;
 
     fn us() -> Holder {
-        Holder {
-            cluster_uid: "u1".into(),
-            instance: "a".into(),
-        }
+        Holder { cluster_uid: "u1".into(), instance: "a".into() }
     }
 
     fn lease(holder: &str, version: &str) -> Lease {
         let mut lease = Lease::default();
         lease.metadata.resource_version = Some(version.into());
-        lease.spec = Some(LeaseSpec {
-            holder_identity: Some(holder.into()),
-            ..LeaseSpec::default()
-        });
+        lease.spec = Some(LeaseSpec { holder_identity: Some(holder.into()), ..LeaseSpec::default() });
         lease
     }
 

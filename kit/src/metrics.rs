@@ -40,10 +40,7 @@ impl Metrics {
                 &["controller"],
             )?,
             watch_errors: IntCounterVec::new(
-                Opts::new(
-                    "watch_errors_total",
-                    "Failures of watches; each watch goes on by itself",
-                ),
+                Opts::new("watch_errors_total", "Failures of watches; each watch goes on by itself"),
                 &["cluster", "kind"],
             )?,
             resyncs: IntCounterVec::new(
@@ -55,10 +52,7 @@ impl Metrics {
                 &["cluster", "kind", "verb", "result"],
             )?,
             refused: IntGaugeVec::new(
-                Opts::new(
-                    "records_refused",
-                    "Records in a Common Area that cannot be judged",
-                ),
+                Opts::new("records_refused", "Records in a Common Area that cannot be judged"),
                 &["common_area"],
             )?,
             events_dropped: prometheus::IntCounter::new(
@@ -66,10 +60,7 @@ impl Metrics {
                 "Kubernetes Events not sent because too many were waiting",
             )?,
             present: IntGaugeVec::new(
-                Opts::new(
-                    "present",
-                    "1 while this daemon holds its Lease in the Common Area",
-                ),
+                Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
                 &["common_area"],
             )?,
             registry,
@@ -84,18 +75,14 @@ impl Metrics {
         r.register(Box::new(metrics.refused.clone()))?;
         r.register(Box::new(metrics.events_dropped.clone()))?;
         r.register(Box::new(metrics.present.clone()))?;
-        r.register(Box::new(
-            prometheus::process_collector::ProcessCollector::for_self(),
-        ))?;
+        r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(metrics)
     }
 
     /// One look at a key ended.
     pub fn reconciled(&self, controller: &str, result: &str, took: Duration) {
         self.reconciles.with_label_values(&[controller, result]).inc();
-        self.seconds
-            .with_label_values(&[controller])
-            .observe(took.as_secs_f64());
+        self.seconds.with_label_values(&[controller]).observe(took.as_secs_f64());
     }
 
     /// Gauge of keys waiting in a controller's queue.
@@ -115,9 +102,7 @@ impl Metrics {
 
     /// A request that writes ended.
     pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str) {
-        self.writes
-            .with_label_values(&[cluster, kind, verb, result])
-            .inc();
+        self.writes.with_label_values(&[cluster, kind, verb, result]).inc();
     }
 
     /// Gauge of refused records in a Common Area.

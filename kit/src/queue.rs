@@ -52,13 +52,7 @@ struct State {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// A queue that hands out the same key at most once every `pace`.
     pub fn new(pace: Duration) -> Self {
-        Self {
-            pace,
-            keys: HashMap::new(),
-            due: BinaryHeap::new(),
-            tickets: BTreeMap::new(),
-            next_ticket: 0,
-        }
+        Self { pace, keys: HashMap::new(), due: BinaryHeap::new(), tickets: BTreeMap::new(), next_ticket: 0 }
     }
 
     /// Asks for a look at `key`.
@@ -105,11 +99,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return;
         };
         state.running = false;
-        state.failures = if outcome == Outcome::Failed {
-            state.failures.saturating_add(1)
-        } else {
-            0
-        };
+        state.failures = if outcome == Outcome::Failed { state.failures.saturating_add(1) } else { 0 };
         let paced = state.last.map_or(now, |last| now.max(last + self.pace));
         let at = match outcome {
             Outcome::Failed if state.marked => Some(now + FIRST_WAIT),
@@ -143,10 +133,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Number of keys waiting or being looked at.
     pub fn len(&self) -> usize {
-        self.keys
-            .values()
-            .filter(|s| s.running || s.due.is_some())
-            .count()
+        self.keys.values().filter(|s| s.running || s.due.is_some()).count()
     }
 
     /// Whether no key is waiting or being looked at.
@@ -180,21 +167,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
 impl State {
     fn new() -> Self {
-        Self {
-            due: None,
-            running: false,
-            marked: false,
-            failures: 0,
-            last: None,
-        }
+        Self { due: None, running: false, marked: false, failures: 0, last: None }
     }
 }
 
 /// Wait after the n-th failure in a row: 0.2 s, 0.4 s, 0.8 s, ... 60 s.
 fn wait(failures: u32) -> Duration {
-    FIRST_WAIT
-        .saturating_mul(1 << failures.saturating_sub(1).min(16))
-        .min(LONGEST_WAIT)
+    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -43,19 +43,14 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/metrics", get(render))
         .with_state((metrics, ready));
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 async fn readyz(State((_, ready)): State<(Metrics, Readiness)>) -> (StatusCode, &'static str) {
     if ready.0.load(Ordering::Relaxed) {
         (StatusCode::OK, "ok")
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "waiting for the first look at this cluster",
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, "waiting for the first look at this cluster")
     }
 }
 

@@ -33,10 +33,7 @@ struct Heard {
 
 impl<K> Default for Vouching<K> {
     fn default() -> Self {
-        Self {
-            leases: HashMap::new(),
-            doubts: HashMap::new(),
-        }
+        Self { leases: HashMap::new(), doubts: HashMap::new() }
     }
 }
 
@@ -48,10 +45,7 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
             Change::Remove(_) => vec![],
             Change::Reset(leases) => leases,
         };
-        leases
-            .iter()
-            .flat_map(|l| self.hear(&l.name_any(), l.renewed_at(), l.is_settled()))
-            .collect()
+        leases.iter().flat_map(|l| self.hear(&l.name_any(), l.renewed_at(), l.is_settled())).collect()
     }
 
     /// A writer's Lease says `renewed_at`, and whether it is settled. The keys whose doubts are now worth a look.
@@ -116,10 +110,7 @@ mod tests {
         v.hear("east", at(0), true);
         v.hear("east", at(10), true);
         assert!(!v.doubt(&"web", "east"));
-        assert!(
-            v.hear("east", at(10), true).is_empty(),
-            "the same renewal told twice"
-        );
+        assert!(v.hear("east", at(10), true).is_empty(), "the same renewal told twice");
         assert!(v.hear("east", at(20), true).is_empty());
         assert!(!v.doubt(&"web", "east"), "one is not enough");
         assert_eq!(v.hear("east", at(30), true), ["web"].into());
@@ -132,10 +123,7 @@ mod tests {
     fn a_silent_or_unsettled_writer_vouches_for_nothing() {
         let mut v = Vouching::default();
         assert!(!v.doubt(&"web", "east"));
-        assert!(
-            v.hear("east", at(0), true).is_empty(),
-            "the Lease as we found it is no renewal"
-        );
+        assert!(v.hear("east", at(0), true).is_empty(), "the Lease as we found it is no renewal");
         v.hear("east", at(10), true);
         v.hear("east", at(20), false);
         v.hear("east", at(30), true);

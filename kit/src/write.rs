@@ -52,12 +52,7 @@ pub struct Writer {
 impl Writer {
     /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
     pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
-        Self {
-            client,
-            manager,
-            cluster,
-            metrics,
-        }
+        Self { client, manager, cluster, metrics }
     }
 
     /// Makes `want` so, given that the API server had `have`. The server's answer, or `None` when there was nothing to do.
@@ -78,10 +73,7 @@ impl Writer {
         meta["uid"] = json!(have.uid());
         let request = self.request::<P>(want).patch(
             &want.name_any(),
-            &PatchParams {
-                field_manager: Some(self.manager.into()),
-                ..PatchParams::default()
-            },
+            &PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() },
             &Patch::Merge(Value::Object(patch)),
         );
         match self.send::<P, P>("patch", request).await {
@@ -99,16 +91,8 @@ impl Writer {
         let mut body = serde_json::to_value(want)?;
         body["apiVersion"] = json!(P::api_version(&()));
         body["kind"] = json!(P::kind(&()));
-        let params = PostParams {
-            field_manager: Some(self.manager.into()),
-            ..PostParams::default()
-        };
-        self.send::<P, P>(
-            "create",
-            self.request::<P>(want)
-                .create(&params, serde_json::to_vec(&body)?),
-        )
-        .await
+        let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
+        self.send::<P, P>("create", self.request::<P>(want).create(&params, serde_json::to_vec(&body)?)).await
     }
 
     /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer.
@@ -125,8 +109,7 @@ impl Writer {
         });
         let params = PatchParams::apply(self.manager).force();
         let request =
-            self.request::<P>(of)
-                .patch_subresource("status", &of.name_any(), &params, &Patch::Apply(patch));
+            self.request::<P>(of).patch_subresource("status", &of.name_any(), &params, &Patch::Apply(patch));
         self.send::<P, P>("status", request).await
     }
 
@@ -144,10 +127,7 @@ impl Writer {
             ..DeleteParams::default()
         };
         match self
-            .send::<P, Value>(
-                "delete",
-                self.request::<P>(object).delete(&object.name_any(), &params),
-            )
+            .send::<P, Value>("delete", self.request::<P>(object).delete(&object.name_any(), &params))
             .await
         {
             Ok(_) | Err(Error::Gone) => Ok(()),
@@ -185,11 +165,7 @@ fn classify(error: kube::Error) -> Error {
         return Error::Unreachable(Box::new(error));
     };
     let terminating = || {
-        let causes = status
-            .details
-            .as_ref()
-            .map(|details| details.causes.as_slice())
-            .unwrap_or_default();
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
     };
     match status.code {
@@ -212,10 +188,9 @@ fn difference(have: &Value, want: &Value) -> Option<Map<String, Value>> {
     let none = Value::Null;
     let mut patch = Map::new();
     for field in ["labels", "annotations"] {
-        let (Some(Value::Object(want)), had) = (
-            want.get("metadata").and_then(|m| m.get(field)),
-            have.get("metadata"),
-        ) else {
+        let (Some(Value::Object(want)), had) =
+            (want.get("metadata").and_then(|m| m.get(field)), have.get("metadata"))
+        else {
             continue;
         };
         let had = had.and_then(|m| m.get(field)).unwrap_or(&none);
@@ -277,10 +252,7 @@ mod tests {
     }
 
     fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            any::<bool>().prop_map(Value::from),
-            any::<u8>().prop_map(Value::from)
-        ];
+        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), any::<u8>().prop_map(Value::from)];
         leaf.prop_recursive(3, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),

@@ -33,16 +33,9 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     let watches = Watches::default();
     let mut tasks = JoinSet::new();
 
-    let source = |kind| Source {
-        cluster: "leader",
-        kind,
-    };
-    let (index, reported, queue, judged) = (
-        services.clone(),
-        reports.clone(),
-        merges.clone(),
-        judgements.clone(),
-    );
+    let source = |kind| Source { cluster: "leader", kind };
+    let (index, reported, queue, judged) =
+        (services.clone(), reports.clone(), merges.clone(), judgements.clone());
     let refused = env.metrics.refused(&common_area);
     tasks.spawn(watches.watch(
         Api::<Record>::namespaced(env.client.clone(), &common_area),
@@ -79,13 +72,7 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         move || watches.are_open(std::time::Instant::now()) && merges.is_idle() && judgements.is_idle()
     };
     let leases = Api::<Lease>::namespaced(env.client.clone(), &common_area);
-    tasks.spawn(lease::keep(
-        leases,
-        name::LEADER_LEASE.into(),
-        env.holder.clone(),
-        settled,
-        presence,
-    ));
+    tasks.spawn(lease::keep(leases, name::LEADER_LEASE.into(), env.holder.clone(), settled, presence));
 
     let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone());
     let merging = Merging {
@@ -95,17 +82,12 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         client: env.client.clone(),
         common_area: common_area.clone(),
     };
-    let (metrics, events, gauge) = (
-        env.metrics.clone(),
-        env.events.clone(),
-        env.metrics.present(&common_area),
-    );
+    let (metrics, events, gauge) =
+        (env.metrics.clone(), env.events.clone(), env.metrics.present(&common_area));
     let controllers = async {
         watches.listed().await;
         tokio::join!(
-            drive("merge", merges, metrics.clone(), stop.clone(), |key| merging
-                .clone()
-                .reconcile(key)),
+            drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
             drive("judge", judgements, metrics, stop.clone(), |key| {
                 judge::reconcile(key, reports.clone(), writer.clone(), events.clone())
             }),

@@ -50,10 +50,7 @@ pub async fn run(env: Env) {
     tasks.spawn(watches.watch(
         Api::<CommonArea>::all(env.client.clone()),
         watcher::Config::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)),
-        Source {
-            cluster: "local",
-            kind: "Namespace",
-        },
+        Source { cluster: "local", kind: "Namespace" },
         env.metrics.clone(),
         move |change| drop(told.send(change)),
     ));
@@ -89,11 +86,7 @@ fn names(had: &HashMap<String, CancellationToken>, change: Change<CommonArea>) -
     let had = had.keys().cloned();
     let live = |area: &CommonArea| area.metadata.deletion_timestamp.is_none();
     match change {
-        Change::Reset(areas) => areas
-            .iter()
-            .filter(|area| live(area))
-            .map(ResourceExt::name_any)
-            .collect(),
+        Change::Reset(areas) => areas.iter().filter(|area| live(area)).map(ResourceExt::name_any).collect(),
         Change::Apply(area) if live(&area) => had.chain([area.name_any()]).collect(),
         Change::Apply(area) | Change::Remove(area) => had.filter(|name| *name != area.name_any()).collect(),
     }

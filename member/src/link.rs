@@ -104,12 +104,7 @@ pub async fn run(
         settled,
         presence,
     ));
-    tasks.spawn(introduce(
-        env.clone(),
-        target.clone(),
-        client.clone(),
-        present.clone(),
-    ));
+    tasks.spawn(introduce(env.clone(), target.clone(), client.clone(), present.clone()));
 
     let gauge = env.metrics.present(&target.us.common_area);
     let controllers = link.control(&target, &client, present.clone(), stop.clone());
@@ -176,13 +171,7 @@ impl Link {
                 }));
             },
         ));
-        self.index(
-            tasks,
-            &self.local,
-            Api::<Export>::all(ours.clone()),
-            here("ServiceExport"),
-            "",
-        );
+        self.index(tasks, &self.local, Api::<Export>::all(ours.clone()), here("ServiceExport"), "");
         self.index(
             tasks,
             &self.local,
@@ -190,23 +179,13 @@ impl Link {
             here("EndpointSlice"),
             label::SERVICE_NAME,
         );
-        self.index(
-            tasks,
-            &self.local,
-            Api::<Import>::all(ours.clone()),
-            here("ServiceImport"),
-            "",
-        );
+        self.index(tasks, &self.local, Api::<Import>::all(ours.clone()), here("ServiceImport"), "");
     }
 
     fn watch_there(&self, tasks: &mut JoinSet<()>, client: &Client, target: &Target) {
         let (us, area) = (&target.us.cluster, &target.us.common_area);
         let own = format!("{}={us}", label::SOURCE_CLUSTER_ID);
-        let peers = format!(
-            "{}!={us},{}={ENDPOINT_SLICE}",
-            label::SOURCE_CLUSTER_ID,
-            label::SOURCE_KIND
-        );
+        let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<OwnRecord>::namespaced(client.clone(), area);
         self.index(tasks, &self.hub, records, there("own ResourceExport"), &own);
         let records = Api::<PeerSlice>::namespaced(client.clone(), area);
@@ -219,10 +198,7 @@ impl Link {
             watcher::Config::default(),
             there("Lease"),
             self.env.metrics.clone(),
-            move |change| {
-                link.imports
-                    .mark(link.vouching.with(|vouching| vouching.change(change)))
-            },
+            move |change| link.imports.mark(link.vouching.with(|vouching| vouching.change(change))),
         ));
     }
 
@@ -239,11 +215,9 @@ impl Link {
     {
         let link = self.clone();
         let config = watcher::Config::default().labels(selector);
-        tasks.spawn(
-            watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
-                link.mark(link.known.with(|known| known.services.change(change)));
-            }),
-        );
+        tasks.spawn(watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
+            link.mark(link.known.with(|known| known.services.change(change)));
+        }));
     }
 
     /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
@@ -265,11 +239,7 @@ impl Link {
             writer: here.clone(),
             events: self.env.events.clone(),
         };
-        let exporting = Exporting {
-            us: target.us.clone(),
-            known: self.known.clone(),
-            writer: there,
-        };
+        let exporting = Exporting { us: target.us.clone(), known: self.known.clone(), writer: there };
         let importing = Importing {
             us: target.us.clone(),
             known: self.known.clone(),
@@ -281,42 +251,25 @@ impl Link {
         let tell = async {
             if before(&stop, self.local.listed()).await {
                 let look = |key| telling.clone().reconcile(key);
-                drive(
-                    "status",
-                    self.tellings.clone(),
-                    metrics.clone(),
-                    stop.clone(),
-                    look,
-                )
-                .await;
+                drive("status", self.tellings.clone(), metrics.clone(), stop.clone(), look).await;
             }
         };
         let exchange = async {
             let everything = async {
                 self.local.listed().await;
                 self.hub.listed().await;
-                self.tellings.mark(
-                    self.known
-                        .with(|known| known.services.keys().cloned().collect::<Vec<_>>()),
-                );
+                self.tellings
+                    .mark(self.known.with(|known| known.services.keys().cloned().collect::<Vec<_>>()));
                 present.wait_for(|now| *now == Presence::Held).await.is_ok()
             };
             if before(&stop, everything).await {
                 tokio::join!(
-                    drive(
-                        "export",
-                        self.exports.clone(),
-                        metrics.clone(),
-                        stop.clone(),
-                        |key| { exporting.clone().reconcile(key) }
-                    ),
-                    drive(
-                        "import",
-                        self.imports.clone(),
-                        metrics.clone(),
-                        stop.clone(),
-                        |key| { importing.clone().reconcile(key) }
-                    ),
+                    drive("export", self.exports.clone(), metrics.clone(), stop.clone(), |key| {
+                        exporting.clone().reconcile(key)
+                    }),
+                    drive("import", self.imports.clone(), metrics.clone(), stop.clone(), |key| {
+                        importing.clone().reconcile(key)
+                    }),
                 );
             }
         };
@@ -325,17 +278,11 @@ impl Link {
 }
 
 fn here(kind: &'static str) -> Source {
-    Source {
-        cluster: "local",
-        kind,
-    }
+    Source { cluster: "local", kind }
 }
 
 fn there(kind: &'static str) -> Source {
-    Source {
-        cluster: "leader",
-        kind,
-    }
+    Source { cluster: "leader", kind }
 }
 
 /// Waits for `what`, but not beyond `stop`; whether it came.
@@ -350,14 +297,9 @@ async fn before<T>(stop: &CancellationToken, what: impl Future<Output = T>) -> b
 async fn introduce(env: Env, target: Target, client: Client, mut present: watch::Receiver<Presence>) {
     let writer = Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone());
     while present.wait_for(|now| *now == Presence::Held).await.is_ok() {
-        let announced = presence::announce(
-            &target.us,
-            &target.cluster_set,
-            target.leader.as_deref(),
-            &client,
-            &writer,
-        )
-        .await;
+        let announced =
+            presence::announce(&target.us, &target.cluster_set, target.leader.as_deref(), &client, &writer)
+                .await;
         match announced {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "the announce was not written, trying again"),

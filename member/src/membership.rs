@@ -62,9 +62,7 @@ struct Credential {
 /// Says nothing of what is in it.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credential")
-            .field("name", &self.metadata.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Credential").field("name", &self.metadata.name).finish_non_exhaustive()
     }
 }
 
@@ -80,10 +78,7 @@ fn fold<P: Resource>(map: &mut BTreeMap<String, P>, change: Change<P>) {
         Change::Apply(object) => drop(map.insert(object.name_any(), object)),
         Change::Remove(object) => drop(map.remove(&object.name_any())),
         Change::Reset(objects) => {
-            *map = objects
-                .into_iter()
-                .map(|object| (object.name_any(), object))
-                .collect()
+            *map = objects.into_iter().map(|object| (object.name_any(), object)).collect()
         }
     }
 }
@@ -104,44 +99,24 @@ pub struct Target {
 impl Desk {
     /// The ClusterSet we belong to: the oldest, since a member belongs to one.
     fn chosen(&self) -> Option<&Set> {
-        let live = self
-            .sets
-            .values()
-            .filter(|set| set.metadata.deletion_timestamp.is_none());
-        live.min_by_key(|set| {
-            (
-                set.metadata.creation_timestamp.as_ref().map(|t| t.0),
-                set.name_any(),
-            )
-        })
+        let live = self.sets.values().filter(|set| set.metadata.deletion_timestamp.is_none());
+        live.min_by_key(|set| (set.metadata.creation_timestamp.as_ref().map(|t| t.0), set.name_any()))
     }
 
     /// Where `set` leads, or what keeps it from leading anywhere.
     fn target(&self, set: &Set) -> Result<Target, Verdict> {
         let no = |reason: &str, message: String| Verdict::new(READY, Status::False, reason, message);
         let invalid = |message: String| no("InvalidSpec", message);
-        let spec = set
-            .spec
-            .0
-            .as_ref()
-            .map_err(|error| invalid(format!("spec does not decode: {error}")))?;
+        let spec = set.spec.0.as_ref().map_err(|error| invalid(format!("spec does not decode: {error}")))?;
         name::check_cluster_id(&spec.cluster_id)
             .map_err(|error| invalid(format!("spec.clusterID: {error}")))?;
-        let leader = spec
-            .leaders
-            .first()
-            .ok_or_else(|| invalid("spec.leaders is empty".into()))?;
+        let leader = spec.leaders.first().ok_or_else(|| invalid("spec.leaders is empty".into()))?;
         let missing = |field: &str| invalid(format!("spec.{field} is missing"));
-        let secret = leader
-            .secret
-            .clone()
-            .ok_or_else(|| missing("leaders[0].secret"))?;
-        let credential = self.secrets.get(&secret).ok_or_else(|| {
-            no(
-                "SecretMissing",
-                format!("there is no Secret {secret} in this Namespace"),
-            )
-        })?;
+        let secret = leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?;
+        let credential = self
+            .secrets
+            .get(&secret)
+            .ok_or_else(|| no("SecretMissing", format!("there is no Secret {secret} in this Namespace")))?;
         Ok(Target {
             us: Identity {
                 cluster: spec.cluster_id.clone(),
@@ -149,10 +124,7 @@ impl Desk {
             },
             cluster_set: set.name_any(),
             leader: leader.cluster_id.clone(),
-            server: leader
-                .server
-                .clone()
-                .ok_or_else(|| missing("leaders[0].server"))?,
+            server: leader.server.clone().ok_or_else(|| missing("leaders[0].server"))?,
             credential: credential.data.clone(),
         })
     }
@@ -171,12 +143,9 @@ fn client(target: &Target) -> Result<Client, Verdict> {
 /// What the state of the link means for the ClusterSet.
 fn verdict(state: &State) -> Verdict {
     match state {
-        State::Connecting => Verdict::new(
-            READY,
-            Status::Unknown,
-            "Connecting",
-            "no answer from the leader yet",
-        ),
+        State::Connecting => {
+            Verdict::new(READY, Status::Unknown, "Connecting", "no answer from the leader yet")
+        }
         State::Connected => Verdict::new(READY, Status::True, "Connected", "exports and imports flow"),
         State::Lost { error } => {
             let message = format!("the leader cannot be reached, imports stay as they are: {error}");
@@ -194,19 +163,11 @@ fn verdict(state: &State) -> Verdict {
 fn desired(set: &Set, verdict: &Verdict, now: &Time) -> ClusterSetStatus {
     let have = set.status.0.clone().unwrap_or_default();
     let ready = AntreaCondition::of(verdict, &have.conditions, now);
-    let leader = set
-        .spec
-        .0
-        .as_ref()
-        .ok()
-        .and_then(|spec| spec.leaders.first()?.cluster_id.clone());
+    let leader = set.spec.0.as_ref().ok().and_then(|spec| spec.leaders.first()?.cluster_id.clone());
     ClusterSetStatus {
         total_clusters: Some(1),
         ready_clusters: Some(i32::from(verdict.status == Status::True)),
-        cluster_statuses: vec![ClusterStatus {
-            cluster_id: leader,
-            conditions: vec![ready.clone()],
-        }],
+        cluster_statuses: vec![ClusterStatus { cluster_id: leader, conditions: vec![ready.clone()] }],
         conditions: vec![ready],
         observed_generation: set.metadata.generation,
     }
@@ -230,12 +191,7 @@ impl Running {
         let (stop, (tell, state)) = (env.stop.child_token(), watch::channel(State::Connecting));
         let mut task = JoinSet::new();
         task.spawn(link::run(env.clone(), target.clone(), client, tell, stop.clone()));
-        Self {
-            target,
-            stop,
-            task,
-            state,
-        }
+        Self { target, stop, task, state }
     }
 
     /// Lets running writes end, within reason.
@@ -251,10 +207,7 @@ impl Running {
 pub async fn run(env: Env) {
     let (desk, changed) = (Shared::<Desk>::default(), Arc::new(Notify::new()));
     let (watches, mut tasks) = (Watches::default(), JoinSet::new());
-    let source = |kind| Source {
-        cluster: "local",
-        kind,
-    };
+    let source = |kind| Source { cluster: "local", kind };
     let (on, told) = (desk.clone(), changed.clone());
     tasks.spawn(watches.watch(
         Api::<Set>::namespaced(env.client.clone(), &env.namespace),
@@ -336,9 +289,7 @@ async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -
                     Err(verdict) => return Some(verdict),
                 }
             }
-            running
-                .as_mut()
-                .map(|running| verdict(&running.state.borrow_and_update()))
+            running.as_mut().map(|running| verdict(&running.state.borrow_and_update()))
         }
     }
 }
@@ -358,17 +309,12 @@ async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -
     let mut all = true;
     for (name, set) in sets {
         let other = || {
-            let message = format!(
-                "this cluster belongs to ClusterSet {}",
-                chosen.as_deref().unwrap_or_default()
-            );
+            let message =
+                format!("this cluster belongs to ClusterSet {}", chosen.as_deref().unwrap_or_default());
             Verdict::new(READY, Status::False, "AnotherClusterSet", message)
         };
-        let Some(verdict) = (if chosen.as_ref() == Some(&name) {
-            verdict.cloned()
-        } else {
-            Some(other())
-        }) else {
+        let Some(verdict) = (if chosen.as_ref() == Some(&name) { verdict.cloned() } else { Some(other()) })
+        else {
             continue;
         };
         let want = desired(&set, &verdict, &now);
@@ -396,56 +342,35 @@ mod tests {
             serde_json::from_str(include_str!("../../api/tests/golden/cluster-set-member.json")).unwrap();
         change(&mut set);
         let mut desk = Desk::default();
-        fold(
-            &mut desk.sets,
-            Change::Apply(serde_json::from_value(set).unwrap()),
-        );
+        fold(&mut desk.sets, Change::Apply(serde_json::from_value(set).unwrap()));
         let secret = json!({"metadata": {"name": "freeport-leader-token"}, "data": {"token": "c2VjcmV0"}});
-        fold(
-            &mut desk.secrets,
-            Change::Apply(serde_json::from_value(secret).unwrap()),
-        );
+        fold(&mut desk.secrets, Change::Apply(serde_json::from_value(secret).unwrap()));
         desk
     }
 
     fn reason(change: impl FnOnce(&mut Value)) -> String {
         let desk = desk(change);
-        desk.target(desk.chosen().unwrap())
-            .err()
-            .map_or_else(|| "fine".into(), |verdict| verdict.reason)
+        desk.target(desk.chosen().unwrap()).err().map_or_else(|| "fine".into(), |verdict| verdict.reason)
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         assert_eq!(reason(|_| {}), "fine");
-        assert_eq!(
-            reason(|s| s["spec"]["clusterID"] = json!("Not an ID")),
-            "InvalidSpec"
-        );
+        assert_eq!(reason(|s| s["spec"]["clusterID"] = json!("Not an ID")), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["leaders"] = json!([])), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["leaders"] = json!("x")), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["namespace"] = Value::Null), "InvalidSpec");
-        assert_eq!(
-            reason(|s| s["spec"]["leaders"][0]["secret"] = json!("other")),
-            "SecretMissing"
-        );
+        assert_eq!(reason(|s| s["spec"]["leaders"][0]["secret"] = json!("other")), "SecretMissing");
         let desk = desk(|_| {});
         let target = desk.target(desk.chosen().unwrap()).unwrap_or_else(|_| panic!());
-        assert_eq!(
-            client(&target).err().unwrap().reason,
-            "InvalidSecret",
-            "no ca.crt"
-        );
+        assert_eq!(client(&target).err().unwrap().reason, "InvalidSecret", "no ca.crt");
     }
 
     #[test]
     fn the_oldest_cluster_set_is_ours() {
         let mut desk = desk(|s| s["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z"));
         let older = json!({"metadata": {"name": "zoo", "creationTimestamp": "2026-01-01T00:00:00Z"}});
-        fold(
-            &mut desk.sets,
-            Change::Apply(serde_json::from_value(older).unwrap()),
-        );
+        fold(&mut desk.sets, Change::Apply(serde_json::from_value(older).unwrap()));
         assert_eq!(desk.chosen().unwrap().name_any(), "zoo");
     }
 
@@ -460,13 +385,7 @@ mod tests {
             connected.conditions[0].last_transition_time,
             set.status.0.as_ref().unwrap().conditions[0].last_transition_time
         );
-        let lost = desired(
-            set,
-            &verdict(&State::Lost {
-                error: "refused".into(),
-            }),
-            &now,
-        );
+        let lost = desired(set, &verdict(&State::Lost { error: "refused".into() }), &now);
         assert_eq!(
             (lost.ready_clusters, lost.conditions[0].reason.as_deref()),
             (Some(0), Some("Disconnected"))

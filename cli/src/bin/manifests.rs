@@ -18,11 +18,7 @@ struct Args {
 
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
-    let done = if args.check {
-        manifests::check(&args.dir)
-    } else {
-        manifests::write(&args.dir)
-    };
+    let done = if args.check { manifests::check(&args.dir) } else { manifests::write(&args.dir) };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

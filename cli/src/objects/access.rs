@@ -39,10 +39,8 @@ pub fn objects(set: &str, id: &str) -> Vec<Object> {
         ..ServiceAccount::default()
     };
 
-    let act_as = PolicyRule {
-        resource_names: Some(vec![id.into()]),
-        ..rule(ANTREA, "resourceexports", &["act-as"])
-    };
+    let act_as =
+        PolicyRule { resource_names: Some(vec![id.into()]), ..rule(ANTREA, "resourceexports", &["act-as"]) };
     let rights = vec![
         rule(ANTREA, "resourceexports", OWN),
         act_as,
@@ -52,20 +50,13 @@ pub fn objects(set: &str, id: &str) -> Vec<Object> {
     ];
 
     let token = Secret {
-        metadata: annotated(
-            within(&area, &token_secret(id)),
-            "kubernetes.io/service-account.name",
-            &name,
-        ),
+        metadata: annotated(within(&area, &token_secret(id)), "kubernetes.io/service-account.name", &name),
         type_: Some("kubernetes.io/service-account-token".into()),
         ..Secret::default()
     };
 
     let mut objects = vec![Object::new(&service_account)];
-    let holder = Account {
-        namespace: &area,
-        name: &name,
-    };
+    let holder = Account { namespace: &area, name: &name };
     objects.extend(inside(&area, &holder, rights));
     objects.push(Object::new(&token));
     objects

@@ -25,15 +25,8 @@ pub fn name(set: &str) -> String {
 /// Namespace, the leader's Role in it, and the leader's ClusterSet, which names the leader itself as leader.
 pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     let area = name(set);
-    let mut namespace = Namespace {
-        metadata: named(&area),
-        ..Namespace::default()
-    };
-    namespace
-        .metadata
-        .labels
-        .get_or_insert_default()
-        .insert(label::COMMON_AREA.into(), label::TRUE.into());
+    let mut namespace = Namespace { metadata: named(&area), ..Namespace::default() };
+    namespace.metadata.labels.get_or_insert_default().insert(label::COMMON_AREA.into(), label::TRUE.into());
 
     let rights = vec![
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "delete"]),
@@ -50,10 +43,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         metadata: within(&area, set),
         spec: ClusterSetSpec {
             cluster_id: leader_id.into(),
-            leaders: vec![LeaderCluster {
-                cluster_id: Some(leader_id.into()),
-                ..LeaderCluster::default()
-            }],
+            leaders: vec![LeaderCluster { cluster_id: Some(leader_id.into()), ..LeaderCluster::default() }],
             namespace: None,
         },
         status: None,

@@ -9,10 +9,7 @@ use super::{
 };
 
 /// The leader's ServiceAccount.
-pub(super) const ACCOUNT: Account<'static> = Account {
-    namespace: SYSTEM,
-    name: label::LEADER,
-};
+pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::LEADER };
 
 /// Namespace, ServiceAccount, and the right to find Common Areas by their label. Rights in a Common Area come with the
 /// [area](super::area), so that one without them does not stall the others.

@@ -14,10 +14,7 @@ use super::{
     system_namespace, within,
 };
 
-const ACCOUNT: Account<'static> = Account {
-    namespace: SYSTEM,
-    name: label::MEMBER,
-};
+const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only.
 pub fn objects() -> Vec<Object> {

@@ -49,11 +49,7 @@ pub(super) struct Account<'a> {
 
 /// A ClusterRole and its binding, both named as the account.
 pub(super) fn everywhere(account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
-    let role = ClusterRole {
-        metadata: named(account.name),
-        rules: Some(rules),
-        ..ClusterRole::default()
-    };
+    let role = ClusterRole { metadata: named(account.name), rules: Some(rules), ..ClusterRole::default() };
     let binding = ClusterRoleBinding {
         metadata: named(account.name),
         role_ref: role_ref("ClusterRole", account),
@@ -64,10 +60,7 @@ pub(super) fn everywhere(account: &Account<'_>, rules: Vec<PolicyRule>) -> [Obje
 
 /// A Role in `namespace` and its binding, both named as the account, which may live in another Namespace.
 pub(super) fn inside(namespace: &str, account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
-    let role = Role {
-        metadata: within(namespace, account.name),
-        rules: Some(rules),
-    };
+    let role = Role { metadata: within(namespace, account.name), rules: Some(rules) };
     let binding = RoleBinding {
         metadata: within(namespace, account.name),
         role_ref: role_ref("Role", account),

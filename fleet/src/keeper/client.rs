@@ -55,20 +55,11 @@ impl Client {
     }
 
     pub(crate) async fn signal(&self, name: &str, signal: Signal) -> Result<(), Error> {
-        self.ask(Request::Signal {
-            name: name.to_owned(),
-            signal,
-        })
-        .await
-        .map(drop)
+        self.ask(Request::Signal { name: name.to_owned(), signal }).await.map(drop)
     }
 
     pub(crate) async fn stop(&self, name: &str) -> Result<(), Error> {
-        self.ask(Request::Stop {
-            name: name.to_owned(),
-        })
-        .await
-        .map(drop)
+        self.ask(Request::Stop { name: name.to_owned() }).await.map(drop)
     }
 
     pub(crate) async fn detach(&self) -> Result<(), Error> {
@@ -81,11 +72,7 @@ impl Client {
 
     /// The process of this name, running or ended.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<ProcessState>, Error> {
-        Ok(self
-            .list()
-            .await?
-            .into_iter()
-            .find(|process| process.name == name))
+        Ok(self.list().await?.into_iter().find(|process| process.name == name))
     }
 
     /// Ends the keeper and all its processes, by force if it does not answer. The states it reports are the
@@ -120,11 +107,7 @@ impl Client {
     }
 
     async fn ask(&self, request: Request) -> Result<Vec<ProcessState>, Error> {
-        let limit = if matches!(request, Request::Shutdown) {
-            STOP_LIMIT
-        } else {
-            ANSWER_LIMIT
-        };
+        let limit = if matches!(request, Request::Shutdown) { STOP_LIMIT } else { ANSWER_LIMIT };
         let answer = timeout(limit, self.exchange(&request)).await;
         let line = answer.unwrap_or_else(|late| Err(Error::NoAnswer(late.into())))?;
         match serde_json::from_str(&line) {
@@ -152,11 +135,9 @@ impl Client {
         // Through /proc, since a socket's path is limited to 108 bytes and a directory's is not.
         let dir = File::open(self.layout.dir()).map_err(|_| Error::Gone)?;
         let path = format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), Layout::SOCKET);
-        UnixStream::connect(path)
-            .await
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::Gone,
-                _ => Error::NoAnswer(error),
-            })
+        UnixStream::connect(path).await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::Gone,
+            _ => Error::NoAnswer(error),
+        })
     }
 }

@@ -55,13 +55,7 @@ impl Isolation {
             .and_then(|pid| pid.parse().ok())
             .ok_or_else(|| io::Error::other("/proc/self is no process id"))?;
         // Slave, not private: a private copy would keep busy what is unmounted outside.
-        mount(
-            None::<&str>,
-            "/",
-            None::<&str>,
-            MsFlags::MS_SLAVE | MsFlags::MS_REC,
-            None::<&str>,
-        )?;
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;
         mount(
             Some("proc"),
             "/proc",
@@ -94,10 +88,7 @@ impl Isolation {
             Self::Namespace { .. } => Command::new(program),
             Self::DeathSignal => {
                 let mut command = Command::new(OWN_EXECUTABLE);
-                command
-                    .arg(CHILD)
-                    .arg(std::process::id().to_string())
-                    .arg(program);
+                command.arg(CHILD).arg(std::process::id().to_string()).arg(program);
                 command
             }
         }
@@ -111,12 +102,7 @@ impl Isolation {
         fs::read_dir(self.proc_root()).ok()?.flatten().find_map(|entry| {
             let outer: u32 = entry.file_name().to_str()?.parse().ok()?;
             let status = fs::read_to_string(entry.path().join("status")).ok()?;
-            let field = |key: &str| {
-                status
-                    .lines()
-                    .find_map(|line| line.strip_prefix(key))
-                    .map(str::trim)
-            };
+            let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
             let inner = field("NSpid:")?.split_whitespace().next_back()?;
             (field("PPid:")? == keeper.to_string() && inner == pid.to_string()).then_some(outer)
         })
@@ -133,8 +119,5 @@ pub(super) fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Re
         return Err(io::Error::other("the keeper is gone"));
     }
     let failed = Command::new(&program).args(args).exec();
-    Err(io::Error::new(
-        failed.kind(),
-        format!("{}: {failed}", program.display()),
-    ))
+    Err(io::Error::new(failed.kind(), format!("{}: {failed}", program.display())))
 }

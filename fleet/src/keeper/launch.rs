@@ -43,10 +43,7 @@ impl From<io::Error> for Error {
 /// pipe is closed before it was told to detach.
 pub(crate) async fn launch(layout: &Layout, remove: bool) -> Result<Pipe, Error> {
     let program = keeper_program().await?;
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(layout.keeper_log())?;
+    let log = File::options().create(true).append(true).open(layout.keeper_log())?;
     let mut starter = Command::new(program)
         .arg(START)
         .arg(layout.dir())
@@ -74,8 +71,5 @@ async fn keeper_program() -> Result<PathBuf, Error> {
     if CAN_BECOME_KEEPER.load(Ordering::Relaxed) {
         return Ok(OWN_EXECUTABLE.into());
     }
-    Ok(FOUND
-        .get_or_try_init(|| program::path("fleet", "fleet"))
-        .await?
-        .clone())
+    Ok(FOUND.get_or_try_init(|| program::path("fleet", "fleet")).await?.clone())
 }

@@ -131,10 +131,7 @@ fn greet(greeting: &Greeting) -> io::Result<()> {
 
 /// Comes back when the other end of stdin is closed; never, if stdin is no pipe.
 async fn owner_gone() {
-    let reader = io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .and_then(|fd| pipe::Receiver::from_file(fd.into()));
+    let reader = io::stdin().as_fd().try_clone_to_owned().and_then(|fd| pipe::Receiver::from_file(fd.into()));
     match reader {
         Ok(mut reader) => while reader.read(&mut [0; 16]).await.is_ok_and(|read| read > 0) {},
         Err(_) => std::future::pending().await,

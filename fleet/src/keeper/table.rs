@@ -50,12 +50,7 @@ struct Entry {
 
 impl Table {
     pub(super) fn new(dir: PathBuf, isolation: Isolation) -> Self {
-        Self {
-            dir,
-            isolation,
-            entries: Mutex::default(),
-            changed: watch::channel(()).0,
-        }
+        Self { dir, isolation, entries: Mutex::default(), changed: watch::channel(()).0 }
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
@@ -82,43 +77,26 @@ impl Table {
             return Err(Refusal::AlreadyRunning(spec.name.clone()));
         }
         let log = spec.log.clone().unwrap_or_else(|| self.default_log(&spec.name));
-        let pid = self.spawn(spec, &log).map_err(|error| Refusal::Spawn {
-            name: spec.name.clone(),
-            reason: error.to_string(),
-        })?;
-        let entry = Entry {
-            pid,
-            outer_pid: self.isolation.outer_pid(pid),
-            log,
-            stage: spec.stage,
-            exit: None,
-        };
+        let pid = self
+            .spawn(spec, &log)
+            .map_err(|error| Refusal::Spawn { name: spec.name.clone(), reason: error.to_string() })?;
+        let entry =
+            Entry { pid, outer_pid: self.isolation.outer_pid(pid), log, stage: spec.stage, exit: None };
         entries.insert(spec.name.clone(), entry);
         Ok(())
     }
 
     fn default_log(&self, name: &str) -> PathBuf {
-        self.dir
-            .join("logs")
-            .join(format!("{}.log", name.replace('/', "-")))
+        self.dir.join("logs").join(format!("{}.log", name.replace('/', "-")))
     }
 
     fn spawn(&self, spec: &ProcessSpec, log: &Path) -> io::Result<Pid> {
         if let Some(parent) = log.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
-        let out = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(log)?;
+        let out = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
         let mut command = self.isolation.command(&spec.program);
-        command
-            .args(&spec.args)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out);
+        command.args(&spec.args).env_clear().stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
         inherit(&mut command, &["PATH", "HOME", "TMPDIR"]);
         // The handle is dropped: `reap` waits for every child, adopted ones included.
         let child = command.envs(&spec.env).spawn()?;
@@ -136,9 +114,7 @@ impl Table {
                 Err(_) => break,
             };
             let mut entries = self.entries();
-            let ended = entries
-                .iter_mut()
-                .find(|(_, entry)| entry.pid == pid && entry.exit.is_none());
+            let ended = entries.iter_mut().find(|(_, entry)| entry.pid == pid && entry.exit.is_none());
             if let Some((name, entry)) = ended {
                 let pid = entry.outer_pid.map_or("?".into(), |pid| pid.to_string());
                 eprintln!("{} {name} (pid {pid}) ended: {exit}", jiff::Timestamp::now());
@@ -192,16 +168,8 @@ impl Table {
             // A paused process would sleep through its SIGTERM.
             let _gone = self.signal(name, Signal::Resume);
         }
-        let is_daemon = |name| {
-            self.entries()
-                .get(name)
-                .is_some_and(|entry| entry.stage == Stage::Daemon)
-        };
-        let grace = if names.iter().any(is_daemon) {
-            DAEMON_GRACE
-        } else {
-            GRACE
-        };
+        let is_daemon = |name| self.entries().get(name).is_some_and(|entry| entry.stage == Stage::Daemon);
+        let grace = if names.iter().any(is_daemon) { DAEMON_GRACE } else { GRACE };
         if timeout(grace, self.ended(names)).await.is_ok() {
             return;
         }
@@ -217,10 +185,7 @@ impl Table {
 
     async fn ended(&self, names: &[String]) {
         let mut changed = self.changed.subscribe();
-        while names
-            .iter()
-            .any(|name| self.entries().get(name).is_some_and(|entry| entry.exit.is_none()))
-        {
+        while names.iter().any(|name| self.entries().get(name).is_some_and(|entry| entry.exit.is_none())) {
             if changed.changed().await.is_err() {
                 return;
             }

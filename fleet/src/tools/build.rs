@@ -30,13 +30,8 @@ pub(super) async fn cached(
     progress: &impl Fn(&str),
 ) -> Result<Vec<(Tool, PathBuf)>, Error> {
     let dir = cache.join(module.directory());
-    let missing = || {
-        tools
-            .iter()
-            .copied()
-            .filter(|tool| !dir.join(tool.name()).is_file())
-            .collect::<Vec<_>>()
-    };
+    let missing =
+        || tools.iter().copied().filter(|tool| !dir.join(tool.name()).is_file()).collect::<Vec<_>>();
     if !missing().is_empty() {
         fs::create_dir_all(&dir).map_err(in_cache(&dir))?;
         let _lock = lock(&dir.join("lock"), progress).await?;
@@ -51,12 +46,7 @@ pub(super) async fn cached(
 
 /// Released when the file is dropped, and by the kernel when this process dies.
 async fn lock(path: &Path, progress: &impl Fn(&str)) -> Result<File, Error> {
-    let file = File::options()
-        .create(true)
-        .write(true)
-        .truncate(false)
-        .open(path)
-        .map_err(in_cache(path))?;
+    let file = File::options().create(true).write(true).truncate(false).open(path).map_err(in_cache(path))?;
     let mut said = Instant::now();
     let mut waited = false;
     loop {
@@ -79,19 +69,11 @@ async fn build_all(
     dir: &Path,
     progress: &impl Fn(&str),
 ) -> Result<(), Error> {
-    let names = tools
-        .iter()
-        .map(|tool| tool.name())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let names = tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ");
     go::check(module, &names).await?;
     let free_mib = disk::free_mib(dir).map_err(in_cache(dir))?;
     if free_mib < NEEDED_MIB {
-        return Err(Error::DiskFull {
-            dir: dir.to_owned(),
-            free_mib,
-            needed_mib: NEEDED_MIB,
-        });
+        return Err(Error::DiskFull { dir: dir.to_owned(), free_mib, needed_mib: NEEDED_MIB });
     }
     let minutes: u32 = tools.iter().map(|tool| tool.minutes()).sum();
     progress(&format!(
@@ -128,15 +110,7 @@ async fn build(
     let start = Instant::now();
     let mut child = go::command()
         // -v names each package when it is compiled, which shows that something goes on.
-        .args([
-            "build",
-            "-v",
-            "-trimpath",
-            "-mod=readonly",
-            "-ldflags",
-            &module.linker_flags(),
-            "-o",
-        ])
+        .args(["build", "-v", "-trimpath", "-mod=readonly", "-ldflags", &module.linker_flags(), "-o"])
         .arg(&partial)
         .arg(tool.package())
         .current_dir(source)
@@ -179,18 +153,10 @@ async fn build(
     if !status.success() {
         let _absent = fs::remove_file(&partial);
         let tail = log_tail::of_text(&said.join("\n"));
-        return Err(Error::Build {
-            tool: tool.name(),
-            status: status.to_string(),
-            tail,
-        });
+        return Err(Error::Build { tool: tool.name(), status: status.to_string(), tail });
     }
     fs::rename(&partial, dir.join(tool.name())).map_err(in_cache(dir))?;
-    progress(&format!(
-        "{}: built in {} s",
-        tool.name(),
-        start.elapsed().as_secs()
-    ));
+    progress(&format!("{}: built in {} s", tool.name(), start.elapsed().as_secs()));
     Ok(())
 }
 
@@ -199,8 +165,5 @@ fn interval() -> Duration {
 }
 
 fn in_cache(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    |source| Error::Cache {
-        path: path.to_owned(),
-        source,
-    }
+    |source| Error::Cache { path: path.to_owned(), source }
 }

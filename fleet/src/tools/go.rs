@@ -9,11 +9,7 @@ use super::{Error, module::Module};
 /// A `go` command whose result depends on the module file, not on the user's settings for other work.
 pub(super) fn command() -> Command {
     let mut command = Command::new("go");
-    command
-        .env("GOWORK", "off")
-        .env("GOFLAGS", "")
-        .env("CGO_ENABLED", "0")
-        .env("GOTOOLCHAIN", "local");
+    command.env("GOWORK", "off").env("GOFLAGS", "").env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local");
     command.kill_on_drop(true);
     command
 }
@@ -22,29 +18,16 @@ pub(super) fn command() -> Command {
 pub(super) async fn check(module: &Module, what: &str) -> Result<(), Error> {
     let needed = module.go().to_owned();
     let version = match command().args(["env", "GOVERSION"]).output().await {
-        Ok(output) => String::from_utf8_lossy(&output.stdout)
-            .trim()
-            .trim_start_matches("go")
-            .to_owned(),
+        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("go").to_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::NoGo {
-                what: what.to_owned(),
-                needed,
-            });
+            return Err(Error::NoGo { what: what.to_owned(), needed });
         }
         Err(source) => {
-            return Err(Error::Cache {
-                path: "go".into(),
-                source,
-            });
+            return Err(Error::Cache { path: "go".into(), source });
         }
     };
     if is_older(&version, &needed) {
-        return Err(Error::OldGo {
-            what: what.to_owned(),
-            found: version,
-            needed,
-        });
+        return Err(Error::OldGo { what: what.to_owned(), found: version, needed });
     }
     Ok(())
 }

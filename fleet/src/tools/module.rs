@@ -32,44 +32,28 @@ pub(super) struct Module {
 impl Module {
     /// The version of the main module.
     pub(super) fn version(&self) -> &'static str {
-        self.words()
-            .find(|words| words.0 == self.main)
-            .map_or("unknown", |words| words.1)
+        self.words().find(|words| words.0 == self.main).map_or("unknown", |words| words.1)
     }
 
     /// The lowest Go that can build it.
     pub(super) fn go(&self) -> &'static str {
-        self.words()
-            .find(|words| words.0 == "go")
-            .map_or("1", |words| words.1)
+        self.words().find(|words| words.0 == "go").map_or("1", |words| words.1)
     }
 
     /// The linker flags, with which alone the built program changes besides the module's files.
     pub(super) fn linker_flags(&self) -> String {
-        let version = self
-            .version_variable
-            .map(|variable| format!(" -X {variable}={}", self.version()));
+        let version = self.version_variable.map(|variable| format!(" -X {variable}={}", self.version()));
         format!("-s -w{}", version.unwrap_or_default())
     }
 
     /// The directory in the cache: another one whenever anything changes that the programs are made from.
     pub(super) fn directory(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [
-            self.go_mod,
-            self.go_sum,
-            &self.linker_flags(),
-            std::env::consts::ARCH,
-        ] {
+        for part in [self.go_mod, self.go_sum, &self.linker_flags(), std::env::consts::ARCH] {
             hash.update(part);
             hash.update([0]);
         }
-        let hex: String = hash
-            .finalize()
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{}-{hex}", self.name, self.version())
     }
 
@@ -91,24 +75,14 @@ mod tests {
             assert!(module.version().starts_with('v'), "{}", module.version());
             assert!(module.go().starts_with("1."), "{}", module.go());
         }
-        assert!(
-            KUBERNETES
-                .linker_flags()
-                .ends_with(&format!("gitVersion={}", KUBERNETES.version()))
-        );
+        assert!(KUBERNETES.linker_flags().ends_with(&format!("gitVersion={}", KUBERNETES.version())));
     }
 
     #[test]
     fn any_change_is_another_directory() {
-        let changed = Module {
-            go_sum: "other",
-            ..KUBERNETES
-        };
+        let changed = Module { go_sum: "other", ..KUBERNETES };
         assert_ne!(changed.directory(), KUBERNETES.directory());
-        let moved = Module {
-            go_mod: "k8s.io/kubernetes v1.2.3",
-            ..KUBERNETES
-        };
+        let moved = Module { go_mod: "k8s.io/kubernetes v1.2.3", ..KUBERNETES };
         assert!(moved.directory().starts_with("kubernetes-v1.2.3-"));
     }
 }

@@ -82,25 +82,15 @@ impl Part<ServiceName, ServiceEntry> for Judged {
             return false;
         };
         entry.confirmed_gone.remove(&cluster);
-        let says = |offer: &Offer| {
-            (
-                offer.metadata.uid.clone(),
-                offer.metadata.generation,
-                offer.payload.clone(),
-            )
-        };
-        let offer = Offer {
-            metadata: self.metadata,
-            payload: *payload,
-        };
+        let says =
+            |offer: &Offer| (offer.metadata.uid.clone(), offer.metadata.generation, offer.payload.clone());
+        let offer = Offer { metadata: self.metadata, payload: *payload };
         let new = says(&offer);
         entry.offers.insert(cluster, offer).as_ref().map(says) != Some(new)
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) {
-        entry
-            .offers
-            .retain(|_, offer| offer.metadata.name.as_deref() != Some(name));
+        entry.offers.retain(|_, offer| offer.metadata.name.as_deref() != Some(name));
     }
 }
 

@@ -62,31 +62,19 @@ pub struct Judged {
 
 impl From<Record> for Judged {
     fn from(record: Record) -> Self {
-        let conditions = record
-            .status
-            .0
-            .map(|status| status.conditions)
-            .unwrap_or_default();
+        let conditions = record.status.0.map(|status| status.conditions).unwrap_or_default();
         let judgement = match record.spec.0 {
             Ok(spec) => judge(&record.metadata, spec).unwrap_or_else(Judgement::Refused),
-            Err(error) => Judgement::Refused(objection(
-                "NotDecodable",
-                format!("spec does not decode: {error}"),
-            )),
+            Err(error) => {
+                Judgement::Refused(objection("NotDecodable", format!("spec does not decode: {error}")))
+            }
         };
-        Self {
-            metadata: record.metadata,
-            judgement,
-            conditions,
-        }
+        Self { metadata: record.metadata, judgement, conditions }
     }
 }
 
 fn objection(reason: &str, message: impl Into<String>) -> Objection {
-    Objection {
-        reason: reason.into(),
-        message: message.into(),
-    }
+    Objection { reason: reason.into(), message: message.into() }
 }
 
 /// Judges a record by itself; other records do not matter.
@@ -113,27 +101,19 @@ fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Result<Judgement, O
             None => Err(objection("NoPayload", "spec.endpointSlice is missing")),
         };
     }
-    let payload = spec
-        .service
-        .ok_or_else(|| objection("NoPayload", "spec.service is missing"))?;
+    let payload = spec.service.ok_or_else(|| objection("NoPayload", "spec.service is missing"))?;
     if !payload.withdrawn {
         serviceable(&payload)?;
     }
-    Ok(Judgement::Service {
-        cluster,
-        service,
-        payload: Box::new(payload),
-    })
+    Ok(Judgement::Service { cluster, service, payload: Box::new(payload) })
 }
 
 fn tuple(spec: &ResourceExportSpec) -> Result<(String, ServiceName), Objection> {
     let invalid = |message: String| objection("InvalidTuple", message);
     let cluster = spec.cluster_id.clone().unwrap_or_default();
     name::check_cluster_id(&cluster).map_err(|error| invalid(format!("spec.clusterID: {error}")))?;
-    let service = ServiceName::new(
-        spec.namespace.clone().unwrap_or_default(),
-        spec.name.clone().unwrap_or_default(),
-    );
+    let service =
+        ServiceName::new(spec.namespace.clone().unwrap_or_default(), spec.name.clone().unwrap_or_default());
     for (field, value) in [("namespace", &service.namespace), ("name", &service.name)] {
         if !name::is_dns_label(value) {
             return Err(invalid(format!("spec.{field} {value:?} is no DNS label")));
@@ -156,14 +136,10 @@ fn labels_agree(
         (label::SOURCE_NAME, &service.name),
         (label::SOURCE_KIND, kind),
     ];
-    match want
-        .into_iter()
-        .find(|(key, value)| labels.get(*key).map(String::as_str) != Some(*value))
-    {
-        Some((key, value)) => Err(objection(
-            "ForeignTuple",
-            format!("label {key} must be {value:?}, as in spec"),
-        )),
+    match want.into_iter().find(|(key, value)| labels.get(*key).map(String::as_str) != Some(*value)) {
+        Some((key, value)) => {
+            Err(objection("ForeignTuple", format!("label {key} must be {value:?}, as in spec")))
+        }
         None => Ok(()),
     }
 }
@@ -215,10 +191,7 @@ impl Entry for Reported {
 
 impl Part<String, Reported> for Judged {
     fn key(&self) -> Option<String> {
-        let failed = self
-            .conditions
-            .iter()
-            .any(|c| c.type_.as_deref() == Some(FAILURE));
+        let failed = self.conditions.iter().any(|c| c.type_.as_deref() == Some(FAILURE));
         (failed || matches!(self.judgement, Judgement::Refused(_))).then(|| self.name_any())
     }
 
@@ -242,9 +215,7 @@ fn desired(objection: Option<&Objection>, have: &[AntreaCondition], now: &Time) 
         Some(o) => Verdict::new(FAILURE, Status::False, o.reason.clone(), o.message.clone()),
         None => Verdict::new(SUCCEEDED, Status::True, "", ""),
     };
-    ResourceExportStatus {
-        conditions: vec![AntreaCondition::of(&verdict, have, now)],
-    }
+    ResourceExportStatus { conditions: vec![AntreaCondition::of(&verdict, have, now)] }
 }
 
 /// Brings one record's status up to date.
@@ -263,11 +234,7 @@ pub async fn reconcile(
     if status.conditions == have {
         return Ok(Outcome::Done);
     }
-    let record = Record {
-        metadata,
-        spec: Lenient::default(),
-        status: Lenient::default(),
-    };
+    let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
     let told = writer.put_status(&record, &status).await?;
     reports.with(|index| index.echo(Judged::from(told)));
     if let Some(Objection { reason, message }) = objection {
@@ -302,45 +269,20 @@ mod tests {
 
     #[test]
     fn a_good_record_is_taken_at_its_word() {
-        let Judgement::Service {
-            cluster,
-            service,
-            payload,
-        } = judged(record()).judgement
-        else {
-            panic!()
-        };
-        assert_eq!(
-            (cluster.as_str(), service),
-            ("east", ServiceName::new("shop", "web"))
-        );
+        let Judgement::Service { cluster, service, payload } = judged(record()).judgement else { panic!() };
+        assert_eq!((cluster.as_str(), service), ("east", ServiceName::new("shop", "web")));
         assert_eq!(payload.exported_labels["team"], "shop");
     }
 
     #[test]
     fn what_cannot_be_judged_says_why() {
         assert_eq!(refused(|r| r["spec"]["service"] = Value::Null), "NoPayload");
-        assert_eq!(
-            refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!("many")),
-            "NotDecodable"
-        );
-        assert_eq!(
-            refused(|r| r["spec"]["clusterID"] = json!("west")),
-            "ForeignTuple"
-        );
+        assert_eq!(refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!("many")), "NotDecodable");
+        assert_eq!(refused(|r| r["spec"]["clusterID"] = json!("west")), "ForeignTuple");
         assert_eq!(refused(|r| r["spec"]["name"] = json!("other")), "ForeignTuple");
-        assert_eq!(
-            refused(|r| r["metadata"]["labels"]["sourceClusterID"] = json!("west")),
-            "ForeignTuple"
-        );
-        assert_eq!(
-            refused(|r| r["spec"]["clusterID"] = json!("No_Label")),
-            "InvalidTuple"
-        );
-        assert_eq!(
-            refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!([])),
-            "InvalidService"
-        );
+        assert_eq!(refused(|r| r["metadata"]["labels"]["sourceClusterID"] = json!("west")), "ForeignTuple");
+        assert_eq!(refused(|r| r["spec"]["clusterID"] = json!("No_Label")), "InvalidTuple");
+        assert_eq!(refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!([])), "InvalidService");
         let port = |n: i32| json!({"port": n, "protocol": "TCP", "name": format!("p{n}")});
         assert_eq!(
             refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!([port(0)])),
@@ -351,14 +293,8 @@ mod tests {
             "InvalidService"
         );
         let many: Vec<_> = (1..=101).map(port).collect();
-        assert_eq!(
-            refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!(many)),
-            "TooManyPorts"
-        );
-        assert_eq!(
-            refused(|r| r["spec"]["kind"] = json!("EndpointSlice")),
-            "ForeignTuple"
-        );
+        assert_eq!(refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!(many)), "TooManyPorts");
+        assert_eq!(refused(|r| r["spec"]["kind"] = json!("EndpointSlice")), "ForeignTuple");
     }
 
     #[test]
@@ -369,11 +305,7 @@ mod tests {
         ] {
             let record = judged(serde_json::from_str(golden).unwrap());
             assert_eq!(record.judgement, Judgement::Passed);
-            assert_eq!(
-                Part::<String, Reported>::key(&record),
-                None,
-                "and are not reported on"
-            );
+            assert_eq!(Part::<String, Reported>::key(&record), None, "and are not reported on");
         }
     }
 
@@ -388,10 +320,7 @@ mod tests {
     fn a_mended_record_is_reported_once_and_then_forgotten() {
         let now = Time("2026-11-01T12:00:00Z".parse().unwrap());
         let failed = desired(Some(&objection("NoPayload", "m")), &[], &now).conditions;
-        assert_eq!(
-            desired(Some(&objection("NoPayload", "m")), &failed, &now).conditions,
-            failed
-        );
+        assert_eq!(desired(Some(&objection("NoPayload", "m")), &failed, &now).conditions, failed);
         let mended = desired(None, &failed, &now).conditions;
         assert_eq!(mended[0].type_.as_deref(), Some(SUCCEEDED));
         let mut record = judged(record());

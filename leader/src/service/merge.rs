@@ -35,73 +35,41 @@ enum Plan {
     /// Records of these clusters vanished unsaid: the import stays as it is until their members vouch.
     Hold { missing: BTreeSet<String> },
     /// The import as it has to be (`None`: there is none and there must be none), then these records to delete.
-    Write {
-        import: Option<ResourceImportSpec>,
-        withdrawn: Vec<ObjectMeta>,
-    },
+    Write { import: Option<ResourceImportSpec>, withdrawn: Vec<ObjectMeta> },
 }
 
 fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
-    let have = entry
-        .import
-        .as_ref()
-        .and_then(|import| import.spec.0.as_ref().ok());
-    let named = have
-        .and_then(|spec| spec.exporters.as_deref())
-        .unwrap_or_default();
+    let have = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
+    let named = have.and_then(|spec| spec.exporters.as_deref()).unwrap_or_default();
     let vanished =
         |cluster: &String| !entry.offers.contains_key(cluster) && !entry.confirmed_gone.contains(cluster);
-    let missing: BTreeSet<_> = named
-        .iter()
-        .map(|e| e.cluster_id.clone())
-        .filter(vanished)
-        .collect();
+    let missing: BTreeSet<_> = named.iter().map(|e| e.cluster_id.clone()).filter(vanished).collect();
     if !missing.is_empty() {
         return Plan::Hold { missing };
     }
-    let (gone, live): (Vec<_>, Vec<_>) = entry
-        .offers
-        .iter()
-        .partition(|(_, offer)| offer.payload.withdrawn);
-    let withdrawn = gone
-        .into_iter()
-        .map(|(_, offer)| offer.metadata.clone())
-        .collect();
+    let (gone, live): (Vec<_>, Vec<_>) = entry.offers.iter().partition(|(_, offer)| offer.payload.withdrawn);
+    let withdrawn = gone.into_iter().map(|(_, offer)| offer.metadata.clone()).collect();
     if live.is_empty() && have.is_none() {
-        return Plan::Write {
-            import: None,
-            withdrawn,
-        };
+        return Plan::Write { import: None, withdrawn };
     }
     if live.is_empty() && have.is_some_and(|spec| spec.exporters.is_none()) {
         // An import that never named its exporters is not known to have lost them all.
-        return Plan::Hold {
-            missing: BTreeSet::new(),
-        };
+        return Plan::Hold { missing: BTreeSet::new() };
     }
-    let (merged, exporters) = merge(
-        live.into_iter()
-            .map(|(cluster, offer)| (cluster.as_str(), offer))
-            .collect(),
-    );
+    let (merged, exporters) =
+        merge(live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect());
     let spec = ResourceImportSpec {
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
         kind: Some(SERVICE_IMPORT.into()),
         service_import: match merged {
-            Some(spec) => Some(MergedService {
-                spec,
-                ..MergedService::default()
-            }),
+            Some(spec) => Some(MergedService { spec, ..MergedService::default() }),
             None => have.and_then(|spec| spec.service_import.clone()),
         },
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };
-    Plan::Write {
-        import: Some(spec),
-        withdrawn,
-    }
+    Plan::Write { import: Some(spec), withdrawn }
 }
 
 /// The merged Service and a verdict for each exporter, oldest first; the same input in any order gives the same output.
@@ -123,20 +91,12 @@ fn merge(mut offers: Vec<(&str, &Offer)>) -> (Option<ServiceImportSpec>, Vec<Exp
 
 /// When the export was made; a record that does not say it (Antrea's do not) is as old as itself.
 fn exported_at(offer: &Offer) -> Option<Time> {
-    offer
-        .payload
-        .exported_at
-        .clone()
-        .or_else(|| offer.metadata.creation_timestamp.clone())
+    offer.payload.exported_at.clone().or_else(|| offer.metadata.creation_timestamp.clone())
 }
 
 /// What a verdict is about, so that an exporter can tell it from one about an older record.
 fn observed(metadata: &ObjectMeta) -> String {
-    format!(
-        "{}/{}",
-        metadata.uid.as_deref().unwrap_or_default(),
-        metadata.generation.unwrap_or_default()
-    )
+    format!("{}/{}", metadata.uid.as_deref().unwrap_or_default(), metadata.generation.unwrap_or_default())
 }
 
 fn import_spec(payload: &ServicePayload) -> ServiceImportSpec {
@@ -176,30 +136,24 @@ pub struct Merging {
 impl Merging {
     /// Brings the ResourceImport of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some((plan, have)) = self.index.with(|index| {
-            index
-                .get(&service)
-                .map(|entry| (desired(&service, entry), entry.import.clone()))
-        }) else {
-            self.vouching
-                .with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+        let Some((plan, have)) = self
+            .index
+            .with(|index| index.get(&service).map(|entry| (desired(&service, entry), entry.import.clone())))
+        else {
+            self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
             return Ok(Outcome::Done);
         };
         match plan {
             Plan::Hold { missing } => self.hold(&service, missing).await,
             Plan::Write { import, withdrawn } => {
-                self.vouching
-                    .with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+                self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
                 self.write(&service, have, import, withdrawn).await
             }
         }
     }
 
     async fn hold(&self, service: &ServiceName, missing: BTreeSet<String>) -> Result<Outcome, Error> {
-        let writers = missing
-            .iter()
-            .map(|cluster| name::member_lease(cluster))
-            .collect();
+        let writers = missing.iter().map(|cluster| name::member_lease(cluster)).collect();
         self.vouching.with(|vouching| vouching.keep(service, &writers));
         for cluster in missing {
             let writer = name::member_lease(&cluster);
@@ -211,14 +165,11 @@ impl Merging {
                 Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.client.clone(), &self.common_area);
             let record = name::service_export(&cluster, service);
             // Without a resourceVersion the API server answers from what is true now, not from a cache.
-            let there = records
-                .get_opt(&record)
-                .await
-                .map_err(|error| Error::Unreachable(Box::new(error)))?;
+            let there =
+                records.get_opt(&record).await.map_err(|error| Error::Unreachable(Box::new(error)))?;
             if there.is_none() {
                 tracing::info!(%service, cluster, "its record is gone, and its member vouches for that");
-                self.index
-                    .with(|index| index.note(service, |entry| entry.confirmed_gone.extend([cluster])));
+                self.index.with(|index| index.note(service, |entry| entry.confirmed_gone.extend([cluster])));
                 return Ok(Outcome::Again(std::time::Duration::ZERO));
             }
         }
@@ -241,10 +192,7 @@ impl Merging {
             namespace: Some(self.common_area.clone()),
             ..ObjectMeta::default()
         };
-        let want = Import {
-            metadata,
-            spec: Lenient(Ok(spec)),
-        };
+        let want = Import { metadata, spec: Lenient(Ok(spec)) };
         let written = self.writer.put(have.as_ref(), &want).await?;
         if let Some(import) = written.clone() {
             self.index.with(|index| index.echo(import));
@@ -260,11 +208,7 @@ impl Merging {
     /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now.
     async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<Outcome, Error> {
         for metadata in withdrawn {
-            let record = Judged {
-                metadata,
-                judgement: Judgement::Passed,
-                conditions: vec![],
-            };
+            let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
             self.writer.delete(&record, true).await?;
             self.index.with(|index| index.deleted(&record));
         }
@@ -285,15 +229,8 @@ mod tests {
 
     fn offer(cluster: &str, exported_at: i64, ports: &[i32]) -> Offer {
         let exported_at = Some(Time(jiff::Timestamp::from_second(exported_at).unwrap()));
-        let mut payload = ServicePayload {
-            exported_at,
-            ..ServicePayload::default()
-        };
-        let port = |port: &i32| CorePort {
-            port: *port,
-            protocol: Some("TCP".into()),
-            ..CorePort::default()
-        };
+        let mut payload = ServicePayload { exported_at, ..ServicePayload::default() };
+        let port = |port: &i32| CorePort { port: *port, protocol: Some("TCP".into()), ..CorePort::default() };
         payload.service_spec.ports = Some(ports.iter().map(port).collect());
         let metadata = ObjectMeta {
             name: Some(name::service_export(cluster, &service())),
@@ -305,31 +242,16 @@ mod tests {
     }
 
     fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
-        let offers = offers
-            .iter()
-            .map(|(c, at, ports)| ((*c).to_owned(), offer(c, *at, ports)))
-            .collect();
-        ServiceEntry {
-            offers,
-            ..ServiceEntry::default()
-        }
+        let offers = offers.iter().map(|(c, at, ports)| ((*c).to_owned(), offer(c, *at, ports))).collect();
+        ServiceEntry { offers, ..ServiceEntry::default() }
     }
 
     /// The entry after its plan has been carried out.
     fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
-        if let Plan::Write {
-            import: Some(spec),
-            withdrawn,
-        } = desired(&service(), &entry)
-        {
-            entry
-                .offers
-                .retain(|_, offer| !withdrawn.contains(&offer.metadata));
+        if let Plan::Write { import: Some(spec), withdrawn } = desired(&service(), &entry) {
+            entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
             let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
-            let import = Import {
-                metadata: ObjectMeta::default(),
-                spec: Lenient(Ok(spec)),
-            };
+            let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
             entry.import = (!nobody).then_some(import);
         }
         entry
@@ -340,25 +262,14 @@ mod tests {
     }
 
     fn exporters(spec: &ResourceImportSpec) -> Vec<&str> {
-        spec.exporters
-            .iter()
-            .flatten()
-            .map(|e| e.cluster_id.as_str())
-            .collect()
+        spec.exporters.iter().flatten().map(|e| e.cluster_id.as_str()).collect()
     }
 
     #[test]
     fn the_oldest_export_gives_the_ports() {
-        let merged = spec(&carried_out(entry(&[
-            ("west", 1, &[80]),
-            ("east", 2, &[81]),
-            ("north", 1, &[82]),
-        ])));
-        assert_eq!(
-            exporters(&merged),
-            ["north", "west", "east"],
-            "oldest first, then by ID"
-        );
+        let merged =
+            spec(&carried_out(entry(&[("west", 1, &[80]), ("east", 2, &[81]), ("north", 1, &[82])])));
+        assert_eq!(exporters(&merged), ["north", "west", "east"], "oldest first, then by ID");
         assert_eq!(merged.service_import.unwrap().spec.ports[0].port, 82);
         assert_eq!(merged.exporters.unwrap()[0].observed, "uid-north/1");
     }
@@ -371,13 +282,7 @@ mod tests {
         assert_eq!(exporters(&spec(&one)), ["west"]);
         assert!(!one.offers.contains_key("east"));
         one.offers.get_mut("west").unwrap().payload.withdrawn = true;
-        let Plan::Write {
-            import: Some(none),
-            withdrawn,
-        } = desired(&service(), &one)
-        else {
-            panic!()
-        };
+        let Plan::Write { import: Some(none), withdrawn } = desired(&service(), &one) else { panic!() };
         assert_eq!(none.exporters, Some(vec![]));
         assert!(none.service_import.is_some(), "Antrea dereferences it");
         assert_eq!(withdrawn.len(), 1);
@@ -388,17 +293,9 @@ mod tests {
         let both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
         let mut vanished = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
         vanished.offers.remove("east");
-        assert_eq!(
-            desired(&service(), &vanished),
-            Plan::Hold {
-                missing: ["east".to_owned()].into()
-            }
-        );
+        assert_eq!(desired(&service(), &vanished), Plan::Hold { missing: ["east".to_owned()].into() });
         vanished.offers.clear();
-        assert!(
-            matches!(desired(&service(), &vanished), Plan::Hold { .. }),
-            "however much vanished"
-        );
+        assert!(matches!(desired(&service(), &vanished), Plan::Hold { .. }), "however much vanished");
 
         vanished.offers = entry(&[("east", 1, &[80]), ("west", 2, &[80])]).offers;
         assert_eq!(spec(&carried_out(vanished)), spec(&both), "back");
@@ -414,10 +311,7 @@ mod tests {
         let mut foreign = carried_out(entry(&[("east", 1, &[80])]));
         let mut spec = spec(&foreign);
         spec.exporters = None;
-        foreign.import = Some(Import {
-            metadata: ObjectMeta::default(),
-            spec: Lenient(Ok(spec)),
-        });
+        foreign.import = Some(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) });
         foreign.offers.clear();
         assert!(matches!(desired(&service(), &foreign), Plan::Hold { .. }));
     }

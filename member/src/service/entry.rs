@@ -25,18 +25,12 @@ pub struct Known {
 impl Known {
     /// The Service names of these Namespaces.
     pub fn within(&self, namespaces: &BTreeSet<String>) -> Vec<ServiceName> {
-        self.services
-            .keys()
-            .filter(|service| namespaces.contains(&service.namespace))
-            .cloned()
-            .collect()
+        self.services.keys().filter(|service| namespaces.contains(&service.namespace)).cloned().collect()
     }
 
     /// Whether the Namespace is there and not going.
     pub fn is_active(&self, namespace: &str) -> bool {
-        self.namespaces
-            .get(&namespace.to_owned())
-            .is_some_and(|entry| entry.active)
+        self.namespaces.get(&namespace.to_owned()).is_some_and(|entry| entry.active)
     }
 }
 
@@ -74,11 +68,8 @@ pub struct ServiceEntry {
 
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
-        let doubts = Self {
-            import_gone: self.import_gone,
-            slices_gone: self.slices_gone.clone(),
-            ..Self::default()
-        };
+        let doubts =
+            Self { import_gone: self.import_gone, slices_gone: self.slices_gone.clone(), ..Self::default() };
         *self == doubts
     }
 }
@@ -129,10 +120,7 @@ single!(Import, import);
 impl Part<ServiceName, ServiceEntry> for Derived {
     fn key(&self) -> Option<ServiceName> {
         let name = self.name_any();
-        Some(ServiceName::new(
-            self.namespace()?,
-            name.strip_prefix(label::IMPORTED_PREFIX)?,
-        ))
+        Some(ServiceName::new(self.namespace()?, name.strip_prefix(label::IMPORTED_PREFIX)?))
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
@@ -146,11 +134,7 @@ impl Part<ServiceName, ServiceEntry> for Derived {
 
 impl Part<ServiceName, ServiceEntry> for Slice {
     fn key(&self) -> Option<ServiceName> {
-        let of = if is_imported(self) {
-            label::MCS_SERVICE_NAME
-        } else {
-            label::SERVICE_NAME
-        };
+        let of = if is_imported(self) { label::MCS_SERVICE_NAME } else { label::SERVICE_NAME };
         Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
     }
 
@@ -173,20 +157,14 @@ impl Part<ServiceName, ServiceEntry> for Slice {
 }
 
 fn is_imported(slice: &Slice) -> bool {
-    slice
-        .labels()
-        .get(label::SLICE_MANAGED_BY)
-        .is_some_and(|by| by == label::FREEPORT)
+    slice.labels().get(label::SLICE_MANAGED_BY).is_some_and(|by| by == label::FREEPORT)
 }
 
 /// Our records are ours by their labels, so that even one that does not decode is found and put right.
 impl Part<ServiceName, ServiceEntry> for OwnRecord {
     fn key(&self) -> Option<ServiceName> {
         let labels = self.labels();
-        let service = ServiceName::new(
-            labels.get(label::SOURCE_NAMESPACE)?,
-            labels.get(label::SOURCE_NAME)?,
-        );
+        let service = ServiceName::new(labels.get(label::SOURCE_NAMESPACE)?, labels.get(label::SOURCE_NAME)?);
         let cluster = labels.get(label::SOURCE_CLUSTER_ID)?;
         let named = match labels.get(label::SOURCE_KIND)?.as_str() {
             SERVICE => self.name_any() == name::service_export(cluster, &service),
@@ -197,11 +175,7 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
-        if self
-            .labels()
-            .get(label::SOURCE_KIND)
-            .is_some_and(|kind| kind == SERVICE)
-        {
+        if self.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == SERVICE) {
             replace(&mut entry.own_service, self)
         } else {
             insert(&mut entry.own_slices, self)
@@ -210,11 +184,7 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
 
     fn take(entry: &mut ServiceEntry, name: &str) {
         entry.own_slices.remove(name);
-        if entry
-            .own_service
-            .as_ref()
-            .is_some_and(|record| record.name_any() == name)
-        {
+        if entry.own_service.as_ref().is_some_and(|record| record.name_any() == name) {
             entry.own_service = None;
         }
     }
@@ -227,7 +197,8 @@ impl PeerSlice {
         spec.endpoint_slice.as_ref()?;
         let cluster = spec.cluster_id.as_deref()?;
         let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
-        name::is_slice_export(&self.name_any(), cluster, &service).then_some((cluster, service))
+        let labelled = self.labels().get(label::SOURCE_CLUSTER_ID).is_some_and(|id| id == cluster);
+        (labelled && name::is_slice_export(&self.name_any(), cluster, &service)).then_some((cluster, service))
     }
 }
 
@@ -295,10 +266,7 @@ impl Part<String, NamespaceEntry> for Namespace {
     }
 
     fn put(self, entry: &mut NamespaceEntry) -> bool {
-        let new = NamespaceEntry {
-            there: true,
-            active: self.metadata.deletion_timestamp.is_none(),
-        };
+        let new = NamespaceEntry { there: true, active: self.metadata.deletion_timestamp.is_none() };
         std::mem::replace(entry, new) != new
     }
 

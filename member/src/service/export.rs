@@ -43,24 +43,14 @@ pub struct Invalid {
 
 /// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
 pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Result<Option<Offer>, Invalid> {
-    let Some(export) = entry
-        .export
-        .as_ref()
-        .filter(|e| e.metadata.deletion_timestamp.is_none())
-    else {
+    let Some(export) = entry.export.as_ref().filter(|e| e.metadata.deletion_timestamp.is_none()) else {
         return Ok(None);
     };
-    let local = entry
-        .service
-        .as_ref()
-        .filter(|s| s.metadata.deletion_timestamp.is_none());
+    let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
     exportable(service, local)?;
-    let spec = export
-        .spec
-        .0
-        .as_ref()
-        .map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
+    let spec =
+        export.spec.0.as_ref().map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
     let payload = ServicePayload {
         service_spec: core::ServiceSpec {
             ports: Some(local.spec.ports.iter().map(exported_port).collect()),
@@ -72,29 +62,17 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
         exported_annotations: spec.exported_annotations.clone(),
         withdrawn: false,
     };
-    let slices = entry
-        .slices
-        .iter()
-        .filter(|(_, slice)| slice.address_type == IPV4)
-        .map(|(source, slice)| {
-            (
-                name::slice_export(cluster, service, source),
-                exported_slice(slice, &local.spec.ports),
-            )
+    let slices =
+        entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
+            (name::slice_export(cluster, service, source), exported_slice(slice, &local.spec.ports))
         });
-    Ok(Some(Offer {
-        service: payload,
-        slices: slices.collect(),
-    }))
+    Ok(Some(Offer { service: payload, slices: slices.collect() }))
 }
 
 const IPV4: &str = "IPv4";
 
 fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
-    Invalid {
-        reason,
-        message: message.into(),
-    }
+    Invalid { reason, message: message.into() }
 }
 
 fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
@@ -115,16 +93,10 @@ fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
         }
     }
     if service.spec.cluster_ip.as_deref() == Some("None") {
-        return Err(invalid(
-            "InvalidServiceType",
-            "headless Services cannot be exported yet",
-        ));
+        return Err(invalid("InvalidServiceType", "headless Services cannot be exported yet"));
     }
     if !service.spec.ip_families.is_empty() && !service.spec.ip_families.iter().any(|family| family == IPV4) {
-        return Err(invalid(
-            "InvalidServiceType",
-            "Services without IPv4 cannot be exported yet",
-        ));
+        return Err(invalid("InvalidServiceType", "Services without IPv4 cannot be exported yet"));
     }
     if service.spec.ports.is_empty() {
         return Err(invalid("InvalidServiceType", "the Service has no ports"));
@@ -177,11 +149,7 @@ fn exported_slice(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload 
     ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
     let mut endpoints = slice.endpoints.clone();
     endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
-    SlicePayload {
-        address_type: slice.address_type.clone(),
-        ports,
-        endpoints,
-    }
+    SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
 }
 
 /// Identity of this member in the Common Area.
@@ -201,7 +169,10 @@ enum Step {
         want: OwnRecord,
     },
     /// Empty it, then delete it: removal is said before it is done.
-    Remove { have: OwnRecord, emptied: OwnRecord },
+    Remove {
+        have: OwnRecord,
+        emptied: OwnRecord,
+    },
 }
 
 fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<Step> {
@@ -214,53 +185,24 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<St
         (None, None) => None,
     };
     if let Some(payload) = payload {
-        let want = record(
-            us,
-            service,
-            SERVICE,
-            name::service_export(&us.cluster, service),
-            |spec| {
-                spec.service = Some(payload);
-            },
-        );
+        let want = record(us, service, SERVICE, name::service_export(&us.cluster, service), |spec| {
+            spec.service = Some(payload);
+        });
         steps.push(Step::Put { have, want });
     }
     let slices = offer.map(|offer| offer.slices).unwrap_or_default();
     let slice = |name: &str, payload: SlicePayload| {
-        record(us, service, ENDPOINT_SLICE, name.to_owned(), |spec| {
-            spec.endpoint_slice = Some(payload)
-        })
+        record(us, service, ENDPOINT_SLICE, name.to_owned(), |spec| spec.endpoint_slice = Some(payload))
     };
-    for (name, have) in entry
-        .own_slices
-        .iter()
-        .filter(|(name, _)| !slices.contains_key(*name))
-    {
-        let had = have
-            .spec
-            .0
-            .as_ref()
-            .ok()
-            .and_then(|spec| spec.endpoint_slice.as_ref());
+    for (name, have) in entry.own_slices.iter().filter(|(name, _)| !slices.contains_key(*name)) {
+        let had = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
         let address_type = had.map_or_else(|| IPV4.into(), |payload| payload.address_type.clone());
-        let emptied = slice(
-            name,
-            SlicePayload {
-                address_type,
-                ..SlicePayload::default()
-            },
-        );
-        steps.push(Step::Remove {
-            have: have.clone(),
-            emptied,
-        });
+        let emptied = slice(name, SlicePayload { address_type, ..SlicePayload::default() });
+        steps.push(Step::Remove { have: have.clone(), emptied });
     }
     for (name, payload) in slices {
         let want = slice(&name, payload);
-        steps.push(Step::Put {
-            have: entry.own_slices.get(&name).cloned(),
-            want,
-        });
+        steps.push(Step::Put { have: entry.own_slices.get(&name).cloned(), want });
     }
     steps
 }
@@ -268,10 +210,7 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<St
 /// What we said last, taken back.
 fn withdrawn(have: &OwnRecord) -> ServicePayload {
     let said = have.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-    ServicePayload {
-        withdrawn: true,
-        ..said.unwrap_or_default()
-    }
+    ServicePayload { withdrawn: true, ..said.unwrap_or_default() }
 }
 
 fn record(
@@ -298,18 +237,10 @@ fn record(
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: Some(us.common_area.clone()),
-        labels: Some(
-            labels
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
-        ),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
         ..ObjectMeta::default()
     };
-    OwnRecord {
-        metadata,
-        spec: Lenient(Ok(spec)),
-        status: Lenient::default(),
-    }
+    OwnRecord { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }
 
 /// What this controller knows and whom it asks. Cloning shares it.
@@ -327,11 +258,7 @@ impl Exporting {
     /// Brings our records of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let steps = self.known.with(|known| {
-            known
-                .services
-                .get(&service)
-                .map(|entry| desired(&self.us, &service, entry))
-                .unwrap_or_default()
+            known.services.get(&service).map(|entry| desired(&self.us, &service, entry)).unwrap_or_default()
         });
         for step in steps {
             match step {

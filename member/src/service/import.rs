@@ -61,15 +61,11 @@ impl Importing {
     /// Brings what realises one import up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let planned = self.known.with(|known| {
-            let entry = known
-                .services
-                .get(&service)
-                .filter(|_| known.is_active(&service.namespace))?;
+            let entry = known.services.get(&service).filter(|_| known.is_active(&service.namespace))?;
             Some((desired(&self.us.cluster, &service, entry), entry.clone()))
         });
         let Some((plan, entry)) = planned else {
-            self.vouching
-                .with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+            self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
             return Ok(Outcome::Done);
         };
         let doubts = match &plan {
@@ -103,10 +99,7 @@ impl Importing {
         self.vouching.with(|vouching| vouching.keep(service, &writers));
         let mut changed = false;
         for doubt in doubts {
-            if !self
-                .vouching
-                .with(|vouching| vouching.doubt(service, &doubt.writer()))
-            {
+            if !self.vouching.with(|vouching| vouching.doubt(service, &doubt.writer())) {
                 tracing::info!(%service, writer = doubt.writer(), "its record vanished unsaid: keeping what is imported");
                 continue;
             }
@@ -122,14 +115,11 @@ impl Importing {
         let api =
             Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
-        let there = api
-            .get_opt(&name::service_import(service))
-            .await
-            .map_err(|e| Error::Unreachable(Box::new(e)))?;
+        let there =
+            api.get_opt(&name::service_import(service)).await.map_err(|e| Error::Unreachable(Box::new(e)))?;
         if there.is_none() {
             tracing::info!(%service, "its import is gone, and the leader vouches for that");
-            self.known
-                .with(|known| known.services.note(service, |entry| entry.import_gone = true));
+            self.known.with(|known| known.services.note(service, |entry| entry.import_gone = true));
         }
         Ok(there.is_none())
     }
@@ -153,22 +143,14 @@ impl Importing {
         );
         let listed = api.list(&ListParams::default().labels(&selector)).await;
         let listed = listed.map_err(|error| Error::Unreachable(Box::new(error)))?;
-        let there: BTreeSet<_> = listed
-            .iter()
-            .map(|record| name::imported_slice(&service.name, &record.name_any()))
-            .collect();
-        let gone: BTreeSet<_> = plan::imported_from(entry, cluster)
-            .filter(|slice| !there.contains(*slice))
-            .cloned()
-            .collect();
+        let there: BTreeSet<_> =
+            listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
+        let gone: BTreeSet<_> =
+            plan::imported_from(entry, cluster).filter(|slice| !there.contains(*slice)).cloned().collect();
         let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
         if new {
             tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
-            self.known.with(|known| {
-                known
-                    .services
-                    .note(service, |entry| entry.slices_gone.extend(gone))
-            });
+            self.known.with(|known| known.services.note(service, |entry| entry.slices_gone.extend(gone)));
         }
         Ok(new)
     }
@@ -180,11 +162,7 @@ impl Importing {
         for slice in entry.imported_slices.values() {
             self.delete(slice).await?;
         }
-        if let Some(derived) = entry
-            .derived
-            .as_ref()
-            .filter(|derived| is_ours(&derived.metadata))
-        {
+        if let Some(derived) = entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)) {
             self.delete(&Derived::from(derived.clone())).await?;
         }
         Ok(())
@@ -206,19 +184,13 @@ impl Importing {
             let message =
                 "a ServiceImport of this name is there that Freeport did not make; it is left alone";
             tracing::warn!(%service, message);
-            self.events
-                .warn(import.object_ref(&()), "Import", "NotOurs", message);
+            self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
             return Ok(());
         }
         let addresses = if realise.taken {
             vec![]
         } else {
-            self.put_service(service, entry, &realise)
-                .await?
-                .spec
-                .cluster_ip
-                .into_iter()
-                .collect()
+            self.put_service(service, entry, &realise).await?.spec.cluster_ip.into_iter().collect()
         };
         let want = service_import(service, &realise, addresses);
         let written = self.writer.put(entry.import.as_ref(), &want).await?;
@@ -226,19 +198,11 @@ impl Importing {
             self.known.with(|known| known.services.echo(import));
         }
         for slice in &realise.slices {
-            if let Some(slice) = self
-                .writer
-                .put(entry.imported_slices.get(&slice.name_any()), slice)
-                .await?
-            {
+            if let Some(slice) = self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await? {
                 self.known.with(|known| known.services.echo(slice));
             }
         }
-        for slice in realise
-            .leftover
-            .iter()
-            .filter_map(|name| entry.imported_slices.get(name))
-        {
+        for slice in realise.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
             self.delete(slice).await?;
         }
         let Some(import) = written.or_else(|| entry.import.clone()) else {
@@ -272,8 +236,7 @@ impl Importing {
         }
         let written = written?;
         if let Some(service) = written.clone() {
-            self.known
-                .with(|known| known.services.echo(Derived::from(service)));
+            self.known.with(|known| known.services.echo(Derived::from(service)));
         }
         Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
     }
@@ -289,12 +252,7 @@ impl Importing {
             return Ok(());
         }
         if realise.taken {
-            self.events.warn(
-                import.object_ref(&()),
-                "Import",
-                &verdict.reason,
-                &verdict.message,
-            );
+            self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
         }
         let told = self.writer.put_status(import, &want).await?;
         self.known.with(|known| known.services.echo(told));
@@ -312,9 +270,7 @@ fn status(
         clusters: realise
             .clusters
             .iter()
-            .map(|cluster| ImportedCluster {
-                cluster: cluster.clone(),
-            })
+            .map(|cluster| ImportedCluster { cluster: cluster.clone() })
             .collect(),
         conditions: conditions(
             std::slice::from_ref(verdict),

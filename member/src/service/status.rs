@@ -31,12 +31,7 @@ fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Ve
         Ok(None) => vec![],
         Err(Invalid { reason, message }) => vec![
             Verdict::new(VALID, Status::False, reason, message),
-            Verdict::new(
-                READY,
-                Status::False,
-                "Pending",
-                "not exported, because it is not valid",
-            ),
+            Verdict::new(READY, Status::False, "Pending", "not exported, because it is not valid"),
         ],
         Ok(Some(_)) => {
             vec![
@@ -53,45 +48,22 @@ fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
     let Some(record) = &entry.own_service else {
         return pending("not yet told to the leader");
     };
-    let said = record
-        .status
-        .0
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    if let Some(failure) = said
-        .iter()
-        .find(|condition| condition.type_.as_deref() == Some(FAILURE))
-    {
+    let said = record.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if let Some(failure) = said.iter().find(|condition| condition.type_.as_deref() == Some(FAILURE)) {
         let (reason, message) = (failure.reason.clone(), failure.message.clone());
-        return failed(format!(
-            "{}: {}",
-            reason.unwrap_or_default(),
-            message.unwrap_or_default()
-        ));
+        return failed(format!("{}: {}", reason.unwrap_or_default(), message.unwrap_or_default()));
     }
     let observed = format!(
         "{}/{}",
         record.metadata.uid.as_deref().unwrap_or_default(),
         record.metadata.generation.unwrap_or_default()
     );
-    let exporters = entry
-        .hub_import
-        .iter()
-        .flat_map(|import| import.exporters.iter().flatten());
+    let exporters = entry.hub_import.iter().flat_map(|import| import.exporters.iter().flatten());
     // A verdict on an older record says nothing about this one.
-    match exporters
-        .into_iter()
-        .find(|e| e.cluster_id == cluster && e.observed == observed)
-    {
+    match exporters.into_iter().find(|e| e.cluster_id == cluster && e.observed == observed) {
         Some(verdict) => match &verdict.refused {
             Some(refused) => failed(format!("{}: {}", refused.reason, refused.message)),
-            None => Verdict::new(
-                READY,
-                Status::True,
-                "Exported",
-                "the leader has merged this export",
-            ),
+            None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
         },
         None => pending("told to the leader, which has not merged it yet"),
     }
@@ -130,18 +102,8 @@ impl Telling {
         let Some((export, verdicts)) = told.filter(|(_, verdicts)| !verdicts.is_empty()) else {
             return Ok(Outcome::Done);
         };
-        let have = export
-            .status
-            .0
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let mut want = conditions(
-            &verdicts,
-            have,
-            export.metadata.generation,
-            &Time(Timestamp::now()),
-        );
+        let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let mut want = conditions(&verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         if !self.hub.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False) {
             keep_ready(&mut want, have);
         }
@@ -149,28 +111,14 @@ impl Telling {
             return Ok(Outcome::Done);
         }
         let said = |type_: &str| {
-            have.iter()
-                .find(|c| c.type_ == type_)
-                .map(|c| (c.status.as_str(), c.reason.as_str()))
+            have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
         };
-        for verdict in verdicts
-            .iter()
-            .filter(|v| v.status == Status::False && v.reason != "Pending")
-        {
+        for verdict in verdicts.iter().filter(|v| v.status == Status::False && v.reason != "Pending") {
             if said(verdict.type_) != Some((verdict.status.as_str(), &verdict.reason)) {
-                self.events.warn(
-                    export.object_ref(&()),
-                    "Export",
-                    &verdict.reason,
-                    &verdict.message,
-                );
+                self.events.warn(export.object_ref(&()), "Export", &verdict.reason, &verdict.message);
             }
         }
-        match self
-            .writer
-            .put_status(&export, &ServiceExportStatus { conditions: want })
-            .await
-        {
+        match self.writer.put_status(&export, &ServiceExportStatus { conditions: want }).await {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
@@ -191,10 +139,7 @@ mod tests {
 
     fn says(entry: &ServiceEntry) -> Vec<(&'static str, &'static str, String)> {
         let verdicts = desired("east", &ServiceName::new("shop", "web"), entry);
-        verdicts
-            .into_iter()
-            .map(|v| (v.type_, v.status.as_str(), v.reason))
-            .collect()
+        verdicts.into_iter().map(|v| (v.type_, v.status.as_str(), v.reason)).collect()
     }
 
     #[test]
@@ -211,26 +156,14 @@ mod tests {
                 refused,
                 ..Exporter::default()
             };
-            Some(ResourceImportSpec {
-                exporters: Some(vec![exporter]),
-                ..ResourceImportSpec::default()
-            })
+            Some(ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() })
         };
         entry.hub_import = verdict("u1/1", None);
-        assert_eq!(
-            says(&entry)[1],
-            (READY, "Unknown", "Pending".into()),
-            "a verdict on an older record"
-        );
+        assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()), "a verdict on an older record");
         entry.hub_import = verdict("u1/2", None);
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
-        entry.hub_import = verdict(
-            "u1/2",
-            Some(Objection {
-                reason: "TooManyPorts".into(),
-                message: "m".into(),
-            }),
-        );
+        entry.hub_import =
+            verdict("u1/2", Some(Objection { reason: "TooManyPorts".into(), message: "m".into() }));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
 
         entry.service = None;

@@ -197,17 +197,12 @@ pub struct Derived {
 
 impl From<Service> for Derived {
     fn from(service: Service) -> Self {
-        Self {
-            metadata: service.metadata.clone(),
-            service,
-        }
+        Self { metadata: service.metadata.clone(), service }
     }
 }
 
 /// Whether the label that says so is on the object.
 pub fn is_ours(metadata: &ObjectMeta) -> bool {
     let labels: Option<&BTreeMap<String, String>> = metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(api::label::MANAGED_BY))
-        .is_some_and(|by| by == api::label::FREEPORT)
+    labels.and_then(|labels| labels.get(api::label::MANAGED_BY)).is_some_and(|by| by == api::label::FREEPORT)
 }

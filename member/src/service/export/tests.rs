@@ -8,10 +8,7 @@ fn service() -> ServiceName {
 }
 
 fn us() -> Identity {
-    Identity {
-        cluster: "east".into(),
-        common_area: "clusterset-demo".into(),
-    }
+    Identity { cluster: "east".into(), common_area: "clusterset-demo".into() }
 }
 
 fn local_service(change: impl FnOnce(&mut Value)) -> Service {
@@ -60,15 +57,9 @@ pub(crate) fn entry() -> ServiceEntry {
 /// Our Service record as the API server has it.
 pub(crate) fn own_record(uid: &str, generation: i64) -> OwnRecord {
     let offer = offer("east", &service(), &entry()).unwrap().unwrap();
-    let mut record = record(
-        &us(),
-        &service(),
-        SERVICE,
-        name::service_export("east", &service()),
-        |spec| {
-            spec.service = Some(offer.service);
-        },
-    );
+    let mut record = record(&us(), &service(), SERVICE, name::service_export("east", &service()), |spec| {
+        spec.service = Some(offer.service);
+    });
     record.metadata.uid = Some(uid.into());
     record.metadata.generation = Some(generation);
     record
@@ -91,10 +82,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
 }
 
 fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
-    let entry = ServiceEntry {
-        service: Some(local_service(change)),
-        ..entry()
-    };
+    let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
     offer("east", &service(), &entry).unwrap_err().reason
 }
 
@@ -105,32 +93,12 @@ fn the_records_are_those_of_the_wire_contract() {
         serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap();
     let record = serde_json::to_value(told.own_service.unwrap()).unwrap();
     assert_eq!(record["metadata"], golden["metadata"]);
-    assert_eq!(
-        record["spec"]["service"]["exportedAt"],
-        golden["spec"]["service"]["exportedAt"]
-    );
+    assert_eq!(record["spec"]["service"]["exportedAt"], golden["spec"]["service"]["exportedAt"]);
     assert_eq!(record["spec"]["clusterID"], "east");
 
-    let payload = told
-        .own_slices
-        .into_values()
-        .next()
-        .unwrap()
-        .spec
-        .0
-        .unwrap()
-        .endpoint_slice
-        .unwrap();
-    let addresses: Vec<_> = payload
-        .endpoints
-        .iter()
-        .map(|e| e.addresses[0].as_str())
-        .collect();
-    assert_eq!(
-        addresses,
-        ["10.1.0.7", "10.1.0.8"],
-        "in an order of their own, not the API server's"
-    );
+    let payload = told.own_slices.into_values().next().unwrap().spec.0.unwrap().endpoint_slice.unwrap();
+    let addresses: Vec<_> = payload.endpoints.iter().map(|e| e.addresses[0].as_str()).collect();
+    assert_eq!(addresses, ["10.1.0.7", "10.1.0.8"], "in an order of their own, not the API server's");
     assert_eq!(payload.ports.len(), 1, "only ports of the Service travel");
     assert_eq!((payload.ports[0].port, payload.ports[0].service_port), (8080, 80));
 }
@@ -139,37 +107,20 @@ fn the_records_are_those_of_the_wire_contract() {
 fn a_second_pass_has_nothing_to_say() {
     let told = carried_out(entry());
     for step in desired(&us(), &service(), &told) {
-        let Step::Put { have, want } = step else {
-            panic!("{step:?}")
-        };
+        let Step::Put { have, want } = step else { panic!("{step:?}") };
         assert_eq!(have, Some(want));
     }
 }
 
 #[test]
 fn what_cannot_be_exported_says_why() {
-    assert_eq!(
-        reason(|s| s["spec"]["type"] = json!("ExternalName")),
-        "InvalidServiceType"
-    );
-    assert_eq!(
-        reason(|s| s["spec"]["clusterIP"] = json!("None")),
-        "InvalidServiceType"
-    );
-    assert_eq!(
-        reason(|s| s["spec"]["ipFamilies"] = json!(["IPv6"])),
-        "InvalidServiceType"
-    );
+    assert_eq!(reason(|s| s["spec"]["type"] = json!("ExternalName")), "InvalidServiceType");
+    assert_eq!(reason(|s| s["spec"]["clusterIP"] = json!("None")), "InvalidServiceType");
+    assert_eq!(reason(|s| s["spec"]["ipFamilies"] = json!(["IPv6"])), "InvalidServiceType");
     assert_eq!(reason(|s| s["spec"]["ports"] = json!([])), "InvalidServiceType");
     let imported = json!({"multicluster.antrea.io/imported-service": "true"});
-    assert_eq!(
-        reason(|s| s["metadata"]["annotations"] = imported),
-        "ImportedService"
-    );
-    let none = ServiceEntry {
-        service: None,
-        ..entry()
-    };
+    assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");
+    let none = ServiceEntry { service: None, ..entry() };
     assert_eq!(offer("east", &service(), &none).unwrap_err().reason, "NoService");
     let long = ServiceName::new("shop", "w".repeat(54));
     assert_eq!(offer("east", &long, &entry()).unwrap_err().reason, "NameTooLong");
@@ -180,31 +131,14 @@ fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
     let mut told = carried_out(entry());
     told.export = None;
     let steps = desired(&us(), &service(), &told);
-    let Step::Put { want, .. } = &steps[0] else {
-        panic!()
-    };
+    let Step::Put { want, .. } = &steps[0] else { panic!() };
     assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn);
-    let Step::Remove { emptied, .. } = &steps[1] else {
-        panic!()
-    };
-    assert_eq!(
-        emptied
-            .spec
-            .0
-            .as_ref()
-            .unwrap()
-            .endpoint_slice
-            .as_ref()
-            .unwrap()
-            .endpoints,
-        vec![]
-    );
+    let Step::Remove { emptied, .. } = &steps[1] else { panic!() };
+    assert_eq!(emptied.spec.0.as_ref().unwrap().endpoint_slice.as_ref().unwrap().endpoints, vec![]);
 
     let mut gone = carried_out(told);
     assert!(gone.own_slices.is_empty());
-    let Step::Put { have, want } = &desired(&us(), &service(), &gone)[0] else {
-        panic!()
-    };
+    let Step::Put { have, want } = &desired(&us(), &service(), &gone)[0] else { panic!() };
     assert_eq!(have.as_ref(), Some(want), "said once, then the leader's turn");
     gone.own_service = None;
     assert!(desired(&us(), &service(), &gone).is_empty());
@@ -214,8 +148,5 @@ fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
 fn a_record_that_does_not_decode_is_put_right() {
     let mut told = carried_out(entry());
     told.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
-    assert_eq!(
-        carried_out(told).own_service.unwrap().spec,
-        carried_out(entry()).own_service.unwrap().spec
-    );
+    assert_eq!(carried_out(told).own_service.unwrap().spec, carried_out(entry()).own_service.unwrap().spec);
 }

@@ -71,14 +71,8 @@ pub struct Realise {
 
 /// Plans for one import.
 pub fn desired(us: &str, service: &ServiceName, entry: &ServiceEntry) -> Plan {
-    let ours_here = entry
-        .import
-        .as_ref()
-        .is_some_and(|import| is_ours(&import.metadata))
-        || entry
-            .derived
-            .as_ref()
-            .is_some_and(|derived| is_ours(&derived.metadata))
+    let ours_here = entry.import.as_ref().is_some_and(|import| is_ours(&import.metadata))
+        || entry.derived.as_ref().is_some_and(|derived| is_ours(&derived.metadata))
         || !entry.imported_slices.is_empty();
     match &entry.hub_import {
         None if !ours_here => Plan::Nothing,
@@ -102,39 +96,21 @@ fn realise(
     import: &ResourceImportSpec,
     exporters: &[&Exporter],
 ) -> Realise {
-    let mut merged = import
-        .service_import
-        .as_ref()
-        .map(|merged| merged.spec.clone())
-        .unwrap_or_default();
+    let mut merged = import.service_import.as_ref().map(|merged| merged.spec.clone()).unwrap_or_default();
     merged.ports = named(&merged.ports);
-    let taking_part: BTreeSet<&str> = exporters
-        .iter()
-        .filter(|e| e.refused.is_none())
-        .map(|e| e.cluster_id.as_str())
-        .collect();
-    let own = offer(us, service, entry)
-        .ok()
-        .flatten()
-        .map(|offer| offer.slices)
-        .unwrap_or_default();
+    let taking_part: BTreeSet<&str> =
+        exporters.iter().filter(|e| e.refused.is_none()).map(|e| e.cluster_id.as_str()).collect();
+    let own = offer(us, service, entry).ok().flatten().map(|offer| offer.slices).unwrap_or_default();
 
     let (mut slices, mut leftover, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     let none = BTreeMap::new();
     for cluster in &taking_part {
-        let said = if *cluster == us {
-            &own
-        } else {
-            entry.peers.get(*cluster).unwrap_or(&none)
-        };
+        let said = if *cluster == us { &own } else { entry.peers.get(*cluster).unwrap_or(&none) };
         slices.extend(
-            said.iter()
-                .filter_map(|(record, payload)| imported(service, cluster, record, payload, &merged)),
+            said.iter().filter_map(|(record, payload)| imported(service, cluster, record, payload, &merged)),
         );
-        let told: BTreeSet<_> = said
-            .keys()
-            .map(|record| name::imported_slice(&service.name, record))
-            .collect();
+        let told: BTreeSet<_> =
+            said.keys().map(|record| name::imported_slice(&service.name, record)).collect();
         let untold = |slice: &&String| !told.contains(*slice) && !entry.slices_gone.contains(*slice);
         if *cluster != us && imported_from(entry, cluster).any(|slice| untold(&slice)) {
             doubts.push(Doubt::Slices((*cluster).to_owned()));
@@ -142,11 +118,7 @@ fn realise(
     }
     let wanted: BTreeSet<_> = slices.iter().map(ResourceExt::name_any).collect();
     for (name, slice) in &entry.imported_slices {
-        let cluster = slice
-            .labels()
-            .get(label::MCS_SOURCE_CLUSTER)
-            .map(String::as_str)
-            .unwrap_or_default();
+        let cluster = slice.labels().get(label::MCS_SOURCE_CLUSTER).map(String::as_str).unwrap_or_default();
         let held = cluster != us
             && taking_part.contains(cluster)
             && !entry.slices_gone.contains(name)
@@ -156,22 +128,12 @@ fn realise(
         }
     }
     let clusters = taking_part.into_iter().map(str::to_owned).collect();
-    let taken = entry
-        .derived
-        .as_ref()
-        .is_some_and(|derived| !is_ours(&derived.metadata));
+    let taken = entry.derived.as_ref().is_some_and(|derived| !is_ours(&derived.metadata));
     if taken {
         // Slices of ours would send that Service's clients to other clusters.
         (slices, doubts, leftover) = (vec![], vec![], entry.imported_slices.keys().cloned().collect());
     }
-    Realise {
-        merged,
-        taken,
-        clusters,
-        slices,
-        leftover,
-        doubts,
-    }
+    Realise { merged, taken, clusters, slices, leftover, doubts }
 }
 
 fn told_by<'a>(
@@ -186,26 +148,16 @@ fn told_by<'a>(
 /// Names of the slices we imported from `cluster`.
 pub fn imported_from<'a>(entry: &'a ServiceEntry, cluster: &'a str) -> impl Iterator<Item = &'a String> {
     let from = move |slice: &Slice| {
-        slice
-            .labels()
-            .get(label::MCS_SOURCE_CLUSTER)
-            .is_some_and(|from| from == cluster)
+        slice.labels().get(label::MCS_SOURCE_CLUSTER).is_some_and(|from| from == cluster)
     };
-    entry
-        .imported_slices
-        .iter()
-        .filter(move |(_, slice)| from(slice))
-        .map(|(name, _)| name)
+    entry.imported_slices.iter().filter(move |(_, slice)| from(slice)).map(|(name, _)| name)
 }
 
 /// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with the protocol if that is taken.
 fn named(ports: &[mcs::ServicePort]) -> Vec<mcs::ServicePort> {
     let mut taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
     let mut named = ports.to_vec();
-    for port in named
-        .iter_mut()
-        .filter(|port| ports.len() > 1 && port.name.is_none())
-    {
+    for port in named.iter_mut().filter(|port| ports.len() > 1 && port.name.is_none()) {
         let protocol = port.protocol.as_deref().unwrap_or("TCP").to_lowercase();
         let candidates = [format!("p{}", port.port), format!("p{}-{protocol}", port.port)];
         let free = candidates.into_iter().find(|name| !taken.contains(name));
@@ -275,10 +227,7 @@ fn metadata(service: &ServiceName, name: String) -> ObjectMeta {
 pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -> Service {
     let mut metadata = metadata(service, name::imported_service(&service.name));
     metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
-    metadata
-        .labels
-        .get_or_insert_default()
-        .insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
+    metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
     let noted = || entry.import.as_ref()?.spec.0.as_ref().ok()?.ips.first().cloned();
     let (cluster_ip, ip_families) = match &entry.derived {
         Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
@@ -290,12 +239,8 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
         app_protocol: port.app_protocol.clone(),
         port: port.port,
     });
-    let spec = ServiceSpec {
-        type_: Some("ClusterIP".into()),
-        cluster_ip,
-        ip_families,
-        ports: ports.collect(),
-    };
+    let spec =
+        ServiceSpec { type_: Some("ClusterIP".into()), cluster_ip, ip_families, ports: ports.collect() };
     Service { metadata, spec }
 }
 
@@ -303,17 +248,9 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
 pub fn service_import(service: &ServiceName, realise: &Realise, addresses: Vec<String>) -> Import {
     let family = |ip: &String| if ip.contains(':') { "IPv6" } else { "IPv4" }.to_owned();
     let ip_families = addresses.iter().map(family).collect();
-    let spec = ServiceImportSpec {
-        ips: addresses,
-        ip_families,
-        ..realise.merged.clone()
-    };
+    let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
     let status = Lenient::default();
-    Import {
-        metadata: metadata(service, service.name.clone()),
-        spec: Lenient(Ok(spec)),
-        status,
-    }
+    Import { metadata: metadata(service, service.name.clone()), spec: Lenient(Ok(spec)), status }
 }
 
 /// Whether the import works here: not when somebody else has the name of its Service.
@@ -323,12 +260,7 @@ pub fn ready(name: &str, taken: bool) -> Verdict {
         let message = format!("a Service {service} is there that Freeport did not make; it is left alone");
         Verdict::new(mcs::READY, Status::False, "ServiceNameTaken", message)
     } else {
-        Verdict::new(
-            mcs::READY,
-            Status::True,
-            "Ready",
-            "the imported Service is in place",
-        )
+        Verdict::new(mcs::READY, Status::True, "Ready", "the imported Service is in place")
     }
 }
 

@@ -17,32 +17,17 @@ fn service() -> ServiceName {
 }
 
 fn merged_port(name: Option<&str>, port: i32) -> mcs::ServicePort {
-    mcs::ServicePort {
-        name: name.map(str::to_owned),
-        protocol: Some("TCP".into()),
-        port,
-        app_protocol: None,
-    }
+    mcs::ServicePort { name: name.map(str::to_owned), protocol: Some("TCP".into()), port, app_protocol: None }
 }
 
 fn hub_import(exporters: &[&str]) -> ResourceImportSpec {
-    let exporters = exporters
-        .iter()
-        .map(|c| Exporter {
-            cluster_id: (*c).into(),
-            ..Exporter::default()
-        })
-        .collect();
-    let spec = ServiceImportSpec {
-        ports: vec![merged_port(Some("http"), 80)],
-        ..ServiceImportSpec::default()
-    };
+    let exporters =
+        exporters.iter().map(|c| Exporter { cluster_id: (*c).into(), ..Exporter::default() }).collect();
+    let spec =
+        ServiceImportSpec { ports: vec![merged_port(Some("http"), 80)], ..ServiceImportSpec::default() };
     ResourceImportSpec {
         exporters: Some(exporters),
-        service_import: Some(MergedService {
-            spec,
-            ..MergedService::default()
-        }),
+        service_import: Some(MergedService { spec, ..MergedService::default() }),
         ..ResourceImportSpec::default()
     }
 }
@@ -55,10 +40,7 @@ fn payload(addresses: &[&str]) -> SlicePayload {
         service_port: 80,
         app_protocol: None,
     };
-    let endpoint = |a: &&str| Endpoint {
-        addresses: vec![(*a).into()],
-        ..Endpoint::default()
-    };
+    let endpoint = |a: &&str| Endpoint { addresses: vec![(*a).into()], ..Endpoint::default() };
     SlicePayload {
         address_type: "IPv4".into(),
         ports: vec![port],
@@ -98,19 +80,11 @@ fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
         }
         Plan::Realise(realise) => {
             let mut derived = derived(&service(), &entry, &realise);
-            let address = derived
-                .spec
-                .cluster_ip
-                .get_or_insert_with(|| "10.96.0.9".into())
-                .clone();
+            let address = derived.spec.cluster_ip.get_or_insert_with(|| "10.96.0.9".into()).clone();
             entry.import = Some(service_import(&service(), &realise, vec![address]));
             entry.derived = Some(derived);
-            entry
-                .imported_slices
-                .retain(|name, _| !realise.leftover.contains(name));
-            entry
-                .imported_slices
-                .extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
+            entry.imported_slices.retain(|name, _| !realise.leftover.contains(name));
+            entry.imported_slices.extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
         }
     }
     entry
@@ -121,10 +95,7 @@ fn an_import_is_a_service_slices_and_a_service_import() {
     let entry = carried_out("west", entry(&["east"]));
     let derived = entry.derived.as_ref().unwrap();
     assert_eq!(derived.name_any(), "antrea-mc-web");
-    assert_eq!(
-        derived.annotations()["multicluster.antrea.io/imported-service"],
-        "true"
-    );
+    assert_eq!(derived.annotations()["multicluster.antrea.io/imported-service"], "true");
     let import = entry.import.as_ref().unwrap().spec.0.as_ref().unwrap();
     assert_eq!(
         (import.ips.as_slice(), import.ip_families.as_slice()),
@@ -133,10 +104,7 @@ fn an_import_is_a_service_slices_and_a_service_import() {
     let slice = entry.imported_slices.values().next().unwrap();
     assert_eq!(slice.labels()["kubernetes.io/service-name"], "antrea-mc-web");
     assert_eq!(slice.labels()["multicluster.kubernetes.io/service-name"], "web");
-    assert_eq!(
-        slice.labels()["multicluster.kubernetes.io/source-cluster"],
-        "east"
-    );
+    assert_eq!(slice.labels()["multicluster.kubernetes.io/source-cluster"], "east");
     let port = &slice.ports[0];
     assert_eq!(
         (port.name.as_deref(), port.port),
@@ -148,15 +116,8 @@ fn an_import_is_a_service_slices_and_a_service_import() {
 #[test]
 fn a_port_the_exporter_does_not_serve_is_not_reached_there() {
     let mut entry = entry(&["east"]);
-    entry
-        .hub_import
-        .as_mut()
-        .unwrap()
-        .service_import
-        .as_mut()
-        .unwrap()
-        .spec
-        .ports = vec![merged_port(None, 81)];
+    entry.hub_import.as_mut().unwrap().service_import.as_mut().unwrap().spec.ports =
+        vec![merged_port(None, 81)];
     assert!(realised("west", &entry).slices.is_empty());
 }
 
@@ -180,32 +141,17 @@ fn one_exporter_leaves_and_the_rest_stays() {
     assert_eq!(entry.imported_slices.len(), 2);
     entry.hub_import = Some(hub_import(&["north"]));
     let realise = realised("west", &entry);
-    assert_eq!(
-        (realise.leftover.len(), realise.clusters.as_slice()),
-        (1, &["north".to_owned()][..])
-    );
+    assert_eq!((realise.leftover.len(), realise.clusters.as_slice()), (1, &["north".to_owned()][..]));
     entry.hub_import.as_mut().unwrap().exporters.as_mut().unwrap()[0].refused = Some(Objection::default());
-    assert_eq!(
-        carried_out("west", entry).imported_slices.len(),
-        0,
-        "refused ones take no part"
-    );
+    assert_eq!(carried_out("west", entry).imported_slices.len(), 0, "refused ones take no part");
 }
 
 #[test]
 fn said_removal_is_believed_at_once() {
     let mut entry = carried_out("west", entry(&["east"]));
-    entry
-        .peers
-        .get_mut("east")
-        .unwrap()
-        .insert(record("east"), payload(&[]));
+    entry.peers.get_mut("east").unwrap().insert(record("east"), payload(&[]));
     let realise = realised("west", &entry);
-    assert_eq!(
-        (realise.leftover.len(), realise.doubts.len()),
-        (1, 0),
-        "an emptied slice"
-    );
+    assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0), "an emptied slice");
     entry.hub_import = Some(hub_import(&[]));
     assert_eq!(desired("west", &service(), &entry), Plan::Remove);
     let entry = carried_out("west", entry);
@@ -217,14 +163,9 @@ fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.peers.clear();
     let realise = realised("west", &entry);
-    assert_eq!(
-        (realise.leftover.len(), realise.doubts),
-        (0, vec![Doubt::Slices("east".into())])
-    );
+    assert_eq!((realise.leftover.len(), realise.doubts), (0, vec![Doubt::Slices("east".into())]));
     let mut confirmed = entry.clone();
-    confirmed
-        .slices_gone
-        .extend(entry.imported_slices.keys().cloned());
+    confirmed.slices_gone.extend(entry.imported_slices.keys().cloned());
     let realise = realised("west", &confirmed);
     assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0));
 
@@ -240,10 +181,7 @@ fn a_lost_service_asks_for_its_old_address() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.derived = None;
     let realise = realised("west", &entry);
-    assert_eq!(
-        derived(&service(), &entry, &realise).spec.cluster_ip.as_deref(),
-        Some("10.96.0.9")
-    );
+    assert_eq!(derived(&service(), &entry, &realise).spec.cluster_ip.as_deref(), Some("10.96.0.9"));
 }
 
 #[test]
@@ -258,21 +196,11 @@ fn somebody_elses_service_is_left_alone() {
 
 #[test]
 fn an_unnamed_port_beside_others_gets_a_name() {
-    let udp = mcs::ServicePort {
-        protocol: Some("UDP".into()),
-        ..merged_port(None, 80)
-    };
+    let udp = mcs::ServicePort { protocol: Some("UDP".into()), ..merged_port(None, 80) };
     let names = |ports: &[mcs::ServicePort]| named(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
     assert_eq!(names(&[merged_port(None, 80)]), [None]);
     let several = [merged_port(Some("http"), 8080), merged_port(None, 80), udp];
-    assert_eq!(
-        names(&several),
-        [
-            Some("http".to_owned()),
-            Some("p80".into()),
-            Some("p80-udp".into())
-        ]
-    );
+    assert_eq!(names(&several), [Some("http".to_owned()), Some("p80".into()), Some("p80-udp".into())]);
 }
 
 proptest! {
@@ -293,7 +221,8 @@ proptest! {
             let addresses: Vec<_> = (0..*endpoints).map(|n| format!("10.0.0.{n}")).collect();
             let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
             json!({
-                "metadata": {"name": record(cluster), "namespace": "cs", "resourceVersion": "1"},
+                "metadata": {"name": record(cluster), "namespace": "cs", "resourceVersion": "1",
+                    "labels": {"sourceClusterID": cluster}},
                 "spec": {"kind": "EndpointSlice", "clusterID": cluster, "namespace": "shop", "name": "web",
                     "endpointSlice": payload(&addresses)},
             })
