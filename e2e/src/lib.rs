@@ -1,1 +1,1 @@
-//! e2e
+//! Tests of the whole, in `tests/`: real control planes, the real daemons under their own rights.

@@ -18,6 +18,7 @@
 
 mod claim;
 mod cluster;
+pub mod cluster_set;
 pub mod command;
 mod control_plane;
 mod disk;

@@ -1,0 +1,174 @@
+//! What a user of a cluster sees of an import or an export.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    condition::Condition,
+    mcs::{ServiceExport, ServiceImport, ServiceImportType},
+    name,
+    resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::{ResourceExt, api::ListParams};
+
+use crate::fixture::{AREA, Cluster, World};
+
+/// A complete import: Service, ServiceImport and slices that agree with each other.
+#[derive(Debug, PartialEq)]
+pub struct Imported {
+    pub vip: String,
+    /// Name and number of each port.
+    pub ports: Vec<(String, i32)>,
+    pub clusters: BTreeSet<String>,
+    /// Addresses behind each port's name, by cluster.
+    pub endpoints: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+    pub import_uid: String,
+}
+
+impl Imported {
+    /// Addresses of a cluster behind any port.
+    pub fn addresses(&self, cluster: &str) -> Vec<&str> {
+        let ports = self.endpoints.get(cluster).into_iter().flat_map(BTreeMap::values);
+        ports.flatten().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// The import as `cluster` has it, or what is missing.
+pub async fn imported(cluster: &Cluster, namespace: &str, service: &str) -> Result<Imported, String> {
+    let derived = name::imported_service(service);
+    let found = cluster.api::<Service>(namespace).get_opt(&derived).await.map_err(|e| e.to_string())?;
+    let derived_service = found.ok_or_else(|| format!("no Service {derived} in {}", cluster.name))?;
+    let import = import(cluster, namespace, service).await?;
+    let status = import.status.unwrap_or_default();
+    let vip = import.spec.ips.first().cloned().ok_or("the ServiceImport has no address")?;
+
+    let spec = derived_service.spec.clone().unwrap_or_default();
+    assert_eq!(spec.cluster_ip.as_ref(), Some(&vip), "the ServiceImport tells the Service's address");
+    assert_eq!(import.spec.ip_families, ["IPv4"]);
+    assert_eq!(import.spec.type_, ServiceImportType::ClusterSetIP);
+    assert_eq!(derived_service.annotations()["multicluster.antrea.io/imported-service"], "true");
+    assert_eq!(spec.selector, None);
+    let ports = |port: &api::mcs::ServicePort| (port.name.clone().unwrap_or_default(), port.port);
+    let import_ports: Vec<_> = import.spec.ports.iter().map(ports).collect();
+    let service_ports: Vec<_> =
+        spec.ports.iter().flatten().map(|p| (p.name.clone().unwrap_or_default(), p.port)).collect();
+    if import_ports != service_ports {
+        return Err(format!("ServiceImport has ports {import_ports:?}, the Service {service_ports:?}"));
+    }
+    let clusters = status.clusters.into_iter().map(|c| c.cluster).collect();
+    let ready = status.conditions.iter().find(|c| c.type_ == "Ready").ok_or("no Ready condition")?;
+    if ready.status != "True" {
+        return Err(format!("Ready is {ready:?}"));
+    }
+    Ok(Imported {
+        vip,
+        ports: import_ports,
+        clusters,
+        endpoints: endpoints(cluster, namespace, service).await,
+        import_uid: import.metadata.uid.unwrap_or_default(),
+    })
+}
+
+async fn import(cluster: &Cluster, namespace: &str, service: &str) -> Result<ServiceImport, String> {
+    let found = cluster.api::<ServiceImport>(namespace).get_opt(service).await.map_err(|e| e.to_string())?;
+    found.ok_or_else(|| format!("no ServiceImport in {}", cluster.name))
+}
+
+async fn slices(cluster: &Cluster, namespace: &str, service: &str) -> Vec<EndpointSlice> {
+    let selector = format!("multicluster.kubernetes.io/service-name={service}");
+    cluster
+        .api::<EndpointSlice>(namespace)
+        .list(&ListParams::default().labels(&selector))
+        .await
+        .unwrap()
+        .items
+}
+
+async fn endpoints(
+    cluster: &Cluster,
+    namespace: &str,
+    service: &str,
+) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
+    let mut endpoints = BTreeMap::<String, BTreeMap<String, BTreeSet<String>>>::new();
+    for slice in slices(cluster, namespace, service).await {
+        assert_eq!(slice.labels()["kubernetes.io/service-name"], name::imported_service(service));
+        assert_eq!(slice.labels()["endpointslice.kubernetes.io/managed-by"], "freeport");
+        let from = slice.labels()["multicluster.kubernetes.io/source-cluster"].clone();
+        for endpoint in slice.endpoints.iter().flatten() {
+            assert_eq!((&endpoint.node_name, &endpoint.target_ref), (&None, &None), "mean nothing elsewhere");
+            for port in slice.ports.iter().flatten() {
+                let behind = endpoints.entry(from.clone()).or_default();
+                let behind = behind.entry(port.name.clone().unwrap_or_default()).or_default();
+                behind.extend(
+                    endpoint.addresses.iter().map(|a| format!("{a}:{}", port.port.unwrap_or_default())),
+                );
+            }
+        }
+    }
+    endpoints
+}
+
+/// Nothing of the import is in `cluster`, or what still is.
+pub async fn not_imported(cluster: &Cluster, namespace: &str, service: &str) -> Result<(), String> {
+    let derived = name::imported_service(service);
+    if cluster.api::<Service>(namespace).get_opt(&derived).await.map_err(|e| e.to_string())?.is_some() {
+        return Err(format!("Service {derived} in {}", cluster.name));
+    }
+    if import(cluster, namespace, service).await.is_ok() {
+        return Err(format!("a ServiceImport in {}", cluster.name));
+    }
+    match slices(cluster, namespace, service).await.len() {
+        0 => Ok(()),
+        slices => Err(format!("{slices} slices in {}", cluster.name)),
+    }
+}
+
+/// Names of what the Common Area holds about a Service.
+pub async fn records(world: &World, namespace: &str, service: &str) -> Vec<String> {
+    let leader = world.leader();
+    let exports = leader.api::<ResourceExport>(AREA).list(&ListParams::default()).await.unwrap().items;
+    let exports = exports.into_iter().filter(|record| {
+        record.spec.namespace.as_deref() == Some(namespace) && record.spec.name.as_deref() == Some(service)
+    });
+    let imports = leader.api::<ResourceImport>(AREA).list(&ListParams::default()).await.unwrap().items;
+    let imports = imports.into_iter().filter(|import| {
+        import.spec.namespace.as_deref() == Some(namespace) && import.spec.name.as_deref() == Some(service)
+    });
+    let mut names: Vec<_> = exports.map(|e| e.name_any()).chain(imports.map(|i| i.name_any())).collect();
+    names.sort();
+    names
+}
+
+/// Conditions of a ServiceExport, by type.
+pub async fn conditions(cluster: &Cluster, namespace: &str, service: &str) -> BTreeMap<String, Condition> {
+    let export = cluster.api::<ServiceExport>(namespace).get(service).await.unwrap();
+    let conditions = export.status.unwrap_or_default().conditions;
+    conditions.into_iter().map(|condition| (condition.type_.clone(), condition)).collect()
+}
+
+/// A ServiceExport's condition has this status and reason, or what it has.
+pub async fn says(
+    cluster: &Cluster,
+    (namespace, service): (&str, &str),
+    type_: &str,
+    status: &str,
+    reason: &str,
+) -> Result<(), String> {
+    let conditions = conditions(cluster, namespace, service).await;
+    match conditions.get(type_) {
+        Some(c) if c.status == status && c.reason == reason => {
+            assert_eq!(c.observed_generation, Some(1));
+            Ok(())
+        }
+        other => Err(format!("{type_} is {other:?}")),
+    }
+}
+
+/// Imports of all these clusters, once each satisfies `right`.
+pub fn right(
+    imported: Result<Imported, String>,
+    right: impl FnOnce(&Imported) -> bool,
+) -> Result<Imported, String> {
+    imported.and_then(|imported| if right(&imported) { Ok(imported) } else { Err(format!("{imported:?}")) })
+}
