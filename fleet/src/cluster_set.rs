@@ -90,8 +90,7 @@ pub async fn set_up(
     set: &str,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<Daemon>, Error> {
-    let context =
-        |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
+    let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let leader_program = program::path("leader", "freeport-leader").await?;
     let member_program = program::path("member", "freeport-member").await?;
     let mut daemons = Vec::new();
@@ -159,7 +158,8 @@ pub async fn ready(fleet: &Fleet, set: &str, daemons: &[Daemon]) -> Result<(), E
         loop {
             let message = match sets.get_opt(set).await {
                 Ok(found) => {
-                    let conditions = found.and_then(|set| set.status).map(|s| s.conditions).unwrap_or_default();
+                    let conditions =
+                        found.and_then(|set| set.status).map(|s| s.conditions).unwrap_or_default();
                     match conditions.into_iter().find(|c| c.type_.as_deref() == Some(READY)) {
                         Some(ready) if ready.status.as_deref() == Some("True") => break,
                         Some(ready) => ready.message.unwrap_or_default(),

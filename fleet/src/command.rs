@@ -55,12 +55,20 @@ struct Place {
 
 impl Place {
     fn dir(self) -> Result<PathBuf, Error> {
-        let set = |key| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-        self.dir
-            .or_else(|| Some(set("XDG_STATE_HOME")?.join("freeport/fleet")))
-            .or_else(|| Some(set("HOME")?.join(".local/state/freeport/fleet")))
-            .ok_or_else(|| Error::NotRunning("(no HOME: say --dir)".into()))
+        self.dir.map_or_else(default_dir, Ok)
     }
+}
+
+/// Where a fleet's files are when nobody says otherwise.
+///
+/// # Errors
+/// [`Error::NotRunning`] if there is no home directory.
+pub fn default_dir() -> Result<PathBuf, Error> {
+    let set = |key| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_STATE_HOME")
+        .or_else(|| Some(set("HOME")?.join(".local/state")))
+        .map(|state| state.join("freeport/fleet"))
+        .ok_or_else(|| Error::NotRunning("(no HOME: say --dir)".into()))
 }
 
 impl Command {

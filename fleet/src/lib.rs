@@ -21,6 +21,7 @@ mod cluster;
 pub mod cluster_set;
 pub mod command;
 mod control_plane;
+pub mod demo;
 mod disk;
 mod error;
 mod fleet;
