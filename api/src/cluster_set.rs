@@ -29,7 +29,9 @@ use crate::condition::AntreaCondition;
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSetSpec {
     /// ID of this cluster: a DNS label, or two with a dot between, unique in the set.
+    /// It cannot be changed: leave the set and join it again.
     #[serde(rename = "clusterID")]
+    #[x_kube(validation = Rule::new("oldSelf == '' || self == oldSelf").message("clusterID cannot be changed: leave the set and join it again"))]
     pub cluster_id: String,
     /// The leader of the set. Exactly one.
     #[schemars(length(min = 1, max = 1))]

@@ -1,6 +1,10 @@
 //! The CustomResourceDefinitions, generated from the types.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -33,6 +37,7 @@ fn described(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         .iter_mut()
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for schema in schemas {
+        plain(schema);
         let about = schema.properties.as_ref().and_then(|p| p.get("spec")?.description.clone());
         schema.description = about.or(schema.description.take());
         let required = schema.required.take().unwrap_or_default();
@@ -40,6 +45,20 @@ fn described(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
             .filter(|r: &Vec<_>| !r.is_empty());
     }
     crd
+}
+
+/// Takes out what our Rust types bring along and upstream's schemas do not have. A default in particular would put words
+/// into the mouth of whoever left a field out.
+fn plain(schema: &mut JSONSchemaProps) {
+    schema.default = None;
+    schema.nullable = None;
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(plain);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        plain(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        plain(values);
+    }
 }
 
 /// Serves `v1beta1` beside `v1alpha1` with the same schema, and stores it, as the MCS API does since its v0.5.

@@ -113,6 +113,22 @@ pub fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
+/// Whether `text` is what Kubernetes takes for an application protocol: a name of at most 63 letters, digits, `-`, `_`, `.`,
+/// perhaps after a DNS prefix and a slash.
+pub fn is_app_protocol(text: &str) -> bool {
+    let name = |name: &str| {
+        let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
+        (1..=63).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+            && edge(name.bytes().next())
+            && edge(name.bytes().last())
+    };
+    match text.split_once('/') {
+        Some((prefix, rest)) => prefix.len() <= 253 && prefix.split('.').all(is_dns_label) && name(rest),
+        None => name(text),
+    }
+}
+
 const HASH_LEN: usize = 16;
 
 /// 64 bits of SHA-256 in hex: enough that two slices of one Service do not meet by accident.
@@ -160,6 +176,16 @@ mod tests {
         }
         for bad in ["", "East", "a.b.c", "-a", "a-", "a_b", ".a", "a.", &"x".repeat(64)] {
             assert!(check_cluster_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn application_protocols_are_qualified_names() {
+        for good in ["http", "kubernetes.io/h2c", "HTTP_2"] {
+            assert!(is_app_protocol(good), "{good}");
+        }
+        for bad in ["", "a b", "/x", "x/", "-a", "a/b/c", "A_b.com/x"] {
+            assert!(!is_app_protocol(bad), "{bad}");
         }
     }
 

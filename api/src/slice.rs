@@ -1,8 +1,17 @@
 //! The EndpointSlice that travels in a ResourceExport of kind `EndpointSlice`.
 
+use std::{collections::BTreeSet, net::IpAddr};
+
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::name;
+
+/// Most endpoints, addresses of an endpoint, and ports an API server takes.
+const ENDPOINTS_MAX: usize = 1000;
+const ADDRESSES_MAX: usize = 100;
+const PORTS_MAX: usize = 100;
 
 /// One EndpointSlice of the exporting cluster, without what means nothing elsewhere (nodes, Pods).
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -13,8 +22,7 @@ pub struct SlicePayload {
     /// Ports of every endpoint here.
     #[serde(default)]
     pub ports: Vec<SlicePort>,
-    /// The endpoints. An empty list is said on purpose: this slice has none.
-    #[serde(default)]
+    /// The endpoints. An empty list is said on purpose: this slice has none. It cannot be left out.
     pub endpoints: Vec<Endpoint>,
 }
 
@@ -52,4 +60,107 @@ pub struct Endpoint {
     /// Zone it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+}
+
+impl SlicePayload {
+    /// Whether an API server would take an EndpointSlice made of this; what it would object to otherwise.
+    ///
+    /// Every importer has to live with what a member says, so the leader reports and importers pass over what fails here.
+    pub fn check(&self) -> Result<(), String> {
+        let v4 = match self.address_type.as_str() {
+            "IPv4" => true,
+            "IPv6" => false,
+            other => return Err(format!("addressType {other:?} is neither IPv4 nor IPv6")),
+        };
+        if self.endpoints.len() > ENDPOINTS_MAX {
+            return Err(format!("{} endpoints, at most {ENDPOINTS_MAX} fit a slice", self.endpoints.len()));
+        }
+        self.endpoints.iter().try_for_each(|endpoint| endpoint.check(v4))?;
+        if self.ports.len() > PORTS_MAX {
+            return Err(format!("{} ports, at most {PORTS_MAX} can be imported", self.ports.len()));
+        }
+        let mut seen = BTreeSet::new();
+        for port in &self.ports {
+            port.check()?;
+            if !seen.insert((&port.protocol, port.service_port)) {
+                return Err(format!("servicePort {}/{} is there twice", port.service_port, port.protocol));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Endpoint {
+    fn check(&self, v4: bool) -> Result<(), String> {
+        if self.addresses.is_empty() || self.addresses.len() > ADDRESSES_MAX {
+            return Err(format!("an endpoint has {} addresses", self.addresses.len()));
+        }
+        for address in &self.addresses {
+            let fits = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4() == v4 && reachable(ip));
+            if !fits {
+                return Err(format!("{address:?} is no address other clusters could reach"));
+            }
+        }
+        match &self.hostname {
+            Some(hostname) if !name::is_dns_label(hostname) => {
+                Err(format!("hostname {hostname:?} is no DNS label"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Kubernetes takes no such addresses for endpoints: they mean something else on every node.
+fn reachable(ip: IpAddr) -> bool {
+    let link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !(link_local || ip.is_loopback() || ip.is_unspecified() || ip.is_multicast())
+}
+
+impl SlicePort {
+    fn check(&self) -> Result<(), String> {
+        if !matches!(self.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
+            return Err(format!("protocol {:?}", self.protocol));
+        }
+        if !(1..=65535).contains(&self.port) || !(1..=65535).contains(&self.service_port) {
+            return Err(format!("port {} for servicePort {}", self.port, self.service_port));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_api_server_takes_is_found() {
+        let port = SlicePort { protocol: "TCP".into(), port: 8080, service_port: 80, ..SlicePort::default() };
+        let endpoint = |address: &str| Endpoint { addresses: vec![address.into()], ..Endpoint::default() };
+        let good = SlicePayload {
+            address_type: "IPv4".into(),
+            ports: vec![port.clone()],
+            endpoints: vec![endpoint("10.0.0.1")],
+        };
+        assert_eq!(good.check(), Ok(()));
+        for bad in [
+            SlicePayload { address_type: "FQDN".into(), ..good.clone() },
+            SlicePayload { address_type: "IPv6".into(), ..good.clone() },
+            SlicePayload { endpoints: vec![endpoint("127.0.0.1")], ..good.clone() },
+            SlicePayload { endpoints: vec![endpoint("example.com")], ..good.clone() },
+            SlicePayload { endpoints: vec![Endpoint::default()], ..good.clone() },
+            SlicePayload { endpoints: vec![endpoint("10.0.0.1"); 1001], ..good.clone() },
+            SlicePayload { ports: vec![port.clone(), port.clone()], ..good.clone() },
+            SlicePayload { ports: vec![SlicePort { port: 0, ..port }], ..good },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_payload_without_endpoints_is_none() {
+        assert!(serde_json::from_str::<SlicePayload>(r#"{"addressType": "IPv4", "ports": []}"#).is_err());
+    }
 }

@@ -144,6 +144,14 @@ async fn look<K: Display>(
     outcome
 }
 
+/// Waits for `what`, but not beyond `stop`; whether it came.
+pub async fn before<T>(stop: &CancellationToken, what: impl Future<Output = T>) -> bool {
+    tokio::select! {
+        () = stop.cancelled() => false,
+        _ = what => true,
+    }
+}
+
 /// Lets the panic of a task go on here: half a daemon looks alive and is not. A task that was aborted is nothing.
 pub fn resume(error: tokio::task::JoinError) {
     if let Ok(panic) = error.try_into_panic() {

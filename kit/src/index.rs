@@ -93,6 +93,7 @@ struct Places<K> {
 struct Place<K> {
     key: K,
     version: u64,
+    uid: Option<String>,
 }
 
 impl<K, E> Default for Index<K, E> {
@@ -152,6 +153,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
 
     /// Takes in the API server's answer to our own write, so that the next look does not repeat the write while the watch
     /// is still on its way. An answer the watch has already passed is old news, perhaps of an object deleted since.
+    #[must_use = "the watch will not tell again what the answer told"]
     pub fn echo<P: Part<K, E>>(&mut self, answer: P) -> BTreeSet<K> {
         let mut dirty = BTreeSet::new();
         let seen = self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.seen);
@@ -162,10 +164,11 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     }
 
     /// The API server has deleted `object` at our request: what a watch still on its way says of it is old news.
+    #[must_use = "the watch will not tell again what the answer told"]
     pub fn deleted<P: Part<K, E>>(&mut self, object: &P) -> BTreeSet<K> {
         let mut dirty = BTreeSet::new();
         let places = self.places.entry(TypeId::of::<P>()).or_default();
-        if places.objects.contains_key(&name(object)) {
+        if places.objects.get(&name(object)).is_some_and(|place| place.uid == object.uid()) {
             places.deleted.extend(object.uid().map(|uid| (name(object), uid)));
             self.take::<P>(&name(object), &mut dirty);
         }
@@ -208,7 +211,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         }
         if let Some(key) = key {
             let places = self.places.entry(TypeId::of::<P>()).or_default();
-            places.objects.insert(name, Place { key: key.clone(), version });
+            places.objects.insert(name, Place { key: key.clone(), version, uid: object.uid() });
             if object.put(self.entries.entry(key.clone()).or_default()) {
                 dirty.insert(key);
             }

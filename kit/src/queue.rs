@@ -6,7 +6,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, HashMap},
+    collections::{BinaryHeap, HashMap},
     hash::Hash,
     time::{Duration, Instant},
 };
@@ -15,6 +15,9 @@ use std::{
 pub const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// Longest wait after failures. Somebody may be mending the cause and watching.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Fewer keys than this are not worth tidying up.
+const CROWDED: usize = 1024;
 
 /// How a look ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +36,11 @@ pub struct Queue<K> {
     keys: HashMap<K, State>,
     /// Times at which keys are due; an entry counts only if the key is still due at that time.
     due: BinaryHeap<Reverse<(Instant, u64)>>,
-    tickets: BTreeMap<u64, K>,
+    tickets: HashMap<u64, K>,
     next_ticket: u64,
+    running: usize,
+    /// Idle keys are looked for when there are more keys than this.
+    crowded: usize,
 }
 
 struct State {
@@ -52,7 +58,15 @@ struct State {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// A queue that hands out the same key at most once every `pace`.
     pub fn new(pace: Duration) -> Self {
-        Self { pace, keys: HashMap::new(), due: BinaryHeap::new(), tickets: BTreeMap::new(), next_ticket: 0 }
+        Self {
+            pace,
+            keys: HashMap::new(),
+            due: BinaryHeap::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            running: 0,
+            crowded: CROWDED,
+        }
     }
 
     /// Asks for a look at `key`.
@@ -87,6 +101,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 state.running = true;
                 state.marked = false;
                 state.last = Some(now);
+                self.running += 1;
                 return Some(key);
             }
         }
@@ -98,7 +113,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let Some(state) = self.keys.get_mut(key) else {
             return;
         };
-        state.running = false;
+        self.running -= usize::from(std::mem::replace(&mut state.running, false));
         state.failures = if outcome == Outcome::Failed { state.failures.saturating_add(1) } else { 0 };
         let paced = state.last.map_or(now, |last| now.max(last + self.pace));
         let at = match outcome {
@@ -113,8 +128,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             None if paced <= now => drop(self.keys.remove(key)),
             None => {}
         }
-        if at.is_none() && self.keys.len() > 1024 {
+        if self.keys.len() > self.crowded {
             self.forget_idle(now);
+            self.crowded = CROWDED.max(2 * self.keys.len());
         }
     }
 
@@ -133,7 +149,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Number of keys waiting or being looked at.
     pub fn len(&self) -> usize {
-        self.keys.values().filter(|s| s.running || s.due.is_some()).count()
+        self.tickets.len() + self.running
     }
 
     /// Whether no key is waiting or being looked at.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Decodes metadata without managedFields, annotations and owners: `#[serde(deserialize_with = "lean")]`.
 pub fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -68,8 +68,9 @@ impl<T: Default> Default for Lenient<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Ok(Self(T::deserialize(value).map_err(|error| error.to_string())))
+        // Kept as text first: skipping over it has no limit of depth, which decoding has.
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(text.get()).map_err(|error| error.to_string())))
     }
 }
 
@@ -86,7 +87,7 @@ impl<T: Serialize> Serialize for Lenient<T> {
 mod tests {
     use super::*;
 
-    #[derive(Deserialize)]
+    #[derive(Clone, Deserialize)]
     struct View {
         #[serde(deserialize_with = "annotated")]
         metadata: ObjectMeta,
@@ -104,5 +105,13 @@ mod tests {
         assert_eq!(view.metadata.annotations.unwrap()["k"], "v");
         assert_eq!(view.metadata.managed_fields, None);
         assert!(view.spec.0.unwrap_err().contains("not a number"));
+
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let event = format!(
+            r#"{{"type": "ADDED", "object": {{"metadata": {{"name": "deep"}}, "spec": {{"raw": {deep}}}}}}}"#
+        );
+        let event: kube::api::WatchEvent<View> = serde_json::from_str(&event).unwrap();
+        let kube::api::WatchEvent::Added(view) = event else { panic!() };
+        assert!(view.spec.0.is_err(), "nested deeper than can be decoded, and the watch goes on");
     }
 }

@@ -21,8 +21,15 @@ const RENEWALS: u64 = 2;
 /// What is doubted, and what the writers' Leases have said since. Writers are named by their Leases.
 pub struct Vouching<K> {
     leases: HashMap<String, Heard>,
-    /// For each key and writer: number of renewals heard from the writer when the doubt came up.
-    doubts: HashMap<K, BTreeMap<String, u64>>,
+    /// For each key and writer.
+    doubts: HashMap<K, BTreeMap<String, Doubt>>,
+}
+
+struct Doubt {
+    /// Number of renewals heard from the writer when the doubt came up.
+    since: u64,
+    /// What is missing. When more goes missing, the count starts anew.
+    missing: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -64,25 +71,29 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
         let renewals = heard.renewals;
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.doubts {
-            let Some(since) = writers.get_mut(lease) else {
-                continue;
-            };
+            let Some(doubt) = writers.get_mut(lease) else { continue };
             if !settled {
-                *since = renewals;
-            } else if *since + RENEWALS <= renewals {
+                doubt.since = renewals;
+            } else if doubt.since + RENEWALS <= renewals {
                 vouched.insert(key.clone());
             }
         }
         vouched
     }
 
-    /// Something `writer` should have written about `key` is missing. Whether the writer has vouched for that since this
+    /// What `writer` should have written about `key` is `missing` (names). Whether the writer has vouched for that since this
     /// was first said.
-    pub fn doubt(&mut self, key: &K, writer: &str) -> bool {
+    pub fn doubt(&mut self, key: &K, writer: &str, missing: &BTreeSet<String>) -> bool {
         let renewals = self.leases.get(writer).map_or(0, |heard| heard.renewals);
         let doubts = self.doubts.entry(key.clone()).or_default();
-        let since = doubts.entry(writer.to_owned()).or_insert(renewals);
-        *since + RENEWALS <= renewals
+        let doubt = doubts
+            .entry(writer.to_owned())
+            .or_insert_with(|| Doubt { since: renewals, missing: missing.clone() });
+        if !missing.is_subset(&doubt.missing) {
+            doubt.since = renewals;
+        }
+        doubt.missing.clone_from(missing);
+        doubt.since + RENEWALS <= renewals
     }
 
     /// Only these writers' word on `key` is still doubted.
@@ -100,6 +111,11 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
 mod tests {
     use super::*;
 
+    /// Doubts east's word on these slices of web.
+    fn doubt(vouching: &mut Vouching<&'static str>, missing: &[&str]) -> bool {
+        vouching.doubt(&"web", "east", &missing.iter().map(|name| (*name).to_owned()).collect())
+    }
+
     fn at(second: u32) -> Option<String> {
         Some(format!("2026-01-01T00:00:{second:02}Z"))
     }
@@ -109,29 +125,33 @@ mod tests {
         let mut v = Vouching::default();
         v.hear("east", at(0), true);
         v.hear("east", at(10), true);
-        assert!(!v.doubt(&"web", "east"));
+        assert!(!doubt(&mut v, &["web-1"]));
         assert!(v.hear("east", at(10), true).is_empty(), "the same renewal told twice");
         assert!(v.hear("east", at(20), true).is_empty());
-        assert!(!v.doubt(&"web", "east"), "one is not enough");
+        assert!(!doubt(&mut v, &["web-1"]), "one is not enough");
         assert_eq!(v.hear("east", at(30), true), ["web"].into());
-        assert!(v.doubt(&"web", "east"));
+        assert!(doubt(&mut v, &["web-1"]));
+        assert!(!doubt(&mut v, &["web-1", "web-2"]), "more is missing: it starts anew");
+        v.hear("east", at(40), true);
+        v.hear("east", at(50), true);
+        assert!(doubt(&mut v, &["web-2"]), "less is missing");
         v.keep(&"web", &BTreeSet::new());
-        assert!(!v.doubt(&"web", "east"), "a new doubt starts anew");
+        assert!(!doubt(&mut v, &["web-1"]), "a new doubt starts anew");
     }
 
     #[test]
     fn a_silent_or_unsettled_writer_vouches_for_nothing() {
         let mut v = Vouching::default();
-        assert!(!v.doubt(&"web", "east"));
+        assert!(!doubt(&mut v, &["web-1"]));
         assert!(v.hear("east", at(0), true).is_empty(), "the Lease as we found it is no renewal");
         v.hear("east", at(10), true);
         v.hear("east", at(20), false);
         v.hear("east", at(30), true);
-        assert!(!v.doubt(&"web", "east"), "unsettled in between");
+        assert!(!doubt(&mut v, &["web-1"]), "unsettled in between");
         v.hear("west", at(40), true);
         v.hear("west", at(50), true);
         v.hear("west", at(55), true);
-        assert!(!v.doubt(&"web", "east"), "another's word");
+        assert!(!doubt(&mut v, &["web-1"]), "another's word");
         assert!(v.hear("east", at(40), true).contains("web"));
     }
 }

@@ -1,11 +1,9 @@
 //! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
 
 use std::{
+    collections::BTreeMap,
     fmt::Debug,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -32,8 +30,8 @@ pub struct Watches(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    begun: AtomicUsize,
-    listed: AtomicUsize,
+    /// What has not delivered its first list, and the last error that kept it from that.
+    unlisted: Mutex<BTreeMap<&'static str, Option<String>>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
 }
@@ -62,12 +60,12 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        lock(&self.0.unlisted).insert(source.kind, None);
         let state = self.0.clone();
         async move {
             let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
             pin_mut!(events);
-            let (mut initial, mut listed) = (Vec::new(), false);
+            let mut initial = Vec::new();
             while let Some(event) = events.next().await {
                 match event {
                     Ok(watcher::Event::Init) => initial = Vec::new(),
@@ -75,8 +73,7 @@ impl Watches {
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
                         sink(Change::Reset(std::mem::take(&mut initial)));
-                        if !std::mem::replace(&mut listed, true) {
-                            state.listed.fetch_add(1, Ordering::SeqCst);
+                        if lock(&state.unlisted).remove(source.kind).is_some() {
                             state.changed.notify_waiters();
                         }
                     }
@@ -84,7 +81,10 @@ impl Watches {
                     Ok(watcher::Event::Delete(object)) => sink(Change::Remove(object)),
                     Err(error) => {
                         metrics.watch_failed(source.cluster, source.kind);
-                        *state.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                        *lock(&state.failed) = Some(Instant::now());
+                        if let Some(why) = lock(&state.unlisted).get_mut(source.kind) {
+                            *why = Some(error.to_string());
+                        }
                         tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
                     }
                 }
@@ -105,12 +105,26 @@ impl Watches {
 
     /// Whether every watch has delivered its first list.
     pub fn are_listed(&self) -> bool {
-        self.0.listed.load(Ordering::SeqCst) >= self.0.begun.load(Ordering::SeqCst)
+        lock(&self.0.unlisted).is_empty()
+    }
+
+    /// What has not delivered its first list and why, in words; `None` when all has.
+    pub fn unlisted(&self) -> Option<String> {
+        let unlisted = lock(&self.0.unlisted);
+        let say = |(kind, why): (&&str, &Option<String>)| match why {
+            Some(why) => format!("{kind} ({why})"),
+            None => (*kind).to_owned(),
+        };
+        (!unlisted.is_empty()).then(|| unlisted.iter().map(say).collect::<Vec<_>>().join(", "))
     }
 
     /// Whether every watch has delivered its list and none has failed lately.
     pub fn are_open(&self, now: Instant) -> bool {
-        let failed = *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = *lock(&self.0.failed);
         self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

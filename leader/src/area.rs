@@ -6,7 +6,7 @@ use api::{label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     boot::Env,
-    drive::{Queue, drive},
+    drive::{Queue, before, drive},
     index::{Index, Shared},
     lease::{self, LeaseView, Presence},
     vouch::Vouching,
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{
     entry::{Import, Record, ServiceEntry},
-    judge::{self, Judged, Reported},
+    judge::{Judged, Judging, Reported},
     merge::Merging,
 };
 
@@ -77,32 +77,33 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone());
     let merging = Merging {
         index: services,
+        queue: merges.clone(),
         vouching,
         writer: writer.clone(),
         client: env.client.clone(),
         common_area: common_area.clone(),
     };
-    let (metrics, events, gauge) =
-        (env.metrics.clone(), env.events.clone(), env.metrics.present(&common_area));
+    let judging = Judging { reports, queue: judgements.clone(), writer, events: env.events.clone() };
+    let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(&common_area));
     let controllers = async {
-        watches.listed().await;
-        tokio::join!(
-            drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
-            drive("judge", judgements, metrics, stop.clone(), |key| {
-                judge::reconcile(key, reports.clone(), writer.clone(), events.clone())
-            }),
-        );
+        if before(&stop, watches.listed()).await {
+            tokio::join!(
+                drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
+                drive("judge", judgements, metrics, stop.clone(), |key| judging.clone().reconcile(key)),
+            );
+        }
     };
     tokio::pin!(controllers);
     loop {
         tokio::select! {
             () = &mut controllers => break,
-            () = stop.cancelled(), if !watches.are_listed() => break,
             Ok(()) = present.changed() => {
                 gauge.set(i64::from(*present.borrow_and_update() == Presence::Held));
             }
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
+    gauge.set(0);
+    env.metrics.refused(&common_area).set(0);
     tracing::info!(common_area, "served");
 }

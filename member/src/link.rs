@@ -1,37 +1,33 @@
 //! The link to a leader: watches here and in the Common Area, the controllers between them, and our presence there.
 
+mod watches;
+
 use std::time::{Duration, Instant};
 
-use api::{ServiceName, label, name, resource_export::ENDPOINT_SLICE};
+use api::{ServiceName, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     boot::Env,
-    drive::{Queue, drive},
-    index::{Part, Shared},
-    lease::{self, LeaseView, Presence},
+    drive::{before, drive},
+    index::Shared,
+    lease::{self, Presence},
     vouch::Vouching,
-    watch::{Source, Watches},
+    watch::Watches,
     write::Writer,
 };
-use kube::{Api, Client, runtime::watcher};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     membership::Target,
     presence,
-    service::{
-        entry::{Known, ServiceEntry},
-        export::Exporting,
-        import::Importing,
-        status::Telling,
-        view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
-    },
+    service::{export::Exporting, import::Importing, knowledge::Knowledge, status::ExportStatus},
 };
 
-/// A slice record is written at once, then at most this often.
-const EXPORT_PACE: Duration = Duration::from_millis(250);
+/// Once present at the leader, the first lists come within seconds, or something is wrong.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How soon an announce that was not written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// How it stands with the link.
@@ -41,6 +37,11 @@ pub enum State {
     Connecting,
     /// Present at the leader, and everything has been seen once.
     Connected,
+    /// Present at the leader, but something cannot be watched, here or there.
+    Blind {
+        /// What, and why, in words.
+        unlisted: String,
+    },
     /// No answer any more, or a refusal.
     Lost {
         /// In words.
@@ -57,11 +58,8 @@ pub enum State {
 #[derive(Clone)]
 struct Link {
     env: Env,
-    known: Shared<Known>,
+    knowledge: Knowledge,
     vouching: Shared<Vouching<ServiceName>>,
-    exports: Queue<ServiceName>,
-    imports: Queue<ServiceName>,
-    tellings: Queue<ServiceName>,
     local: Watches,
     hub: Watches,
 }
@@ -76,11 +74,8 @@ pub async fn run(
 ) {
     let link = Link {
         env: env.clone(),
-        known: Shared::default(),
+        knowledge: Knowledge::default(),
         vouching: Shared::default(),
-        exports: Queue::new(EXPORT_PACE),
-        imports: Queue::new(Duration::ZERO),
-        tellings: Queue::new(Duration::ZERO),
         local: Watches::default(),
         hub: Watches::default(),
     };
@@ -93,7 +88,7 @@ pub async fn run(
         let link = link.clone();
         move || {
             let now = Instant::now();
-            link.local.are_open(now) && link.hub.are_open(now) && link.exports.is_idle()
+            link.local.are_open(now) && link.hub.are_open(now) && link.knowledge.exports.is_idle()
         }
     };
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
@@ -109,117 +104,45 @@ pub async fn run(
     let gauge = env.metrics.present(&target.us.common_area);
     let controllers = link.control(&target, &client, present.clone(), stop.clone());
     tokio::pin!(controllers);
-    let mut was_present = false;
+    let mut since: Option<Instant> = None;
     loop {
         let now = present.borrow_and_update().clone();
         gauge.set(i64::from(now == Presence::Held));
-        was_present |= now == Presence::Held;
-        let told = match now {
-            Presence::Unknown => State::Connecting,
-            Presence::Held if link.hub.are_listed() => State::Connected,
-            Presence::Held => State::Connecting,
-            Presence::Failing { error } => State::Lost { error },
+        let unlisted = link.local.unlisted().or_else(|| link.hub.unlisted());
+        let told = match (now, unlisted) {
+            (Presence::Unknown, _) => State::Connecting,
+            (Presence::Held, None) => State::Connected,
+            (Presence::Held, Some(unlisted)) => {
+                let waited = since.get_or_insert_with(Instant::now).elapsed();
+                if waited < PATIENCE { State::Connecting } else { State::Blind { unlisted } }
+            }
+            (Presence::Failing { error }, _) => State::Lost { error },
             // Whoever took our ID while we were silent exports under it now: everything starts anew, and waits.
-            Presence::Taken { .. } if was_present => return,
-            Presence::Taken { holder } => State::IdTaken { holder },
+            (Presence::Taken { .. }, _) if since.is_some() => return,
+            (Presence::Taken { holder }, _) => State::IdTaken { holder },
         };
-        let connecting = told == State::Connecting;
+        let complete = told == State::Connected;
+        if complete {
+            since.get_or_insert_with(Instant::now);
+        }
         state.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
             Ok(()) = present.changed() => {}
-            () = link.hub.listed(), if connecting && was_present => {}
+            () = everything_listed(&link), if !complete => {}
+            () = tokio::time::sleep(PATIENCE), if !complete => {}
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
     gauge.set(0);
 }
 
+async fn everything_listed(link: &Link) {
+    link.local.listed().await;
+    link.hub.listed().await;
+}
+
 impl Link {
-    /// Everything that changes about a Service name is for all three controllers to look at.
-    fn mark(&self, services: impl IntoIterator<Item = ServiceName>) {
-        let services: Vec<_> = services.into_iter().collect();
-        self.exports.mark(services.iter().cloned());
-        self.imports.mark(services.iter().cloned());
-        self.tellings.mark(services);
-    }
-
-    fn watch_here(&self, tasks: &mut JoinSet<()>) {
-        let ours = &self.env.client;
-        let link = self.clone();
-        tasks.spawn(self.local.watch(
-            Api::<Service>::all(ours.clone()),
-            watcher::Config::default(),
-            here("Service"),
-            self.env.metrics.clone(),
-            move |change| {
-                let derived = change.clone().map(Derived::from);
-                link.mark(link.known.with(|known| known.services.change(derived)));
-                link.mark(link.known.with(|known| known.services.change(change)));
-            },
-        ));
-        let link = self.clone();
-        tasks.spawn(self.local.watch(
-            Api::<Namespace>::all(ours.clone()),
-            watcher::Config::default(),
-            here("Namespace"),
-            self.env.metrics.clone(),
-            move |change| {
-                link.mark(link.known.with(|known| {
-                    let namespaces = known.namespaces.change(change);
-                    known.within(&namespaces)
-                }));
-            },
-        ));
-        self.index(tasks, &self.local, Api::<Export>::all(ours.clone()), here("ServiceExport"), "");
-        self.index(
-            tasks,
-            &self.local,
-            Api::<Slice>::all(ours.clone()),
-            here("EndpointSlice"),
-            label::SERVICE_NAME,
-        );
-        self.index(tasks, &self.local, Api::<Import>::all(ours.clone()), here("ServiceImport"), "");
-    }
-
-    fn watch_there(&self, tasks: &mut JoinSet<()>, client: &Client, target: &Target) {
-        let (us, area) = (&target.us.cluster, &target.us.common_area);
-        let own = format!("{}={us}", label::SOURCE_CLUSTER_ID);
-        let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
-        let records = Api::<OwnRecord>::namespaced(client.clone(), area);
-        self.index(tasks, &self.hub, records, there("own ResourceExport"), &own);
-        let records = Api::<PeerSlice>::namespaced(client.clone(), area);
-        self.index(tasks, &self.hub, records, there("ResourceExport"), &peers);
-        let imports = Api::<HubImport>::namespaced(client.clone(), area);
-        self.index(tasks, &self.hub, imports, there("ResourceImport"), "");
-        let link = self.clone();
-        tasks.spawn(self.hub.watch(
-            Api::<LeaseView>::namespaced(client.clone(), area),
-            watcher::Config::default(),
-            there("Lease"),
-            self.env.metrics.clone(),
-            move |change| link.imports.mark(link.vouching.with(|vouching| vouching.change(change))),
-        ));
-    }
-
-    /// Watches what `selector` selects of a kind into the index.
-    fn index<P>(
-        &self,
-        tasks: &mut JoinSet<()>,
-        watches: &Watches,
-        api: Api<P>,
-        source: Source,
-        selector: &str,
-    ) where
-        P: Part<ServiceName, ServiceEntry> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync,
-    {
-        let link = self.clone();
-        let config = watcher::Config::default().labels(selector);
-        tasks.spawn(watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
-            link.mark(link.known.with(|known| known.services.change(change)));
-        }));
-    }
-
     /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
     /// or imported before the Common Area has been seen too and our ID is ours.
     async fn control(
@@ -232,17 +155,17 @@ impl Link {
         let metrics = &self.env.metrics;
         let here = Writer::new(self.env.client.clone(), label::MEMBER, "local", metrics.clone());
         let there = Writer::new(leader.clone(), label::MEMBER, "leader", metrics.clone());
-        let telling = Telling {
+        let status = ExportStatus {
             cluster: target.us.cluster.clone(),
-            known: self.known.clone(),
+            knowledge: self.knowledge.clone(),
             hub: self.hub.clone(),
             writer: here.clone(),
             events: self.env.events.clone(),
         };
-        let exporting = Exporting { us: target.us.clone(), known: self.known.clone(), writer: there };
+        let exporting = Exporting { us: target.us.clone(), knowledge: self.knowledge.clone(), writer: there };
         let importing = Importing {
             us: target.us.clone(),
-            known: self.known.clone(),
+            knowledge: self.knowledge.clone(),
             vouching: self.vouching.clone(),
             leader: leader.clone(),
             writer: here,
@@ -250,46 +173,29 @@ impl Link {
         };
         let tell = async {
             if before(&stop, self.local.listed()).await {
-                let look = |key| telling.clone().reconcile(key);
-                drive("status", self.tellings.clone(), metrics.clone(), stop.clone(), look).await;
+                let look = |key| status.clone().reconcile(key);
+                drive("status", self.knowledge.statuses.clone(), metrics.clone(), stop.clone(), look).await;
             }
         };
         let exchange = async {
             let everything = async {
                 self.local.listed().await;
                 self.hub.listed().await;
-                self.tellings
-                    .mark(self.known.with(|known| known.services.keys().cloned().collect::<Vec<_>>()));
+                self.knowledge.mark_all();
                 present.wait_for(|now| *now == Presence::Held).await.is_ok()
             };
             if before(&stop, everything).await {
                 tokio::join!(
-                    drive("export", self.exports.clone(), metrics.clone(), stop.clone(), |key| {
+                    drive("export", self.knowledge.exports.clone(), metrics.clone(), stop.clone(), |key| {
                         exporting.clone().reconcile(key)
                     }),
-                    drive("import", self.imports.clone(), metrics.clone(), stop.clone(), |key| {
+                    drive("import", self.knowledge.imports.clone(), metrics.clone(), stop.clone(), |key| {
                         importing.clone().reconcile(key)
                     }),
                 );
             }
         };
         tokio::join!(tell, exchange);
-    }
-}
-
-fn here(kind: &'static str) -> Source {
-    Source { cluster: "local", kind }
-}
-
-fn there(kind: &'static str) -> Source {
-    Source { cluster: "leader", kind }
-}
-
-/// Waits for `what`, but not beyond `stop`; whether it came.
-async fn before<T>(stop: &CancellationToken, what: impl Future<Output = T>) -> bool {
-    tokio::select! {
-        () = stop.cancelled() => false,
-        _ = what => true,
     }
 }
 

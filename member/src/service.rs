@@ -3,5 +3,6 @@
 pub mod entry;
 pub mod export;
 pub mod import;
+pub mod knowledge;
 pub mod status;
 pub mod view;

@@ -32,9 +32,6 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),
-        rule(ANTREA, "memberclusterannounces", READ),
-        rule(ANTREA, "clustersets", READ),
-        rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),
         report(),
     ];

@@ -57,6 +57,8 @@ pub struct Offer {
 pub struct ServiceEntry {
     /// Each member's offer, by cluster ID.
     pub offers: BTreeMap<String, Offer>,
+    /// Clusters whose record is there but cannot be judged: their part stays as it is.
+    pub unjudged: BTreeMap<String, String>,
     /// The ResourceImport, if there is one.
     pub import: Option<Import>,
     /// Clusters whose record is known to be gone: it vanished unsaid, its writer vouched, a read confirmed.
@@ -65,32 +67,49 @@ pub struct ServiceEntry {
 
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
-        self.offers.is_empty() && self.import.is_none()
+        self.offers.is_empty() && self.unjudged.is_empty() && self.import.is_none()
     }
 }
 
 impl Part<ServiceName, ServiceEntry> for Judged {
     fn key(&self) -> Option<ServiceName> {
         match &self.judgement {
-            Judgement::Service { service, .. } => Some(service.clone()),
+            Judgement::Service { service, .. } | Judgement::Refused { of: Some((_, service)), .. } => {
+                Some(service.clone())
+            }
             _ => None,
         }
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
-        let Judgement::Service { cluster, payload, .. } = self.judgement else {
-            return false;
-        };
-        entry.confirmed_gone.remove(&cluster);
-        let says =
-            |offer: &Offer| (offer.metadata.uid.clone(), offer.metadata.generation, offer.payload.clone());
-        let offer = Offer { metadata: self.metadata, payload: *payload };
-        let new = says(&offer);
-        entry.offers.insert(cluster, offer).as_ref().map(says) != Some(new)
+        let record = self.name_any();
+        match self.judgement {
+            Judgement::Service { cluster, payload, .. } => {
+                entry.confirmed_gone.remove(&cluster);
+                let was_unjudged = entry.unjudged.remove(&cluster).is_some();
+                let says = |offer: &Offer| {
+                    (offer.metadata.uid.clone(), offer.metadata.generation, offer.payload.clone())
+                };
+                let offer = Offer { metadata: self.metadata, payload: *payload };
+                let new = says(&offer);
+                entry.offers.insert(cluster, offer).as_ref().map(says) != Some(new) || was_unjudged
+            }
+            Judgement::Refused { of: Some((cluster, _)), .. } => {
+                entry.confirmed_gone.remove(&cluster);
+                let was_offer = entry.offers.remove(&cluster).is_some();
+                entry.unjudged.insert(cluster, record).is_none() || was_offer
+            }
+            _ => false,
+        }
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) {
-        entry.offers.retain(|_, offer| offer.metadata.name.as_deref() != Some(name));
+        // A record that was withdrawn before it went did not just vanish.
+        let said = entry.offers.extract_if(.., |_, offer| offer.metadata.name.as_deref() == Some(name));
+        let said: Vec<_> =
+            said.filter(|(_, offer)| offer.payload.withdrawn).map(|(cluster, _)| cluster).collect();
+        entry.confirmed_gone.extend(said);
+        entry.unjudged.retain(|_, record| record != name);
     }
 }
 

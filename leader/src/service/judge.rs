@@ -13,10 +13,12 @@ use api::{
         SUCCEEDED, ServicePayload,
     },
     resource_import::Objection,
+    slice::SlicePayload,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    drive::Queue,
     events::Events,
     index::{Entry, Index, Part, Shared},
     queue::Outcome,
@@ -45,7 +47,12 @@ pub enum Judgement {
     /// A slice, or a kind that is none of our business: nothing for the leader to do.
     Passed,
     /// Cannot be judged.
-    Refused(Objection),
+    Refused {
+        /// What is wrong.
+        objection: Objection,
+        /// Whose record it is all the same, about which Service; `None` if even that is in doubt.
+        of: Option<(String, ServiceName)>,
+    },
 }
 
 /// A record and its judgement.
@@ -64,9 +71,9 @@ impl From<Record> for Judged {
     fn from(record: Record) -> Self {
         let conditions = record.status.0.map(|status| status.conditions).unwrap_or_default();
         let judgement = match record.spec.0 {
-            Ok(spec) => judge(&record.metadata, spec).unwrap_or_else(Judgement::Refused),
+            Ok(spec) => judge(&record.metadata, spec),
             Err(error) => {
-                Judgement::Refused(objection("NotDecodable", format!("spec does not decode: {error}")))
+                Judgement::refused(objection("NotDecodable", format!("spec does not decode: {error}")), None)
             }
         };
         Self { metadata: record.metadata, judgement, conditions }
@@ -77,13 +84,51 @@ fn objection(reason: &str, message: impl Into<String>) -> Objection {
     Objection { reason: reason.into(), message: message.into() }
 }
 
+impl Judgement {
+    fn refused(objection: Objection, of: Option<(String, ServiceName)>) -> Self {
+        Self::Refused { objection, of }
+    }
+}
+
 /// Judges a record by itself; other records do not matter.
-fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Result<Judgement, Objection> {
+fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Judgement {
     let kind = spec.kind.clone().unwrap_or_default();
     if kind != SERVICE && kind != ENDPOINT_SLICE {
-        return Ok(Judgement::Passed);
+        return Judgement::Passed;
     }
-    let (cluster, service) = tuple(&spec)?;
+    let (cluster, service) = match identity(metadata, &kind, &spec) {
+        Ok(identity) => identity,
+        Err(objection) => return Judgement::refused(objection, None),
+    };
+    if kind == ENDPOINT_SLICE {
+        return match slice(spec.endpoint_slice.as_ref()) {
+            Ok(()) => Judgement::Passed,
+            Err(objection) => Judgement::refused(objection, None),
+        };
+    }
+    match spec.service {
+        None => {
+            Judgement::refused(objection("NoPayload", "spec.service is missing"), Some((cluster, service)))
+        }
+        Some(payload) => match serviceable(&service, &payload) {
+            Ok(()) => Judgement::Service { cluster, service, payload: Box::new(payload) },
+            Err(objection) => Judgement::refused(objection, Some((cluster, service))),
+        },
+    }
+}
+
+fn slice(payload: Option<&SlicePayload>) -> Result<(), Objection> {
+    let payload = payload.ok_or_else(|| objection("NoPayload", "spec.endpointSlice is missing"))?;
+    payload.check().map_err(|error| objection("InvalidSlice", error))
+}
+
+/// Who says it about which Service, if spec, name and labels agree on that.
+fn identity(
+    metadata: &ObjectMeta,
+    kind: &str,
+    spec: &ResourceExportSpec,
+) -> Result<(String, ServiceName), Objection> {
+    let (cluster, service) = tuple(spec)?;
     let record = metadata.name.as_deref().unwrap_or_default();
     let named_after = if kind == SERVICE {
         record == name::service_export(&cluster, &service)
@@ -94,18 +139,8 @@ fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Result<Judgement, O
         let says = format!("a record of this name cannot speak for {service} of cluster {cluster}");
         return Err(objection("ForeignTuple", says));
     }
-    labels_agree(metadata, &kind, &cluster, &service)?;
-    if kind == ENDPOINT_SLICE {
-        return match spec.endpoint_slice {
-            Some(_) => Ok(Judgement::Passed),
-            None => Err(objection("NoPayload", "spec.endpointSlice is missing")),
-        };
-    }
-    let payload = spec.service.ok_or_else(|| objection("NoPayload", "spec.service is missing"))?;
-    if !payload.withdrawn {
-        serviceable(&payload)?;
-    }
-    Ok(Judgement::Service { cluster, service, payload: Box::new(payload) })
+    labels_agree(metadata, kind, &cluster, &service)?;
+    Ok((cluster, service))
 }
 
 fn tuple(spec: &ResourceExportSpec) -> Result<(String, ServiceName), Objection> {
@@ -144,9 +179,19 @@ fn labels_agree(
     }
 }
 
-/// Whether an API server would take a Service with these ports.
-fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
+/// Whether every importer's API server would take a Service made of this.
+fn serviceable(service: &ServiceName, payload: &ServicePayload) -> Result<(), Objection> {
+    if payload.withdrawn {
+        return Ok(());
+    }
     let invalid = |message: String| Err(objection("InvalidService", message));
+    if service.name.len() > name::IMPORTABLE_MAX {
+        return invalid(format!("the name is longer than {} characters", name::IMPORTABLE_MAX));
+    }
+    let families = payload.service_spec.ip_families.as_deref().unwrap_or_default();
+    if !families.is_empty() && !families.iter().any(|family| family == "IPv4") {
+        return invalid(format!("IP families {families:?}: Services without IPv4 cannot be imported yet"));
+    }
     let ports = payload.service_spec.ports.as_deref().unwrap_or_default();
     if ports.is_empty() {
         return invalid("the Service has no ports".into());
@@ -170,6 +215,9 @@ fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
         if !name.is_empty() && !name::is_dns_label(name) {
             return invalid(format!("port name {name:?} is no DNS label"));
         }
+        if let Some(app_protocol) = port.app_protocol.as_deref().filter(|p| !name::is_app_protocol(p)) {
+            return invalid(format!("application protocol {app_protocol:?} is no qualified name"));
+        }
         if !seen.insert((protocol, port.port.to_string())) || !seen.insert(("", name.to_owned())) {
             return invalid(format!("port {}/{protocol} {name:?} is there twice", port.port));
         }
@@ -192,12 +240,12 @@ impl Entry for Reported {
 impl Part<String, Reported> for Judged {
     fn key(&self) -> Option<String> {
         let failed = self.conditions.iter().any(|c| c.type_.as_deref() == Some(FAILURE));
-        (failed || matches!(self.judgement, Judgement::Refused(_))).then(|| self.name_any())
+        (failed || matches!(self.judgement, Judgement::Refused { .. })).then(|| self.name_any())
     }
 
     fn put(self, entry: &mut Reported) -> bool {
         let objection = match self.judgement {
-            Judgement::Refused(objection) => Some(objection),
+            Judgement::Refused { objection, .. } => Some(objection),
             _ => None,
         };
         let new = Some((self.metadata, objection, self.conditions));
@@ -218,30 +266,40 @@ fn desired(objection: Option<&Objection>, have: &[AntreaCondition], now: &Time) 
     ResourceExportStatus { conditions: vec![AntreaCondition::of(&verdict, have, now)] }
 }
 
-/// Brings one record's status up to date.
-pub async fn reconcile(
-    name: String,
-    reports: Shared<Index<String, Reported>>,
-    writer: Writer,
-    events: Events,
-) -> Result<Outcome, Error> {
-    let Some((metadata, objection, have)) =
-        reports.with(|index| index.get(&name).and_then(|e| e.record.clone()))
-    else {
-        return Ok(Outcome::Done);
-    };
-    let status = desired(objection.as_ref(), &have, &Time(Timestamp::now()));
-    if status.conditions == have {
-        return Ok(Outcome::Done);
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub struct Judging {
+    /// Records whose status has something to say.
+    pub reports: Shared<Index<String, Reported>>,
+    /// Names of records to look at.
+    pub queue: Queue<String>,
+    /// Writes to the Common Area.
+    pub writer: Writer,
+    /// Where to leave Events.
+    pub events: Events,
+}
+
+impl Judging {
+    /// Brings one record's status up to date.
+    pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
+        let Some((metadata, objection, have)) =
+            self.reports.with(|index| index.get(&name).and_then(|e| e.record.clone()))
+        else {
+            return Ok(Outcome::Done);
+        };
+        let status = desired(objection.as_ref(), &have, &Time(Timestamp::now()));
+        if status.conditions == have {
+            return Ok(Outcome::Done);
+        }
+        let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
+        let told = self.writer.put_status(&record, &status).await?;
+        self.queue.mark(self.reports.with(|index| index.echo(Judged::from(told))));
+        if let Some(Objection { reason, message }) = objection {
+            tracing::warn!(record = %name, %reason, %message, "a record cannot be judged");
+            self.events.warn(record.object_ref(&()), "Judge", &reason, &message);
+        }
+        Ok(Outcome::Done)
     }
-    let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
-    let told = writer.put_status(&record, &status).await?;
-    reports.with(|index| index.echo(Judged::from(told)));
-    if let Some(Objection { reason, message }) = objection {
-        tracing::warn!(record = %name, %reason, %message, "a record cannot be judged");
-        events.warn(record.object_ref(&()), "Judge", &reason, &message);
-    }
-    Ok(Outcome::Done)
 }
 
 #[cfg(test)]
@@ -262,7 +320,7 @@ mod tests {
         let mut record = record();
         change(&mut record);
         match judged(record).judgement {
-            Judgement::Refused(objection) => objection.reason,
+            Judgement::Refused { objection, .. } => objection.reason,
             other => format!("not refused: {other:?}"),
         }
     }
@@ -295,6 +353,11 @@ mod tests {
         let many: Vec<_> = (1..=101).map(port).collect();
         assert_eq!(refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!(many)), "TooManyPorts");
         assert_eq!(refused(|r| r["spec"]["kind"] = json!("EndpointSlice")), "ForeignTuple");
+        let service = |field: &'static str, value: Value| {
+            refused(move |r| r["spec"]["service"]["serviceSpec"][field] = value)
+        };
+        assert_eq!(service("ipFamilies", json!(["IPv6"])), "InvalidService");
+        assert_eq!(service("ports", json!([{"port": 80, "appProtocol": "no such"}])), "InvalidService");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    drive::Queue,
     index::{Index, Shared},
     queue::Outcome,
     view::Lenient,
@@ -41,31 +42,38 @@ enum Plan {
 fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     let have = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
     let named = have.and_then(|spec| spec.exporters.as_deref()).unwrap_or_default();
-    let vanished =
-        |cluster: &String| !entry.offers.contains_key(cluster) && !entry.confirmed_gone.contains(cluster);
+    let known = |cluster: &String| entry.offers.contains_key(cluster) || entry.unjudged.contains_key(cluster);
+    let vanished = |cluster: &String| !known(cluster) && !entry.confirmed_gone.contains(cluster);
     let missing: BTreeSet<_> = named.iter().map(|e| e.cluster_id.clone()).filter(vanished).collect();
     if !missing.is_empty() {
         return Plan::Hold { missing };
     }
     let (gone, live): (Vec<_>, Vec<_>) = entry.offers.iter().partition(|(_, offer)| offer.payload.withdrawn);
     let withdrawn = gone.into_iter().map(|(_, offer)| offer.metadata.clone()).collect();
-    if live.is_empty() && have.is_none() {
+    // Whoever said something that cannot be judged keeps what it had, until it says something that can.
+    let kept: Vec<_> = named.iter().filter(|e| entry.unjudged.contains_key(&e.cluster_id)).cloned().collect();
+    if live.is_empty() && kept.is_empty() && have.is_none() {
         return Plan::Write { import: None, withdrawn };
     }
     if live.is_empty() && have.is_some_and(|spec| spec.exporters.is_none()) {
         // An import that never named its exporters is not known to have lost them all.
         return Plan::Hold { missing: BTreeSet::new() };
     }
-    let (merged, exporters) =
+    let (merged, mut exporters) =
         merge(live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect());
+    let age = |e: &Exporter| (e.exported_at.as_ref().map(|time| time.0), e.cluster_id.clone());
+    let oldest_live = exporters.first().map(age);
+    let kept_is_oldest =
+        kept.iter().map(age).min().is_some_and(|kept| oldest_live.is_none_or(|live| kept < live));
+    exporters.extend(kept);
+    exporters.sort_by_key(age);
+    let had = || have.and_then(|spec| spec.service_import.clone());
+    let merged = merged.map(|spec| MergedService { spec, ..MergedService::default() });
     let spec = ResourceImportSpec {
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
         kind: Some(SERVICE_IMPORT.into()),
-        service_import: match merged {
-            Some(spec) => Some(MergedService { spec, ..MergedService::default() }),
-            None => have.and_then(|spec| spec.service_import.clone()),
-        },
+        service_import: if kept_is_oldest { had().or(merged) } else { merged.or_else(had) },
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };
@@ -113,7 +121,7 @@ fn import_spec(payload: &ServicePayload) -> ServiceImportSpec {
                 port: port.port,
             })
             .collect(),
-        ip_families: spec.ip_families.clone().unwrap_or_default(),
+        ip_families: vec!["IPv4".into()],
         ..ServiceImportSpec::default()
     }
 }
@@ -123,6 +131,8 @@ fn import_spec(payload: &ServicePayload) -> ServiceImportSpec {
 pub struct Merging {
     /// Everything known about each Service name.
     pub index: Shared<Index<ServiceName, ServiceEntry>>,
+    /// Service names to look at.
+    pub queue: Queue<ServiceName>,
     /// What the members' Leases say.
     pub vouching: Shared<Vouching<ServiceName>>,
     /// Writes to the Common Area.
@@ -157,7 +167,8 @@ impl Merging {
         self.vouching.with(|vouching| vouching.keep(service, &writers));
         for cluster in missing {
             let writer = name::member_lease(&cluster);
-            if !self.vouching.with(|vouching| vouching.doubt(service, &writer)) {
+            let missing = [name::service_export(&cluster, service)].into();
+            if !self.vouching.with(|vouching| vouching.doubt(service, &writer, &missing)) {
                 tracing::info!(%service, cluster, "its record vanished unsaid: keeping its part in the import");
                 continue;
             }
@@ -169,7 +180,14 @@ impl Merging {
                 records.get_opt(&record).await.map_err(|error| Error::Unreachable(Box::new(error)))?;
             if there.is_none() {
                 tracing::info!(%service, cluster, "its record is gone, and its member vouches for that");
-                self.index.with(|index| index.note(service, |entry| entry.confirmed_gone.extend([cluster])));
+                self.index.with(|index| {
+                    index.note(service, |entry| {
+                        // Unless it came back while we asked.
+                        if !entry.offers.contains_key(&cluster) && !entry.unjudged.contains_key(&cluster) {
+                            entry.confirmed_gone.insert(cluster);
+                        }
+                    })
+                });
                 return Ok(Outcome::Again(std::time::Duration::ZERO));
             }
         }
@@ -195,12 +213,12 @@ impl Merging {
         let want = Import { metadata, spec: Lenient(Ok(spec)) };
         let written = self.writer.put(have.as_ref(), &want).await?;
         if let Some(import) = written.clone() {
-            self.index.with(|index| index.echo(import));
+            self.queue.mark(self.index.with(|index| index.echo(import)));
         }
         self.delete(withdrawn).await?;
         if let Some(import) = written.or(have).filter(|_| nobody) {
             self.writer.delete(&import, true).await?;
-            self.index.with(|index| index.deleted(&import));
+            self.queue.mark(self.index.with(|index| index.deleted(&import)));
         }
         Ok(Outcome::Done)
     }
@@ -210,7 +228,7 @@ impl Merging {
         for metadata in withdrawn {
             let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
             self.writer.delete(&record, true).await?;
-            self.index.with(|index| index.deleted(&record));
+            self.queue.mark(self.index.with(|index| index.deleted(&record)));
         }
         Ok(Outcome::Done)
     }
@@ -304,6 +322,31 @@ mod tests {
         confirmed.offers.remove("east");
         confirmed.confirmed_gone.insert("east".into());
         assert_eq!(exporters(&spec(&carried_out(confirmed))), ["west"]);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_judged_keeps_its_part_and_holds_nobody_up() {
+        let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+        both.offers.remove("east");
+        both.unjudged.insert("east".into(), "r".into());
+        both.offers.insert("north".into(), offer("north", 3, &[80]));
+        let merged = spec(&carried_out(both));
+        assert_eq!(exporters(&merged), ["east", "west", "north"]);
+        assert_eq!(merged.exporters.unwrap()[0].observed, "uid-east/1", "the verdict on what it said before");
+
+        let mut younger = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+        younger.offers.remove("west");
+        younger.unjudged.insert("west".into(), "r".into());
+        younger.offers.insert("east".into(), offer("east", 1, &[81]));
+        assert_eq!(spec(&carried_out(younger)).service_import.unwrap().spec.ports[0].port, 81);
+
+        let mut alone = entry(&[]);
+        alone.unjudged.insert("east".into(), "r".into());
+        assert_eq!(
+            desired(&service(), &alone),
+            Plan::Write { import: None, withdrawn: vec![] },
+            "never had a part"
+        );
     }
 
     #[test]

@@ -134,6 +134,10 @@ pub(super) fn verdict(state: &State) -> Verdict {
             Verdict::new(READY, Status::Unknown, "Connecting", "no answer from the leader yet")
         }
         State::Connected => Verdict::new(READY, Status::True, "Connected", "exports and imports flow"),
+        State::Blind { unlisted } => {
+            let message = format!("nothing is exported or imported until this can be listed: {unlisted}");
+            Verdict::new(READY, Status::False, "CannotWatch", message)
+        }
         State::Lost { error } => {
             let message = format!("the leader cannot be reached, imports stay as they are: {error}");
             Verdict::new(READY, Status::False, "Disconnected", message)

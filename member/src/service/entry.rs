@@ -194,7 +194,7 @@ impl PeerSlice {
     /// Who says it, about which Service; `None` when the record says nothing we can take at its word.
     fn tuple(&self) -> Option<(&str, ServiceName)> {
         let spec = self.spec.0.as_ref().ok()?;
-        spec.endpoint_slice.as_ref()?;
+        spec.endpoint_slice.as_ref()?.check().ok()?;
         let cluster = spec.cluster_id.as_deref()?;
         let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
         let labelled = self.labels().get(label::SOURCE_CLUSTER_ID).is_some_and(|id| id == cluster);
@@ -215,16 +215,27 @@ impl Part<ServiceName, ServiceEntry> for PeerSlice {
         let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
             return false;
         };
+        entry.slices_gone.remove(&imported_name(&name));
         let slices = entry.peers.entry(cluster).or_default();
         slices.insert(name, payload.clone()) != Some(payload)
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) {
-        for slices in entry.peers.values_mut() {
-            slices.remove(name);
+        // A slice that was emptied before it went did not just vanish, however quickly it went.
+        let taken = entry.peers.values_mut().find_map(|slices| slices.remove(name));
+        let imported = imported_name(name);
+        if taken.is_some_and(|payload| payload.endpoints.is_empty())
+            && entry.imported_slices.contains_key(&imported)
+        {
+            entry.slices_gone.insert(imported);
         }
         entry.peers.retain(|_, slices| !slices.is_empty());
     }
+}
+
+/// What a slice record `<id>.<ns>.<service>.slice.<hash>` is imported as.
+fn imported_name(record: &str) -> String {
+    name::imported_slice(record.rsplit('.').nth(2).unwrap_or_default(), record)
 }
 
 impl Part<ServiceName, ServiceEntry> for HubImport {
@@ -243,7 +254,9 @@ impl Part<ServiceName, ServiceEntry> for HubImport {
     }
 
     fn take(entry: &mut ServiceEntry, _: &str) {
-        entry.hub_import = None;
+        // An import that named nobody before it went did not just vanish, however quickly it went.
+        let named = entry.hub_import.take().and_then(|import| import.exporters);
+        entry.import_gone |= named.is_some_and(|exporters| exporters.is_empty());
     }
 }
 

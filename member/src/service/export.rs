@@ -11,7 +11,6 @@ use api::{
 };
 use k8s_openapi::api::core::v1 as core;
 use kit::{
-    index::Shared,
     queue::Outcome,
     view::Lenient,
     write::{Error, Writer},
@@ -19,7 +18,8 @@ use kit::{
 use kube::api::ObjectMeta;
 
 use super::{
-    entry::{Known, ServiceEntry},
+    entry::ServiceEntry,
+    knowledge::Knowledge,
     view::{OwnRecord, Service, ServicePort, Slice},
 };
 
@@ -249,7 +249,7 @@ pub struct Exporting {
     /// Who we are.
     pub us: Identity,
     /// Everything this member knows.
-    pub known: Shared<Known>,
+    pub knowledge: Knowledge,
     /// Writes to the Common Area.
     pub writer: Writer,
 }
@@ -257,7 +257,7 @@ pub struct Exporting {
 impl Exporting {
     /// Brings our records of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let steps = self.known.with(|known| {
+        let steps = self.knowledge.known.with(|known| {
             known.services.get(&service).map(|entry| desired(&self.us, &service, entry)).unwrap_or_default()
         });
         for step in steps {
@@ -267,7 +267,7 @@ impl Exporting {
                     let emptied = self.put(Some(&have), &emptied).await?;
                     let emptied = emptied.unwrap_or(have);
                     self.writer.delete(&emptied, true).await?;
-                    self.known.with(|known| known.services.deleted(&emptied));
+                    self.knowledge.deleted(&emptied);
                 }
             }
         }
@@ -277,7 +277,7 @@ impl Exporting {
     async fn put(&self, have: Option<&OwnRecord>, want: &OwnRecord) -> Result<Option<OwnRecord>, Error> {
         let written = self.writer.put(have, want).await?;
         if let Some(record) = written.clone() {
-            self.known.with(|known| known.services.echo(record));
+            self.knowledge.echo(record);
         }
         Ok(written)
     }

@@ -32,8 +32,9 @@ use kube::{
 
 use self::plan::{Doubt, Plan, Realise, desired, service_import};
 use super::{
-    entry::{Known, ServiceEntry},
+    entry::ServiceEntry,
     export::Identity,
+    knowledge::Knowledge,
     view::{Derived, Import, Service, is_ours},
 };
 
@@ -46,7 +47,7 @@ pub struct Importing {
     /// Who we are.
     pub us: Identity,
     /// Everything this member knows.
-    pub known: Shared<Known>,
+    pub knowledge: Knowledge,
     /// What the writers' Leases say.
     pub vouching: Shared<Vouching<ServiceName>>,
     /// Reads from the Common Area.
@@ -60,7 +61,7 @@ pub struct Importing {
 impl Importing {
     /// Brings what realises one import up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let planned = self.known.with(|known| {
+        let planned = self.knowledge.known.with(|known| {
             let entry = known.services.get(&service).filter(|_| known.is_active(&service.namespace))?;
             Some((desired(&self.us.cluster, &service, entry), entry.clone()))
         });
@@ -82,8 +83,11 @@ impl Importing {
             Plan::Realise(realise) => self.realise(&service, &entry, realise).await,
         };
         match done {
-            // The Namespace is going, or somebody deletes what we write: its event asks again.
-            Err(Error::Gone) => Ok(Outcome::Done),
+            // The Namespace is going: if it comes back its event asks again.
+            Err(Error::Gone) if !self.knowledge.known.with(|known| known.is_active(&service.namespace)) => {
+                Ok(Outcome::Done)
+            }
+            Err(Error::Gone) => Ok(Outcome::Failed),
             other => other.map(|()| Outcome::Done),
         }
     }
@@ -99,13 +103,13 @@ impl Importing {
         self.vouching.with(|vouching| vouching.keep(service, &writers));
         let mut changed = false;
         for doubt in doubts {
-            if !self.vouching.with(|vouching| vouching.doubt(service, &doubt.writer())) {
+            if !self.vouching.with(|v| v.doubt(service, &doubt.writer(), doubt.missing())) {
                 tracing::info!(%service, writer = doubt.writer(), "its record vanished unsaid: keeping what is imported");
                 continue;
             }
             changed |= match &doubt {
-                Doubt::Import => self.confirm_import_gone(service).await?,
-                Doubt::Slices(cluster) => self.confirm_slices_gone(service, entry, cluster).await?,
+                Doubt::Import(_) => self.confirm_import_gone(service).await?,
+                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
             };
         }
         Ok(changed)
@@ -119,7 +123,9 @@ impl Importing {
             api.get_opt(&name::service_import(service)).await.map_err(|e| Error::Unreachable(Box::new(e)))?;
         if there.is_none() {
             tracing::info!(%service, "its import is gone, and the leader vouches for that");
-            self.known.with(|known| known.services.note(service, |entry| entry.import_gone = true));
+            self.knowledge.known.with(|known| {
+                known.services.note(service, |entry| entry.import_gone = entry.hub_import.is_none())
+            });
         }
         Ok(there.is_none())
     }
@@ -150,7 +156,13 @@ impl Importing {
         let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
         if new {
             tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
-            self.known.with(|known| known.services.note(service, |entry| entry.slices_gone.extend(gone)));
+            self.knowledge.known.with(|known| {
+                known.services.note(service, |entry| {
+                    // But for those that came back while we asked.
+                    let told: BTreeSet<_> = plan::told_by(entry, service, cluster).collect();
+                    entry.slices_gone.extend(gone.difference(&told).cloned());
+                });
+            });
         }
         Ok(new)
     }
@@ -170,7 +182,7 @@ impl Importing {
 
     async fn delete<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) -> Result<(), Error> {
         self.writer.delete(object, false).await?;
-        self.known.with(|known| known.services.deleted(object));
+        self.knowledge.deleted(object);
         Ok(())
     }
 
@@ -195,11 +207,15 @@ impl Importing {
         let want = service_import(service, &realise, addresses);
         let written = self.writer.put(entry.import.as_ref(), &want).await?;
         if let Some(import) = written.clone() {
-            self.known.with(|known| known.services.echo(import));
+            self.knowledge.echo(import);
         }
+        // One slice that the API server does not take must not keep the others out.
+        let mut failed = None;
         for slice in &realise.slices {
-            if let Some(slice) = self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await? {
-                self.known.with(|known| known.services.echo(slice));
+            match self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await {
+                Ok(Some(slice)) => self.knowledge.echo(slice),
+                Ok(None) => {}
+                Err(error) => failed = Some(error),
             }
         }
         for slice in realise.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
@@ -208,7 +224,8 @@ impl Importing {
         let Some(import) = written.or_else(|| entry.import.clone()) else {
             return Ok(());
         };
-        self.tell(&import, &realise).await
+        self.tell(&import, &realise).await?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Makes or mends the Service. One that was lost gets the address noted in the import back, if it is still free.
@@ -236,7 +253,7 @@ impl Importing {
         }
         let written = written?;
         if let Some(service) = written.clone() {
-            self.known.with(|known| known.services.echo(Derived::from(service)));
+            self.knowledge.echo(Derived::from(service));
         }
         Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
     }
@@ -255,7 +272,7 @@ impl Importing {
             self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
         }
         let told = self.writer.put_status(import, &want).await?;
-        self.known.with(|known| known.services.echo(told));
+        self.knowledge.echo(told);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Telling users how their export stands: watches ServiceExports, Services, and for each our record and the leader's
+//! ExportStatus users how their export stands: watches ServiceExports, Services, and for each our record and the leader's
 //! verdict; writes the `Valid` and `Ready` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
-    index::Shared,
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
@@ -20,8 +19,9 @@ use kit::{
 use kube::Resource;
 
 use super::{
-    entry::{Known, ServiceEntry},
+    entry::ServiceEntry,
     export::{Invalid, offer},
+    knowledge::Knowledge,
 };
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules ), and whether the
@@ -79,11 +79,11 @@ fn keep_ready(want: &mut [Condition], have: &[Condition]) {
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
-pub struct Telling {
+pub struct ExportStatus {
     /// Our cluster ID.
     pub cluster: String,
     /// Everything this member knows.
-    pub known: Shared<Known>,
+    pub knowledge: Knowledge,
     /// The watches of the Common Area.
     pub hub: Watches,
     /// Writes to this cluster.
@@ -92,10 +92,10 @@ pub struct Telling {
     pub events: Events,
 }
 
-impl Telling {
+impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let told = self.known.with(|known| {
+        let told = self.knowledge.known.with(|known| {
             let entry = known.services.get(&service)?;
             Some((entry.export.clone()?, desired(&self.cluster, &service, entry)))
         });
@@ -123,7 +123,7 @@ impl Telling {
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
             Ok(told) => {
-                self.known.with(|known| known.services.echo(told));
+                self.knowledge.echo(told);
                 Ok(Outcome::Done)
             }
         }

@@ -37,17 +37,29 @@ pub enum Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The leader's import.
-    Import,
-    /// Slices of this cluster.
-    Slices(String),
+    Import(BTreeSet<String>),
+    /// Slices of a cluster.
+    Slices {
+        /// Which cluster.
+        cluster: String,
+        /// Names of the imported slices whose records are missing.
+        missing: BTreeSet<String>,
+    },
 }
 
 impl Doubt {
     /// Lease of the one who has to vouch.
     pub fn writer(&self) -> String {
         match self {
-            Doubt::Import => name::LEADER_LEASE.into(),
-            Doubt::Slices(cluster) => name::member_lease(cluster),
+            Doubt::Import(_) => name::LEADER_LEASE.into(),
+            Doubt::Slices { cluster, .. } => name::member_lease(cluster),
+        }
+    }
+
+    /// Names of what is missing.
+    pub fn missing(&self) -> &BTreeSet<String> {
+        match self {
+            Doubt::Import(missing) | Doubt::Slices { missing, .. } => missing,
         }
     }
 }
@@ -77,7 +89,7 @@ pub fn desired(us: &str, service: &ServiceName, entry: &ServiceEntry) -> Plan {
     match &entry.hub_import {
         None if !ours_here => Plan::Nothing,
         None if entry.import_gone => Plan::Remove,
-        None => Plan::Hold(Doubt::Import),
+        None => Plan::Hold(Doubt::Import([name::service_import(service)].into())),
         Some(import) => {
             let exporters: Vec<&Exporter> = import.exporters.iter().flatten().collect();
             match exporters.is_empty() {
@@ -112,8 +124,9 @@ fn realise(
         let told: BTreeSet<_> =
             said.keys().map(|record| name::imported_slice(&service.name, record)).collect();
         let untold = |slice: &&String| !told.contains(*slice) && !entry.slices_gone.contains(*slice);
-        if *cluster != us && imported_from(entry, cluster).any(|slice| untold(&slice)) {
-            doubts.push(Doubt::Slices((*cluster).to_owned()));
+        let missing: BTreeSet<_> = imported_from(entry, cluster).filter(untold).cloned().collect();
+        if *cluster != us && !missing.is_empty() {
+            doubts.push(Doubt::Slices { cluster: (*cluster).to_owned(), missing });
         }
     }
     let wanted: BTreeSet<_> = slices.iter().map(ResourceExt::name_any).collect();
@@ -136,7 +149,8 @@ fn realise(
     Realise { merged, taken, clusters, slices, leftover, doubts }
 }
 
-fn told_by<'a>(
+/// Names of the slices that are to be imported from what `cluster` says now.
+pub fn told_by<'a>(
     entry: &'a ServiceEntry,
     service: &'a ServiceName,
     cluster: &str,

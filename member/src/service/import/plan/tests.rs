@@ -2,7 +2,7 @@ use api::{
     resource_import::{MergedService, Objection},
     slice::{Endpoint, SlicePort as Port},
 };
-use kit::index::{Change, Index};
+use kit::index::{Change, Index, Part};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -163,14 +163,26 @@ fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.peers.clear();
     let realise = realised("west", &entry);
-    assert_eq!((realise.leftover.len(), realise.doubts), (0, vec![Doubt::Slices("east".into())]));
+    assert_eq!(
+        (realise.leftover.len(), realise.doubts),
+        (
+            0,
+            vec![Doubt::Slices {
+                cluster: "east".into(),
+                missing: entry.imported_slices.keys().cloned().collect()
+            }]
+        )
+    );
     let mut confirmed = entry.clone();
     confirmed.slices_gone.extend(entry.imported_slices.keys().cloned());
     let realise = realised("west", &confirmed);
     assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0));
 
     entry.hub_import = None;
-    assert_eq!(desired("west", &service(), &entry), Plan::Hold(Doubt::Import));
+    assert_eq!(
+        desired("west", &service(), &entry),
+        Plan::Hold(Doubt::Import(["shop-web-service".to_owned()].into()))
+    );
     assert_eq!(carried_out("west", entry.clone()), entry);
     entry.import_gone = true;
     assert_eq!(desired("west", &service(), &entry), Plan::Remove);
@@ -201,6 +213,37 @@ fn an_unnamed_port_beside_others_gets_a_name() {
     assert_eq!(names(&[merged_port(None, 80)]), [None]);
     let several = [merged_port(Some("http"), 8080), merged_port(None, 80), udp];
     assert_eq!(names(&several), [Some("http".to_owned()), Some("p80".into()), Some("p80-udp".into())]);
+}
+
+#[test]
+fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
+    let import = |exporters: serde_json::Value, version: &str| -> HubImport {
+        let spec = json!({"kind": "ServiceImport", "namespace": "shop", "name": "web",
+            "serviceImport": hub_import(&[]).service_import, "exporters": exporters});
+        let meta = json!({"name": "shop-web-service", "namespace": "cs", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
+    };
+    let mut known = Index::<ServiceName, ServiceEntry>::default();
+    known.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
+    let mut entry = carried_out("west", entry(&["east"]));
+    known.change(Change::Apply(entry.import.clone().unwrap()));
+    known.change(Change::Apply(import(json!([]), "2")));
+    known.change(Change::Remove(import(json!([]), "3")));
+    entry.import_gone = known.get(&service()).unwrap().import_gone;
+    entry.hub_import = None;
+    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+}
+
+#[test]
+fn a_slice_no_api_server_would_take_is_passed_over() {
+    let slice = |payload: SlicePayload| -> PeerSlice {
+        let meta = json!({"name": record("east"), "namespace": "cs", "labels": {"sourceClusterID": "east"}});
+        let spec = json!({"kind": "EndpointSlice", "clusterID": "east", "namespace": "shop", "name": "web",
+            "endpointSlice": payload});
+        serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
+    };
+    assert!(Part::<ServiceName, ServiceEntry>::key(&slice(payload(&["10.0.0.1"]))).is_some());
+    assert!(Part::<ServiceName, ServiceEntry>::key(&slice(payload(&["not an address"]))).is_none());
 }
 
 proptest! {

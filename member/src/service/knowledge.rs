@@ -1,0 +1,69 @@
+//! What a member knows, and who has to look when it changes.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use api::ServiceName;
+use kit::{
+    drive::Queue,
+    index::{Part, Shared},
+};
+
+use super::entry::{Known, ServiceEntry};
+
+/// A slice record is written at once, then at most this often.
+const EXPORT_PACE: Duration = Duration::from_millis(250);
+
+/// Everything this member knows, and the queues of its controllers. Cloning shares it.
+#[derive(Clone)]
+pub struct Knowledge {
+    /// Everything this member knows.
+    pub known: Shared<Known>,
+    /// Service names whose records are to be looked at.
+    pub exports: Queue<ServiceName>,
+    /// Service names whose imports are to be looked at.
+    pub imports: Queue<ServiceName>,
+    /// Service names whose ServiceExports are to be looked at.
+    pub statuses: Queue<ServiceName>,
+}
+
+impl Default for Knowledge {
+    fn default() -> Self {
+        Self {
+            known: Shared::default(),
+            exports: Queue::new(EXPORT_PACE),
+            imports: Queue::new(Duration::ZERO),
+            statuses: Queue::new(Duration::ZERO),
+        }
+    }
+}
+
+impl Knowledge {
+    /// Something changed that all three controllers look at.
+    pub fn mark(&self, services: impl IntoIterator<Item = ServiceName>) {
+        let services: Vec<_> = services.into_iter().collect();
+        self.exports.mark(services.iter().cloned());
+        self.mark_foreign(services);
+    }
+
+    /// Something changed that says nothing about what this cluster exports: another cluster's pace must not become ours.
+    pub fn mark_foreign(&self, services: impl IntoIterator<Item = ServiceName>) {
+        let services: Vec<_> = services.into_iter().collect();
+        self.imports.mark(services.iter().cloned());
+        self.statuses.mark(services);
+    }
+
+    /// Looks at everything.
+    pub fn mark_all(&self) {
+        self.mark(self.known.with(|known| known.services.keys().cloned().collect::<BTreeSet<_>>()));
+    }
+
+    /// Takes in the API server's answer to a write of ours.
+    pub fn echo<P: Part<ServiceName, ServiceEntry>>(&self, answer: P) {
+        self.mark(self.known.with(|known| known.services.echo(answer)));
+    }
+
+    /// Takes in that the API server has deleted `object` at our request.
+    pub fn deleted<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) {
+        self.mark(self.known.with(|known| known.services.deleted(object)));
+    }
+}
