@@ -10,7 +10,7 @@ use super::{
     Object,
     leader::ACCOUNT,
     named,
-    rights::{ANTREA, COORDINATION, KEEP, OWN, READ, inside, report, rule},
+    rights::{ANTREA, COORDINATION, KEEP, OWN, inside, report, rule},
     within,
 };
 
