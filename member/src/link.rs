@@ -109,6 +109,7 @@ pub async fn run(
         let now = present.borrow_and_update().clone();
         gauge.set(i64::from(now == Presence::Held));
         let unlisted = link.local.unlisted().or_else(|| link.hub.unlisted());
+        let waiting = unlisted.is_some();
         let told = match (now, unlisted) {
             (Presence::Unknown, _) => State::Connecting,
             (Presence::Held, None) => State::Connected,
@@ -121,16 +122,15 @@ pub async fn run(
             (Presence::Taken { .. }, _) if since.is_some() => return,
             (Presence::Taken { holder }, _) => State::IdTaken { holder },
         };
-        let complete = told == State::Connected;
-        if complete {
+        if told == State::Connected {
             since.get_or_insert_with(Instant::now);
         }
         state.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
             Ok(()) = present.changed() => {}
-            () = everything_listed(&link), if !complete => {}
-            () = tokio::time::sleep(PATIENCE), if !complete => {}
+            () = everything_listed(&link), if waiting => {}
+            () = tokio::time::sleep(PATIENCE), if waiting => {}
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
