@@ -89,5 +89,40 @@ pub struct ClusterStatus {
     pub conditions: Vec<AntreaCondition>,
 }
 
+/// The address of a leader's API server in [`LeaderCluster::server`], if it is one a token may be sent to: `https`, a host, perhaps
+/// a port and a path (API servers behind a proxy have one), and neither a user nor a query.
+pub fn server_uri(server: &str) -> Option<http::Uri> {
+    let uri: http::Uri = server.parse().ok()?;
+    let authority = uri.authority()?;
+    let fits = uri.scheme_str() == Some("https")
+        && !authority.host().is_empty()
+        && !authority.as_str().contains('@')
+        && uri.query().is_none();
+    fits.then_some(uri)
+}
+
 /// Condition type of a ClusterSet and of each cluster in it.
 pub const READY: &str = "Ready";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_https_address_is_a_server() {
+        for good in ["https://10.0.0.1:6443", "https://leader.example.com/", "https://proxy/k8s/clusters/c-1"]
+        {
+            assert!(server_uri(good).is_some(), "{good}");
+        }
+        for bad in [
+            "http://10.0.0.1:6443",
+            "10.0.0.1:6443",
+            "file:///etc/passwd",
+            "https://u:p@leader",
+            "https://l/?x=1",
+            "",
+        ] {
+            assert!(server_uri(bad).is_none(), "{bad}");
+        }
+    }
+}

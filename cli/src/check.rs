@@ -44,20 +44,13 @@ pub(crate) fn cluster_id(id: &str) -> Result<(), Error> {
     name::check_cluster_id(id).map_err(|error| Error::Argument(format!("--cluster-id: {error}")))
 }
 
-/// The address given to members: a token travels there, so it is `https`, and nothing follows the authority.
+/// The address given to members is one their daemons take.
 pub(crate) fn server(url: &str) -> Result<(), Error> {
-    let wanted = || {
+    api::cluster_set::server_uri(url).map(drop).ok_or_else(|| {
         Error::Argument(format!(
-            "the leader's server {url:?} must be https://HOST:PORT; set it with --leader-server"
+            "the leader's server {url:?} must be https://HOST[:PORT][/PATH]; set it with --leader-server"
         ))
-    };
-    let parsed: http::Uri = url.parse().map_err(|_| wanted())?;
-    let https = parsed.scheme_str() == Some("https");
-    if https && parsed.host().is_some_and(|host| !host.is_empty()) && parsed.query().is_none() {
-        Ok(())
-    } else {
-        Err(wanted())
-    }
+    })
 }
 
 /// The Common Area is free, or holds this very set with this very leader.
