@@ -244,7 +244,7 @@ fn version<P: Resource>(object: &P) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, VecDeque};
 
     use k8s_openapi::api::core::v1::ConfigMap;
     use proptest::prelude::*;
@@ -338,24 +338,61 @@ mod tests {
         assert_eq!(index.change(Change::Apply(map("a", "x", "later", 8))), keys(&["x"]));
     }
 
+    /// An API server, our own writes to it, and the watch that tells of all writes in order, but late.
+    #[derive(Default)]
+    struct Server {
+        version: u64,
+        live: BTreeMap<u8, ConfigMap>,
+        untold: VecDeque<Change<ConfigMap>>,
+    }
+
+    impl Server {
+        fn put(&mut self, name: u8, key: u8, value: u8) -> ConfigMap {
+            self.version += 1;
+            let mut object = map(&format!("o{name}"), &format!("k{key}"), &format!("v{value}"), self.version);
+            let uid = self.live.get(&name).and_then(ResourceExt::uid);
+            object.metadata.uid = Some(uid.unwrap_or_else(|| format!("u{}", self.version)));
+            self.live.insert(name, object.clone());
+            self.untold.push_back(Change::Apply(object.clone()));
+            object
+        }
+
+        fn delete(&mut self, name: u8) -> Option<ConfigMap> {
+            let known = self.live.remove(&name)?;
+            self.version += 1;
+            let mut last = known.clone();
+            last.metadata.resource_version = Some(self.version.to_string());
+            self.untold.push_back(Change::Remove(last));
+            Some(known)
+        }
+    }
+
     proptest! {
-        /// However changes come, the entries are those of a fresh list of what exists.
+        /// Whoever writes, and however late the watch tells of it: in the end the entries are those of a fresh list of what
+        /// exists.
         #[test]
-        fn entries_are_a_function_of_what_exists(steps in prop::collection::vec((0..4u8, 0..3u8, 0..3u8, any::<bool>()), 0..40)) {
-            let mut index = Index::<String, Seen>::default();
-            let mut live = BTreeMap::new();
-            for (at, (name, key, value, remove)) in (1u64..).zip(steps) {
-                let object = map(&format!("o{name}"), &format!("k{key}"), &format!("v{value}"), at);
-                if remove {
-                    live.remove(&name);
-                    index.change(Change::Remove(object));
-                } else {
-                    live.insert(name, object.clone());
-                    index.change(Change::Apply(object));
+        fn entries_are_a_function_of_what_exists(
+            steps in prop::collection::vec((0..6u8, 0..3u8, 0..2u8, 0..3u8), 0..60)
+        ) {
+            let (mut server, mut index) = (Server::default(), Index::<String, Seen>::default());
+            for (what, name, key, value) in steps {
+                match what {
+                    0 => drop(server.put(name, key, value)),
+                    1 => drop(server.delete(name)),
+                    2 => drop(index.echo(server.put(name, key, value))),
+                    3 => drop(server.delete(name).map(|known| index.deleted(&known))),
+                    4 => drop(index.change(Change::Reset({
+                        server.untold.clear();
+                        server.live.values().cloned().collect::<Vec<_>>()
+                    }))),
+                    _ => drop(server.untold.pop_front().map(|change| index.change(change))),
                 }
             }
+            while let Some(change) = server.untold.pop_front() {
+                let _ = index.change(change);
+            }
             let mut fresh = Index::<String, Seen>::default();
-            fresh.change(Change::Reset(live.into_values().collect::<Vec<ConfigMap>>()));
+            let _ = fresh.change(Change::Reset(server.live.into_values().collect::<Vec<_>>()));
             prop_assert_eq!(&index.entries, &fresh.entries);
         }
     }

@@ -275,6 +275,15 @@ impl Exporting {
     }
 
     async fn put(&self, have: Option<&OwnRecord>, want: &OwnRecord) -> Result<Option<OwnRecord>, Error> {
+        // A patch cannot take out what we cannot read: such a record of ours is made anew.
+        let have = match have.filter(|have| have.spec.0.is_err()) {
+            Some(broken) => {
+                self.writer.delete(broken, false).await?;
+                self.knowledge.deleted(broken);
+                None
+            }
+            None => have,
+        };
         let written = self.writer.put(have, want).await?;
         if let Some(record) = written.clone() {
             self.knowledge.echo(record);
