@@ -2,21 +2,20 @@
 //!
 //! The clusters have no nodes, so the daemons run beside them as processes, each under its own ServiceAccount.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::PathBuf,
-    time::Duration,
-};
+mod daemon;
+mod ready;
 
-use api::cluster_set::{ClusterSet, READY};
+use std::{io, path::PathBuf, time::Duration};
+
 use cli::{InitOptions, JoinOptions, KubeContext};
-use kube::Api;
-use tokio::time::{Instant, sleep};
 
-use crate::{Fleet, Process, ProcessSpec, program};
+pub use self::{
+    daemon::{Daemon, Ensured},
+    ready::{ready, ready_saying},
+};
+use crate::{Exit, Fleet, program};
 
-/// Limit of each request-and-wait while setting up.
+/// Limit of each wait of `init` and `join`.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Why there is no ClusterSet.
@@ -35,17 +34,19 @@ pub enum Error {
     #[error("no free port on 127.0.0.1: {0}")]
     Port(#[source] io::Error),
     /// A daemon ended.
-    #[error("{name} ended ({exit}); its log is {}", log.display())]
+    #[error("{name} ended ({exit}). The end of {}:\n{tail}", log.display())]
     Ended {
         /// Of the process.
         name: String,
         /// How.
-        exit: String,
+        exit: Exit,
         /// What it said.
         log: PathBuf,
+        /// The last lines of it.
+        tail: String,
     },
     /// A member did not get ready in time.
-    #[error("cluster {cluster} is not ready: {message}; the daemon's log is {}", log.display())]
+    #[error("cluster {cluster} is not ready: {message}. The end of {}:\n{tail}", log.display())]
     NotReady {
         /// Which member.
         cluster: String,
@@ -53,31 +54,9 @@ pub enum Error {
         message: String,
         /// What its daemon says.
         log: PathBuf,
+        /// The last lines of it.
+        tail: String,
     },
-}
-
-/// A daemon of the set.
-#[derive(Clone, Debug)]
-pub struct Daemon {
-    /// The cluster it serves.
-    pub cluster: String,
-    /// How it is started.
-    pub spec: ProcessSpec,
-    /// Where its `/metrics` is.
-    pub listen: SocketAddr,
-}
-
-impl Daemon {
-    /// Starts it; one of that name that runs already is stopped first.
-    ///
-    /// # Errors
-    /// [`Error::Fleet`].
-    pub async fn start(&self, fleet: &Fleet) -> Result<Process, Error> {
-        if let Some(running) = fleet.process(&self.spec.name).await? {
-            running.stop().await?;
-        }
-        Ok(fleet.run(self.spec.clone()).await?)
-    }
 }
 
 /// Makes the clusters of the fleet a ClusterSet: the first leads and is a member too, the others join. Safe to run again.
@@ -97,7 +76,8 @@ pub async fn set_up(
     let mut leads: Option<&str> = None;
     for cluster in fleet.clusters() {
         let name = cluster.name();
-        let external = fleet.dir().join("daemons").join(name);
+        // In the cluster's own directory, which `down` removes.
+        let external = cluster.dir().join("daemons");
         let installed = match leads {
             None => {
                 let options = InitOptions {
@@ -132,57 +112,8 @@ pub async fn set_up(
             (installed.member, &member_program, "freeport-member"),
         ] {
             let Some(kubeconfig) = kubeconfig else { continue };
-            let listen = free_address().map_err(Error::Port)?;
-            let spec = ProcessSpec::new(format!("{kind}-{name}"), program)
-                .args(["--kubeconfig".to_owned(), kubeconfig.display().to_string()])
-                .args(["--listen".to_owned(), listen.to_string()]);
-            daemons.push(Daemon { cluster: name.to_owned(), spec, listen });
+            daemons.push(Daemon::plan(fleet, kind, name, program, &kubeconfig).await?);
         }
     }
     Ok(daemons)
-}
-
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
-/// Waits until the ClusterSet of every member says that it is ready.
-///
-/// # Errors
-/// [`Error::Ended`], [`Error::NotReady`].
-pub async fn ready(fleet: &Fleet, set: &str, daemons: &[Daemon]) -> Result<(), Error> {
-    let begun = Instant::now();
-    for cluster in fleet.clusters() {
-        let sets = Api::<ClusterSet>::namespaced(cluster.client().await?, cli::objects::SYSTEM);
-        let member = daemons.iter().rfind(|daemon| daemon.cluster == cluster.name());
-        loop {
-            let message = match sets.get_opt(set).await {
-                Ok(found) => {
-                    let conditions =
-                        found.and_then(|set| set.status).map(|s| s.conditions).unwrap_or_default();
-                    match conditions.into_iter().find(|c| c.type_.as_deref() == Some(READY)) {
-                        Some(ready) if ready.status.as_deref() == Some("True") => break,
-                        Some(ready) => ready.message.unwrap_or_default(),
-                        None => "its ClusterSet says nothing yet".to_owned(),
-                    }
-                }
-                Err(error) => error.to_string(),
-            };
-            let process = match member {
-                Some(member) => fleet.process(&member.spec.name).await?,
-                None => None,
-            };
-            let log = process.as_ref().map(|process| process.log().to_owned()).unwrap_or_default();
-            if let Some(process) = process
-                && let Some(exit) = process.exit().await?
-            {
-                return Err(Error::Ended { name: process.name().to_owned(), exit: exit.to_string(), log });
-            }
-            if begun.elapsed() > LIMIT {
-                return Err(Error::NotReady { cluster: cluster.name().to_owned(), message, log });
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-    }
-    Ok(())
 }

@@ -1,11 +1,12 @@
 //! What the quickstart shows: a Service exported from one cluster, and what it becomes in another.
 
+mod import;
+
 use std::time::{Duration, Instant};
 
 use api::{
     label,
-    mcs::{ServiceExport, ServiceExportSpec, ServiceImport},
-    name,
+    mcs::{ServiceExport, ServiceExportSpec},
 };
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
@@ -13,18 +14,25 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Resource,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::Fleet;
+use self::import::Import;
+use crate::{Cluster, Fleet};
 
-const NAMESPACE: &str = "shop";
-const SERVICE: &str = "web";
+/// Namespace of the exported Service, in every cluster.
+pub const NAMESPACE: &str = "shop";
+/// The exported Service.
+pub const SERVICE: &str = "web";
+/// Its endpoints: addresses that nobody has, written by hand.
+const ADDRESSES: [&str; 2] = ["10.1.0.7", "10.1.0.8"];
+const SLICE: &str = "web-by-hand";
 /// Far beyond what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -38,112 +46,123 @@ pub enum Error {
     /// What was to be written is malformed.
     #[error("{0}")]
     Object(#[from] serde_json::Error),
-    /// The import did not come.
-    #[error("the import is not complete in {cluster} after {LIMIT:?}: {missing}")]
-    NoImport {
+    /// The import did not come, or did not go.
+    #[error("{cluster}, after {LIMIT:?}: {state}")]
+    Late {
         /// Where.
         cluster: String,
-        /// What is missing.
-        missing: String,
+        /// What is not as it should be.
+        state: &'static str,
     },
 }
 
-/// Exports `shop/web` from the second cluster and shows what the last one makes of it.
+/// The exporting and the importing cluster: the second, and the last of the others.
+pub fn roles(fleet: &Fleet) -> Option<(&Cluster, &Cluster)> {
+    let exporter = fleet.clusters().get(1)?;
+    let importer = fleet.clusters().iter().rfind(|cluster| cluster.name() != exporter.name())?;
+    Some((exporter, importer))
+}
+
+/// Exports `shop/web` from one cluster and says what another makes of it.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn run(fleet: &Fleet) -> Result<(), Error> {
-    let clusters = fleet.clusters();
-    let (Some(from), Some(to)) = (clusters.get(1), clusters.last()) else { return Ok(()) };
+    let Some((from, to)) = roles(fleet) else { return Ok(()) };
     let (exporter, importer) = (from.client().await?, to.client().await?);
-    println!("\n4. In {}: Service {SERVICE} in Namespace {NAMESPACE}, and its ServiceExport", from.name());
-    for cluster in clusters {
+    println!(
+        "\n4. In {}: a Service `{SERVICE}` in Namespace `{NAMESPACE}`, and its ServiceExport",
+        from.name()
+    );
+    withdraw(&exporter, &importer, from.name(), to.name()).await?;
+    for cluster in fleet.clusters() {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}}))?;
         apply(Api::all(cluster.client().await?), NAMESPACE, &namespace).await?;
     }
+    println!("   Namespace      {NAMESPACE:13} in every cluster: the same name is the same Namespace");
     let service: Service = serde_json::from_value(json!({
         "metadata": {"name": SERVICE},
         "spec": {"ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
     }))?;
-    apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &service).await?;
-    println!("   no Pods run here, so its endpoints 10.1.0.7 and 10.1.0.8 are written by hand");
+    let service = apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &service).await?;
+    let ip = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
+    println!("   Service        {SERVICE:13} {ip} port 80, an address of {} alone", from.name());
+    let ready = |address| json!({"addresses": [address], "conditions": {"ready": true}});
     let slice: EndpointSlice = serde_json::from_value(json!({
-        "metadata": {"name": "web-by-hand", "labels": {label::SERVICE_NAME: SERVICE}},
+        "metadata": {"name": SLICE, "labels": {label::SERVICE_NAME: SERVICE}},
         "addressType": "IPv4",
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-        "endpoints": [
-            {"addresses": ["10.1.0.7"], "conditions": {"ready": true}},
-            {"addresses": ["10.1.0.8"], "conditions": {"ready": true}},
-        ],
+        "endpoints": ADDRESSES.map(ready),
     }))?;
-    apply(Api::namespaced(exporter.clone(), NAMESPACE), "web-by-hand", &slice).await?;
+    apply(Api::namespaced(exporter.clone(), NAMESPACE), SLICE, &slice).await?;
+    println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", ADDRESSES.join(", "));
+
     let begun = Instant::now();
     let export = ServiceExport::new(SERVICE, ServiceExportSpec::default());
     apply(Api::namespaced(exporter, NAMESPACE), SERVICE, &export).await?;
-    let shown = complete(&importer, to.name()).await?;
-    println!("\n5. In {}, {:.2} s later:", to.name(), begun.elapsed().as_secs_f64());
-    shown.iter().for_each(|line| println!("   {line}"));
+    println!("   ServiceExport  {SERVICE:13} this is all a user has to write");
+    let import = until(to.name(), async || import::look(&importer, from.name()).await).await?;
+    println!("\n5. In {}, {:.2} s after the ServiceExport:", to.name(), begun.elapsed().as_secs_f64());
+    show(&import);
     Ok(())
 }
 
-async fn apply<K>(api: Api<K>, name: &str, object: &K) -> Result<(), Error>
+fn show(import: &Import) {
+    let Import { ip, ports, service, slices } = import;
+    println!("   ServiceImport  {SERVICE:13} the Service as the whole set sees it, here at {ip}");
+    println!("   Service        {service:13} {ip} port {ports}: what Pods of this cluster talk to");
+    for slice in slices {
+        println!("   EndpointSlice  {:13} {}, labelled with where they are:", "", slice.addresses);
+        println!("   {:14} {:13} {}={}", "", "", label::MCS_SOURCE_CLUSTER, slice.cluster);
+    }
+}
+
+/// Takes back what an earlier run exported, so that what is measured next is a new export.
+async fn withdraw(exporter: &Client, importer: &Client, from: &str, to: &str) -> Result<(), Error> {
+    let exports = Api::<ServiceExport>::namespaced(exporter.clone(), NAMESPACE);
+    if exports.get_opt(SERVICE).await.map_err(at(from))?.is_none() {
+        return Ok(());
+    }
+    let begun = Instant::now();
+    match exports.delete(SERVICE, &DeleteParams::default()).await {
+        Err(error) if !matches!(&error, kube::Error::Api(status) if status.code == 404) => {
+            return Err(at(from)(error));
+        }
+        _ => {}
+    }
+    until(to, async || import::gone(importer, from).await).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("   the export of an earlier run is taken back, and gone from {to} after {seconds:.2} s");
+    Ok(())
+}
+
+async fn apply<K>(api: Api<K>, name: &str, object: &K) -> Result<K, Error>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
 {
     let params = PatchParams::apply("quickstart").force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
-    applied.map(drop).map_err(|e| Error::Request(format!("applying {} {name}", K::kind(&())), Box::new(e)))
+    applied.map_err(|e| Error::Request(format!("applying {} {name}", K::kind(&())), Box::new(e)))
 }
 
-/// Waits for the import, and describes it.
-async fn complete(client: &Client, cluster: &str) -> Result<Vec<String>, Error> {
+/// Looks until there is an answer instead of what is missing.
+async fn until<T>(
+    cluster: &str,
+    look: impl AsyncFn() -> kube::Result<Result<T, &'static str>>,
+) -> Result<T, Error> {
     let begun = Instant::now();
     loop {
-        match look(client)
-            .await
-            .map_err(|e| Error::Request(format!("looking into {cluster}"), Box::new(e)))?
-        {
-            Ok(lines) => return Ok(lines),
-            Err(missing) if begun.elapsed() > LIMIT => {
-                return Err(Error::NoImport { cluster: cluster.to_owned(), missing: missing.to_owned() });
+        match look().await.map_err(at(cluster))? {
+            Ok(seen) => return Ok(seen),
+            Err(state) if begun.elapsed() > LIMIT => {
+                return Err(Error::Late { cluster: cluster.to_owned(), state });
             }
-            Err(_) => sleep(Duration::from_millis(20)).await,
+            Err(_) => sleep(POLL).await,
         }
     }
 }
 
-/// The import in words, or what is missing of it.
-async fn look(client: &Client) -> kube::Result<Result<Vec<String>, &'static str>> {
-    let derived = name::imported_service(SERVICE);
-    let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
-    let Some(import) = import else { return Ok(Err("there is no ServiceImport")) };
-    let Some(ip) = import.spec.ips.first() else { return Ok(Err("the ServiceImport has no address")) };
-    let service = Api::<Service>::namespaced(client.clone(), NAMESPACE).get_opt(&derived).await?;
-    let Some(spec) = service.and_then(|service| service.spec) else { return Ok(Err("there is no Service")) };
-    let selector = ListParams::default().labels(&format!("{}={SERVICE}", label::MCS_SERVICE_NAME));
-    let slices = Api::<EndpointSlice>::namespaced(client.clone(), NAMESPACE).list(&selector).await?.items;
-    if slices.is_empty() {
-        return Ok(Err("there are no EndpointSlices"));
-    }
-    let ports = |(port, protocol): (i32, &str)| format!("{port}/{protocol}");
-    let mut lines = vec![
-        format!("ServiceImport  {SERVICE:16} {ip}, the address of the Service in this cluster"),
-        format!(
-            "Service        {derived:16} {}, port {}: what Pods here talk to",
-            spec.cluster_ip.unwrap_or_default(),
-            spec.ports
-                .iter()
-                .flatten()
-                .map(|p| ports((p.port, p.protocol.as_deref().unwrap_or("TCP"))))
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
-    ];
-    for slice in slices {
-        let labels = slice.metadata.labels.unwrap_or_default();
-        let from = labels.get(label::MCS_SOURCE_CLUSTER).cloned().unwrap_or_default();
-        let addresses: Vec<_> = slice.endpoints.iter().flatten().flat_map(|e| e.addresses.clone()).collect();
-        lines.push(format!("EndpointSlice  of {from:13} {}", addresses.join(", ")));
-    }
-    Ok(Ok(lines))
+/// For `map_err` of a request to this cluster.
+fn at(cluster: &str) -> impl FnOnce(kube::Error) -> Error {
+    move |error| Error::Request(format!("looking into {cluster}"), Box::new(error))
 }

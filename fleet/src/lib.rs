@@ -6,11 +6,14 @@
 //! | [`Fleet`], [`Options`] | the clusters of one directory: up, open, down, further processes |
 //! | [`Cluster`] | one control plane: address, files, pause and restart |
 //! | [`command`] | the command line `fleet up\|down\|status` |
+//! | [`cluster_set`] | the clusters as members of one set, by `freeport init` and `join`, with their daemons |
+//! | [`demo`] | an exported Service, shown to a newcomer |
 //! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
 //! | [`program`] | programs of this workspace, built on demand |
 //! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
 //! | `claim`, `layout`, `record` | the files of a fleet's directory |
+//! | `started` | whether a process still is the one that is wanted |
 //!
 //! The way of `up`: [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the
 //! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
@@ -37,6 +40,7 @@ pub mod program;
 mod ready;
 mod record;
 mod start;
+mod started;
 mod status;
 pub mod tools;
 

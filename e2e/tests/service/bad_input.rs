@@ -122,6 +122,10 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
         no_slice["metadata"]["name"] = json!(name::slice_export("north", &tuple("no-slice"), "x"));
         no_slice["metadata"]["labels"]["sourceKind"] = json!("EndpointSlice");
         no_slice["spec"]["kind"] = json!("EndpointSlice");
+        let mut bad_slice = no_slice.clone();
+        bad_slice["metadata"]["name"] = json!(name::slice_export("north", &tuple("no-slice"), "y"));
+        bad_slice["spec"]["endpointSlice"] =
+            json!({"addressType": "IPv4", "ports": [], "endpoints": [{"addresses": ["not an address"]}]});
         let mut bad_port = record("north", &tuple("bad-port"));
         bad_port["spec"]["service"]["serviceSpec"]["ports"][0]["port"] = json!(0);
         let bad = [
@@ -129,6 +133,7 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
             (foreign, "ForeignTuple"),
             (mislabelled, "ForeignTuple"),
             (no_slice, "NoPayload"),
+            (bad_slice, "InvalidSlice"),
             (bad_port, "InvalidService"),
         ];
         for (record, reason) in &bad {
@@ -138,7 +143,7 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
             eventually("its Event", || event(leader, AREA, &name, reason)).await;
         }
         let refused = world.metric("freeport-leader-leader", "freeport_records_refused").await;
-        assert!(refused >= 5.0, "{refused}");
+        assert!(refused >= 6.0, "{refused}");
 
         east.exported(&ns, "good", &["10.1.0.1"]).await;
         eventually("others go on", || imported(west, &ns, "good")).await;

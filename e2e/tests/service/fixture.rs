@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::Write,
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -54,7 +55,9 @@ impl World {
             clusters: CLUSTERS.map(str::to_owned).into(),
             lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
         };
-        let fleet = Fleet::up(options, |line| eprintln!("{line}")).await.unwrap();
+        // Past the test runner's capture: the first time this builds for ten minutes.
+        let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+        let fleet = Fleet::up(options, progress).await.unwrap();
         let daemons = cluster_set::set_up(&fleet, SET, &mut |_: &str| {}).await.unwrap();
         for daemon in &daemons {
             daemon.start(&fleet).await.unwrap();
