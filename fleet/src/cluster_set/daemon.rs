@@ -1,0 +1,101 @@
+//! One daemon of a ClusterSet, as a process of the fleet.
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+};
+
+use sha2::{Digest, Sha256};
+
+use super::Error;
+use crate::{Fleet, Process, ProcessSpec, started::Started};
+
+/// Tells a daemon that has the credential of now from one that was started with an earlier one.
+const CREDENTIAL: &str = "KUBECONFIG_SHA256";
+const LISTEN: &str = "--listen";
+
+/// A daemon of the set.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    /// The cluster it serves.
+    pub cluster: String,
+    /// How it is started.
+    pub spec: ProcessSpec,
+    /// Where its `/metrics` is.
+    pub listen: SocketAddr,
+}
+
+/// What [`Daemon::ensure`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ensured {
+    /// It did not run.
+    Started,
+    /// One ran with another program, other arguments or another credential.
+    Restarted,
+    /// It ran already.
+    Running,
+}
+
+impl Daemon {
+    /// `kind` for `cluster`, listening where it did if it runs.
+    pub(super) async fn plan(
+        fleet: &Fleet,
+        kind: &str,
+        cluster: &str,
+        program: &Path,
+        kubeconfig: &Path,
+    ) -> Result<Self, Error> {
+        let name = format!("{kind}-{cluster}");
+        let before = running(fleet, &name).await?.flatten();
+        let listen = match before.and_then(|started| started.value_of(LISTEN)?.parse().ok()) {
+            Some(listen) => listen,
+            None => free_address().map_err(Error::Port)?,
+        };
+        let credential = fs::read(kubeconfig).map_err(crate::Error::file(kubeconfig))?;
+        let spec = ProcessSpec::new(name, program)
+            .args(["--kubeconfig".to_owned(), kubeconfig.display().to_string()])
+            .args([LISTEN.to_owned(), listen.to_string()])
+            .env(CREDENTIAL, format!("{:x}", Sha256::digest(credential)));
+        Ok(Self { cluster: cluster.to_owned(), spec, listen })
+    }
+
+    /// Starts it; one of that name that runs already is stopped first.
+    ///
+    /// # Errors
+    /// [`Error::Fleet`].
+    pub async fn start(&self, fleet: &Fleet) -> Result<Process, Error> {
+        if let Some(running) = fleet.process(&self.spec.name).await? {
+            running.stop().await?;
+        }
+        Ok(fleet.run(self.spec.clone()).await?)
+    }
+
+    /// Starts it unless it runs just so: the same program file, arguments and credential.
+    ///
+    /// # Errors
+    /// [`Error::Fleet`].
+    pub async fn ensure(&self, fleet: &Fleet) -> Result<Ensured, Error> {
+        let done = match running(fleet, &self.spec.name).await? {
+            Some(Some(started)) if started.is(&self.spec) => return Ok(Ensured::Running),
+            Some(_) => Ensured::Restarted,
+            None => Ensured::Started,
+        };
+        self.start(fleet).await?;
+        Ok(done)
+    }
+}
+
+/// Whether a process of that name runs and, as far as it can be found out, what it was started with.
+async fn running(fleet: &Fleet, name: &str) -> Result<Option<Option<Started>>, Error> {
+    match fleet.process(name).await? {
+        Some(process) if process.is_running().await? => {
+            Ok(Some(process.pid().and_then(|pid| Started::of(pid).ok())))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}

@@ -1,0 +1,90 @@
+//! What an importing cluster holds of the demo's Service.
+
+use std::collections::BTreeSet;
+
+use api::{label, mcs::ServiceImport, name};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::{Api, Client, api::ListParams};
+
+use super::{ADDRESSES, NAMESPACE, SERVICE};
+
+/// A complete import.
+pub(super) struct Import {
+    /// Of the ServiceImport and of the Service.
+    pub(super) ip: String,
+    /// As `80/TCP`.
+    pub(super) ports: String,
+    /// Name of the Service.
+    pub(super) service: String,
+    pub(super) slices: Vec<Slice>,
+}
+
+pub(super) struct Slice {
+    /// Where its endpoints are.
+    pub(super) cluster: String,
+    pub(super) addresses: String,
+}
+
+/// The import with all endpoints of `exporter`, or what is missing of it.
+pub(super) async fn look(client: &Client, exporter: &str) -> kube::Result<Result<Import, &'static str>> {
+    let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
+    let Some(import) = import else { return Ok(Err("there is no ServiceImport")) };
+    let Some(ip) = import.spec.ips.into_iter().next() else {
+        return Ok(Err("the ServiceImport has no address"));
+    };
+    let derived = name::imported_service(SERVICE);
+    let service = Api::<Service>::namespaced(client.clone(), NAMESPACE).get_opt(&derived).await?;
+    let spec = service.and_then(|service| service.spec).unwrap_or_default();
+    if spec.cluster_ip.as_ref() != Some(&ip) {
+        return Ok(Err("there is no Service with the address of the ServiceImport"));
+    }
+    let slices = slices(client).await?;
+    let of_exporter = slices.iter().filter(|slice| cluster(slice) == exporter);
+    let there: BTreeSet<_> = of_exporter.flat_map(addresses).collect();
+    if !ADDRESSES.iter().all(|address| there.contains(*address)) {
+        return Ok(Err("the EndpointSlices lack endpoints of the exporting cluster"));
+    }
+    let port = |p: k8s_openapi::api::core::v1::ServicePort| {
+        format!("{}/{}", p.port, p.protocol.as_deref().unwrap_or("TCP"))
+    };
+    Ok(Ok(Import {
+        ip,
+        ports: spec.ports.into_iter().flatten().map(port).collect::<Vec<_>>().join(", "),
+        service: derived,
+        slices: slices
+            .iter()
+            .map(|slice| Slice { cluster: cluster(slice), addresses: addresses(slice).join(", ") })
+            .collect(),
+    }))
+}
+
+/// Whether nothing of `exporter` is left, or what is.
+pub(super) async fn gone(client: &Client, exporter: &str) -> kube::Result<Result<(), &'static str>> {
+    if slices(client).await?.iter().any(|slice| cluster(slice) == exporter) {
+        return Ok(Err("there still are EndpointSlices of the cluster that exports no more"));
+    }
+    let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
+    if let Some(import) = import {
+        // Somebody else may export it as well: then it stays, and only says who.
+        let others = import.status.map(|status| status.clusters).unwrap_or_default();
+        let stays = !others.is_empty() && others.iter().all(|other| other.cluster != exporter);
+        return Ok(if stays { Ok(()) } else { Err("the ServiceImport is still there") });
+    }
+    let derived = name::imported_service(SERVICE);
+    let service = Api::<Service>::namespaced(client.clone(), NAMESPACE).get_opt(&derived).await?;
+    Ok(if service.is_none() { Ok(()) } else { Err("the imported Service is still there") })
+}
+
+async fn slices(client: &Client) -> kube::Result<Vec<EndpointSlice>> {
+    let selector = ListParams::default().labels(&format!("{}={SERVICE}", label::MCS_SERVICE_NAME));
+    Ok(Api::namespaced(client.clone(), NAMESPACE).list(&selector).await?.items)
+}
+
+fn cluster(slice: &EndpointSlice) -> String {
+    let labels = slice.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(label::MCS_SOURCE_CLUSTER)).cloned().unwrap_or_default()
+}
+
+fn addresses(slice: &EndpointSlice) -> Vec<String> {
+    slice.endpoints.iter().flatten().flat_map(|endpoint| endpoint.addresses.clone()).collect()
+}
