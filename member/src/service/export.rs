@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use api::{
-    ServiceName, label, name,
+    ServiceName, label,
+    mcs::ServicePort,
+    name,
     resource_export::{ENDPOINT_SLICE, ResourceExportSpec, SERVICE, ServicePayload},
     slice::{SlicePayload, SlicePort},
 };
@@ -20,7 +22,7 @@ use kube::api::ObjectMeta;
 use super::{
     entry::ServiceEntry,
     knowledge::Knowledge,
-    view::{OwnRecord, Service, ServicePort, Slice},
+    view::{OwnRecord, Service, Slice},
 };
 
 /// What this cluster offers under one Service name.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug};
 use api::{
     mcs::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
-        ServiceImportStatus,
+        ServiceImportStatus, ServicePort,
     },
     resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
@@ -59,26 +59,9 @@ pub struct ServiceSpec {
     /// Families of its addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<String>,
-    /// Its ports.
+    /// Its ports, without what the API server adds for this cluster alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ServicePort>,
-}
-
-/// A port of a Service, without what the API server adds for this cluster alone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ServicePort {
-    /// Its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// `TCP`, `UDP` or `SCTP`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<String>,
-    /// Application protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub app_protocol: Option<String>,
-    /// Its number.
-    pub port: i32,
 }
 
 /// An EndpointSlice of this cluster: of a local Service, or one we imported.

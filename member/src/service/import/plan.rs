@@ -17,7 +17,7 @@ use kube::{ResourceExt, api::ObjectMeta};
 use crate::service::{
     entry::ServiceEntry,
     export::offer,
-    view::{Import, Service, ServicePort, ServiceSpec, Slice, SlicePort, is_ours},
+    view::{Import, Service, ServiceSpec, Slice, SlicePort, is_ours},
 };
 
 /// What a look at one import comes to.
@@ -247,14 +247,12 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
         Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
         None => (noted(), realise.merged.ip_families.clone()),
     };
-    let ports = realise.merged.ports.iter().map(|port| ServicePort {
-        name: port.name.clone(),
-        protocol: port.protocol.clone(),
-        app_protocol: port.app_protocol.clone(),
-        port: port.port,
-    });
-    let spec =
-        ServiceSpec { type_: Some("ClusterIP".into()), cluster_ip, ip_families, ports: ports.collect() };
+    let spec = ServiceSpec {
+        type_: Some("ClusterIP".into()),
+        cluster_ip,
+        ip_families,
+        ports: realise.merged.ports.clone(),
+    };
     Service { metadata, spec }
 }
 
