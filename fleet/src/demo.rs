@@ -97,6 +97,7 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
     apply(Api::namespaced(exporter.clone(), NAMESPACE), SLICE, &slice).await?;
     println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", ADDRESSES.join(", "));
 
+    import::may_begin(&importer).await.map_err(at(to.name()))?;
     let begun = Instant::now();
     let export = ServiceExport::new(SERVICE, ServiceExportSpec::default());
     apply(Api::namespaced(exporter, NAMESPACE), SERVICE, &export).await?;

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// For one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 /// How often a wait says what it waits for.
-const SAY: Duration = Duration::from_secs(5);
+const SAY: Duration = Duration::from_secs(10);
 
 /// Waits until the daemons have seen their clusters and the ClusterSet of every member says that it is ready.
 ///
@@ -70,7 +70,8 @@ async fn missing<'a>(
     for daemon in daemons {
         let up = timeout(REQUEST_LIMIT, is_up(daemon.listen)).await;
         if !matches!(up, Ok(Ok(true))) {
-            return Some((format!("{} has not seen its cluster yet", daemon.spec.name), Some(daemon)));
+            let message = format!("http://{}/readyz of {} does not say ok", daemon.listen, daemon.spec.name);
+            return Some((message, Some(daemon)));
         }
     }
     let message = match timeout(REQUEST_LIMIT, sets.get_opt(set)).await {

@@ -1,12 +1,22 @@
 //! What an importing cluster holds of the demo's Service.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::{label, mcs::ServiceImport, name};
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{Api, Client, api::ListParams};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::Service, discovery::v1::EndpointSlice},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, Client, CustomResourceExt, api::ListParams};
+use tokio::time::sleep;
 
 use super::{ADDRESSES, NAMESPACE, SERVICE};
+
+/// An API server lets whoever creates an object within 2 seconds after its CRD was established wait for 2 seconds, for the
+/// sake of other API servers that do not know the CRD yet (`justCreated` in apiextensions-apiserver). Times are in whole
+/// seconds, hence one more.
+const NEW_CRD: Duration = Duration::from_secs(3);
 
 /// A complete import.
 pub(super) struct Import {
@@ -23,6 +33,19 @@ pub(super) struct Slice {
     /// Where its endpoints are.
     pub(super) cluster: String,
     pub(super) addresses: String,
+}
+
+/// Waits until the CRD is old enough for what is measured to be ours.
+pub(super) async fn may_begin(client: &Client) -> kube::Result<()> {
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    let status = crds.get(ServiceImport::crd_name()).await?.status.unwrap_or_default();
+    let mut conditions = status.conditions.into_iter().flatten();
+    let established = conditions.find(|condition| condition.type_ == "Established");
+    if let Some(since) = established.and_then(|condition| condition.last_transition_time) {
+        let age = Timestamp::now().duration_since(since.0);
+        sleep(NEW_CRD.saturating_sub(age.unsigned_abs())).await;
+    }
+    Ok(())
 }
 
 /// The import with all endpoints of `exporter`, or what is missing of it.
