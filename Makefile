@@ -1,26 +1,34 @@
-# What a change has to pass, one command each. `.ci/run` calls these.
+# Short names for what is done often. What CI checks is in .ci/run, one place per command.
 
-.PHONY: check fmt-check lint manifests-check fmt manifests test quickstart
+.PHONY: check fmt-check lint manifests-check test fmt manifests quickstart clean-fleet
 
-check: fmt-check manifests-check lint
+# What a change has to pass besides `make test`.
+check:
+	bash .ci/run format manifests lints
 
 fmt-check:
-	cargo fmt --all --check
+	bash .ci/run format
 
 lint:
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	bash .ci/run lints
 
 manifests-check:
-	cargo run --locked --quiet --package cli --bin manifests -- --check
+	bash .ci/run manifests
 
 test:
-	cargo test --locked --workspace
-
-quickstart:
-	cargo quickstart
+	bash .ci/run tests
 
 fmt:
 	cargo fmt --all
 
 manifests:
 	cargo run --quiet --package cli --bin manifests
+
+quickstart:
+	cargo quickstart
+
+# Takes down what `cargo quickstart` and `fleet up` started in their default directories.
+STATE = $${XDG_STATE_HOME:-$$HOME/.local/state}/freeport
+clean-fleet:
+	cargo run --quiet --package fleet -- down --dir "$(STATE)/quickstart"
+	cargo run --quiet --package fleet -- down --dir "$(STATE)/fleet"
