@@ -20,7 +20,7 @@ struct Args {
     /// Names of the clusters, separated by commas; the first leads. At least two.
     #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
     clusters: Vec<String>,
-    /// Directory for the clusters' files [default: quickstart beside the directory of `fleet`].
+    /// Directory for the clusters' files [default: freeport/quickstart in $XDG_STATE_HOME or ~/.local/state].
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Stop once all members are ready, without exporting anything.
@@ -134,7 +134,10 @@ fn farewell(fleet: &Fleet, shown: bool) {
     }
     if shown {
         println!("What the importing cluster has:");
-        println!("   kubectl --context {importer} -n shop get serviceimport,service,endpointslice");
+        println!(
+            "   kubectl --context {importer} -n {} get serviceimport,service,endpointslice",
+            demo::NAMESPACE
+        );
     }
     println!("What the members and the leader say to each other, and whether a member is ready:");
     println!("   kubectl --context {leader} -n clusterset-{SET} get resourceexport,resourceimport,lease");
@@ -143,7 +146,11 @@ fn farewell(fleet: &Fleet, shown: bool) {
     println!("   tail -f {dir}/logs/freeport-*.log");
     if shown {
         println!("Take the export back, and it is gone from every cluster:");
-        println!("   kubectl --context {exporter} -n shop delete serviceexport web");
+        println!(
+            "   kubectl --context {exporter} -n {} delete serviceexport {}",
+            demo::NAMESPACE,
+            demo::SERVICE
+        );
     }
     println!("Take it all down:");
     println!("   cargo run -p fleet -- down --dir {dir}");
