@@ -186,7 +186,11 @@ fn a_record_that_vanishes_while_its_member_is_down_takes_nothing_away() {
         let ns = world.namespace("vanish", &CLUSTERS).await;
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
         east.exported(&ns, "web", &["10.1.0.1"]).await;
-        let before = eventually("imported", || imported(west, &ns, "web")).await;
+        // Complete, that is: the slice may come a moment after the import.
+        let before = eventually("imported", || async {
+            right(imported(west, &ns, "web").await, |seen| seen.endpoints.len() == 1)
+        })
+        .await;
         kill(world, "freeport-member-east").await;
         for record in records(world, &ns, "web").await {
             if leader.api::<ResourceImport>(AREA).get_opt(&record).await.unwrap().is_none() {
