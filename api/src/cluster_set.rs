@@ -27,11 +27,11 @@ use crate::condition::AntreaCondition;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(oldSelf.clusterID) || oldSelf.clusterID == '' || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)").message("clusterID cannot be changed: leave the set and join it again"))]
 pub struct ClusterSetSpec {
-    /// ID of this cluster: a DNS label, or two with a dot between, unique in the set.
-    /// It cannot be changed: leave the set and join it again.
-    #[serde(rename = "clusterID")]
-    #[x_kube(validation = Rule::new("oldSelf == '' || self == oldSelf").message("clusterID cannot be changed: leave the set and join it again"))]
+    /// ID of this cluster: a DNS label, or two with a dot between, unique in the set. Where it is missing, ClusterClaim
+    /// `id.k8s.io` of this Namespace says it. It cannot be changed: leave the set and join it again.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "String::is_empty")]
     pub cluster_id: String,
     /// The leader of the set. Exactly one.
     #[schemars(length(min = 1, max = 1))]
@@ -103,6 +103,8 @@ pub fn server_uri(server: &str) -> Option<http::Uri> {
 
 /// Condition type of a ClusterSet and of each cluster in it.
 pub const READY: &str = "Ready";
+/// Condition type of a cluster in a member's ClusterSet: it leads (Antrea).
+pub const IS_LEADER: &str = "IsLeader";
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::{
     announce::MemberClusterAnnounce,
+    cluster_claim::ClusterClaim,
     cluster_set::ClusterSet,
     mcs::{ServiceExport, ServiceImport},
     resource_export::ResourceExport,
@@ -18,14 +19,22 @@ use crate::{
 
 /// CRDs a leader's cluster needs.
 pub fn leader() -> Vec<CustomResourceDefinition> {
-    [ClusterSet::crd(), MemberClusterAnnounce::crd(), ResourceExport::crd(), ResourceImport::crd()]
-        .map(described)
-        .into()
+    [
+        ClusterSet::crd(),
+        ClusterClaim::crd(),
+        MemberClusterAnnounce::crd(),
+        ResourceExport::crd(),
+        ResourceImport::crd(),
+    ]
+    .map(described)
+    .into()
 }
 
 /// CRDs a member's cluster needs.
 pub fn member() -> Vec<CustomResourceDefinition> {
-    [ClusterSet::crd(), beta_too(ServiceExport::crd()), beta_too(ServiceImport::crd())].map(described).into()
+    [ClusterSet::crd(), ClusterClaim::crd(), beta_too(ServiceExport::crd()), beta_too(ServiceImport::crd())]
+        .map(described)
+        .into()
 }
 
 /// Upstream's schemas do not demand a `spec`, and a ServiceExport usually has none. `kubectl explain` begins with what the

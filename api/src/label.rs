@@ -15,6 +15,15 @@ pub const WIRE: &str = "multicluster.freeport.dev/wire";
 /// The wire contract of this build.
 pub const WIRE_VERSION: &str = "1";
 
+/// Annotation of a Lease: version of the daemon that holds it.
+pub const VERSION: &str = "multicluster.freeport.dev/version";
+
+/// Annotation of a Lease: [`TRUE`] when its cluster was removed from the set for good, so nobody waits for its word.
+pub const LEFT: &str = "multicluster.freeport.dev/left";
+
+/// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it.
+pub const CLUSTER_UID: &str = "multicluster.freeport.dev/cluster-uid";
+
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 

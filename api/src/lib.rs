@@ -3,11 +3,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`cluster_set`] | `ClusterSet`: who belongs, and the leader's and member's view of it |
+//! | [`cluster_claim`] | `ClusterClaim`: an older way to say which cluster this is |
 //! | [`announce`] | `MemberClusterAnnounce`: a member introduces itself in the Common Area |
 //! | [`resource_export`] | `ResourceExport`: what one member offers |
 //! | [`resource_import`] | `ResourceImport`: what the leader made of all offers |
 //! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
+//! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
@@ -16,11 +18,13 @@
 //! No IO and no clock in here: time comes in as an argument.
 
 pub mod announce;
+pub mod cluster_claim;
 pub mod cluster_set;
 pub mod condition;
 pub mod crd;
 pub mod label;
 pub mod mcs;
+pub mod membership;
 pub mod name;
 pub mod resource_export;
 pub mod resource_import;

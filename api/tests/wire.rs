@@ -6,6 +6,7 @@
 use api::{
     ServiceName,
     announce::MemberClusterAnnounce,
+    cluster_claim::ClusterClaim,
     cluster_set::ClusterSet,
     mcs::{ServiceExport, ServiceImport},
     name,
@@ -63,6 +64,7 @@ fn membership() {
     assert_eq!(announce.name_any(), name::announce("east"));
     golden::<ClusterSet>(include_str!("golden/cluster-set-member.json"));
     golden::<ClusterSet>(include_str!("golden/cluster-set-leader.json"));
+    golden::<ClusterClaim>(include_str!("golden/cluster-claim.json"));
 }
 
 #[test]

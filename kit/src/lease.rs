@@ -47,7 +47,36 @@ impl LeaseView {
 
     /// Whether its holder's watches are open and it has nothing left to write.
     pub fn is_settled(&self) -> bool {
-        self.annotations().get(label::SETTLED).is_some_and(|value| value == label::TRUE)
+        self.says(label::SETTLED) == Some(label::TRUE)
+    }
+
+    /// Whether its cluster was removed from the set for good.
+    pub fn has_left(&self) -> bool {
+        self.says(label::LEFT) == Some(label::TRUE)
+    }
+
+    /// Version of the daemon that holds it.
+    pub fn version(&self) -> Option<&str> {
+        self.says(label::VERSION)
+    }
+
+    /// Wire contract the holder speaks.
+    pub fn wire(&self) -> Option<&str> {
+        self.says(label::WIRE)
+    }
+
+    /// When its holder last renewed it, by the holder's clock.
+    pub fn renew_time(&self) -> Option<Timestamp> {
+        self.spec.renew_time.as_ref().map(|time| time.0)
+    }
+
+    /// Who holds it.
+    pub fn holder(&self) -> Option<&str> {
+        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+    }
+
+    fn says(&self, annotation: &str) -> Option<&str> {
+        self.annotations().get(annotation).map(String::as_str)
     }
 }
 
@@ -206,9 +235,17 @@ fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
 }
 
 fn says(settled: bool) -> std::collections::BTreeMap<String, String> {
-    [(label::SETTLED, if settled { label::TRUE } else { "false" }), (label::WIRE, label::WIRE_VERSION)]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    let settled = if settled { label::TRUE } else { "false" };
+    // Whoever holds it is there, whatever was said of it before.
+    let left = "false";
+    [
+        (label::SETTLED, settled),
+        (label::WIRE, label::WIRE_VERSION),
+        (label::VERSION, env!("CARGO_PKG_VERSION")),
+        (label::LEFT, left),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into()
 }
 
 #[cfg(test)]
@@ -251,7 +288,9 @@ mod tests {
         let patch = json!({"metadata": {"annotations": says(true)}, "spec": spec(&us(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
+                "multicluster.freeport.dev/left": "false",
                 "multicluster.freeport.dev/settled": "true",
+                "multicluster.freeport.dev/version": env!("CARGO_PKG_VERSION"),
                 "multicluster.freeport.dev/wire": "1",
             }},
             "spec": {

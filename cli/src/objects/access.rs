@@ -13,7 +13,7 @@ use k8s_openapi::{
 
 use super::{
     Object, area,
-    rights::{ANTREA, Account, COORDINATION, KEEP, OWN, READ, inside, rule},
+    rights::{ANTREA, Account, COORDINATION, OWN, READ, inside, rule},
     within,
 };
 
@@ -45,8 +45,8 @@ pub fn objects(set: &str, id: &str) -> Vec<Object> {
         rule(ANTREA, "resourceexports", OWN),
         act_as,
         rule(ANTREA, "resourceimports", READ),
-        rule(ANTREA, "memberclusterannounces", KEEP),
-        rule(COORDINATION, "leases", KEEP),
+        rule(ANTREA, "memberclusterannounces", OWN),
+        rule(COORDINATION, "leases", OWN),
     ];
 
     let token = Secret {

@@ -10,7 +10,7 @@ use super::{
     Object,
     leader::ACCOUNT,
     named,
-    rights::{ANTREA, COORDINATION, KEEP, OWN, inside, report, rule},
+    rights::{ANTREA, COORDINATION, KEEP, OWN, READ, inside, report, rule},
     within,
 };
 
@@ -32,6 +32,8 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),
+        rule(ANTREA, "clustersets", READ),
+        rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),
         report(),
     ];

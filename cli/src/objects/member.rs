@@ -4,15 +4,22 @@ use std::collections::BTreeMap;
 
 use api::{
     cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
-    label,
+    label, membership,
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use super::{
     Object, SYSTEM, area, daemon_account,
-    rights::{ANTREA, Account, CORE, DISCOVERY, MCS, OWN, READ, everywhere, inside, report, rule},
+    rights::{
+        ANTREA, Account, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, everywhere, inside, report, rule,
+        rule_on,
+    },
     system_namespace, within,
 };
+
+/// CRDs a member looks at before it takes the absence of their objects for somebody's decision.
+const CLUSTER_SETS: &str = "clustersets.multicluster.crd.antrea.io";
+const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
@@ -26,12 +33,16 @@ pub fn objects() -> Vec<Object> {
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
         rule(MCS, "serviceimports/status", &["patch"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS, SERVICE_EXPORTS], &["get"]),
         report(),
     ];
     let own = vec![
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
+        rule(ANTREA, "clusterclaims", READ),
         rule(CORE, "secrets", READ),
+        rule(CORE, "configmaps", &["create"]),
+        rule_on(CORE, "configmaps", &[membership::NAME], OWN),
     ];
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, cluster));

@@ -16,6 +16,8 @@ pub(super) const CORE: &str = "";
 pub(super) const DISCOVERY: &str = "discovery.k8s.io";
 /// Group of Leases.
 pub(super) const COORDINATION: &str = "coordination.k8s.io";
+/// Group of CustomResourceDefinitions.
+pub(super) const EXTENSIONS: &str = "apiextensions.k8s.io";
 /// Group of Events.
 pub(super) const EVENTS: &str = "events.k8s.io";
 
@@ -39,6 +41,14 @@ pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
 /// The right to report: Events are created, and patched when they recur.
 pub(super) fn report() -> PolicyRule {
     rule(EVENTS, "events", &["create", "patch"])
+}
+
+/// `verbs` on some objects of one resource only.
+pub(super) fn rule_on(group: &str, resource: &str, names: &[&str], verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        resource_names: Some(names.iter().map(|&name| name.into()).collect()),
+        ..rule(group, resource, verbs)
+    }
 }
 
 /// A ServiceAccount that gets rights.

@@ -1,0 +1,82 @@
+//! What a member notes, in a ConfigMap of its Namespace, about the ClusterSet it takes part in: so that it knows what to leave
+//! when the ClusterSet is gone by the time it looks, and that its identity has not been changed under it.
+
+use std::collections::BTreeMap;
+
+/// Name of the ConfigMap.
+pub const NAME: &str = "freeport-membership";
+
+/// Key by which `freeport leave` says that the cluster shall leave. Value: [`LEAVE`] or [`LEAVE_FORCED`].
+pub const LEAVE_KEY: &str = "leave";
+/// Withdraw the exports, then remove the imports.
+pub const LEAVE: &str = "withdraw";
+/// Remove the imports; the leader is gone and is not asked.
+pub const LEAVE_FORCED: &str = "force";
+
+/// A membership that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Name of the ClusterSet.
+    pub cluster_set: String,
+    /// When the ClusterSet was created, as the API server writes it: one that is older than its CRD went with the CRD, and
+    /// nobody decided to leave.
+    pub created: String,
+    /// Our ID in it.
+    pub cluster_id: String,
+    /// Namespace of the leader's cluster with the records.
+    pub common_area: String,
+    /// URL of the leader's API server.
+    pub server: String,
+    /// Name of the Secret with the credential.
+    pub secret: String,
+}
+
+impl Membership {
+    /// The data of the ConfigMap.
+    pub fn data(&self) -> BTreeMap<String, String> {
+        [
+            ("clusterSet", &self.cluster_set),
+            ("created", &self.created),
+            ("clusterID", &self.cluster_id),
+            ("commonArea", &self.common_area),
+            ("server", &self.server),
+            ("secret", &self.secret),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .into()
+    }
+
+    /// Reads the data back; `None` when something is missing.
+    pub fn from_data(data: &BTreeMap<String, String>) -> Option<Self> {
+        let text = |key: &str| data.get(key).cloned();
+        Some(Self {
+            cluster_set: text("clusterSet")?,
+            created: text("created")?,
+            cluster_id: text("clusterID")?,
+            common_area: text("commonArea")?,
+            server: text("server")?,
+            secret: text("secret")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_reads_back() {
+        let note = Membership {
+            cluster_set: "demo".into(),
+            created: "2026-11-01T12:00:00Z".into(),
+            cluster_id: "east".into(),
+            common_area: "clusterset-demo".into(),
+            server: "https://leader:6443".into(),
+            secret: "freeport-leader-demo".into(),
+        };
+        assert_eq!(Membership::from_data(&note.data()), Some(note.clone()));
+        let mut data = note.data();
+        data.remove("server");
+        assert_eq!(Membership::from_data(&data), None);
+    }
+}
