@@ -13,14 +13,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
-    Api, Resource, ResourceExt,
+    Resource, ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::view::annotated;
+use crate::{anchor::Anchor, view::annotated};
 
 /// How often a Lease is renewed.
 pub const RENEW: Duration = Duration::from_secs(10);
@@ -107,6 +107,8 @@ pub enum Presence {
         /// Its holder identity.
         holder: String,
     },
+    /// The API server holds an older Lease of ours than it told us of, or none: it was restored, or emptied.
+    Restored,
     /// No answer, or a refusal.
     Failing {
         /// In words.
@@ -160,17 +162,12 @@ impl Seen {
     }
 }
 
-/// Keeps the Lease `name` for `us`, for ever. `settled` is asked at each renewal; `presence` says how it stands.
-pub async fn keep(
-    api: Api<Lease>,
-    name: String,
-    us: Holder,
-    settled: impl Fn() -> bool,
-    presence: watch::Sender<Presence>,
-) {
+/// Keeps our Lease for `us`, until it turns out that the API server was restored. `settled` is asked at each renewal;
+/// `presence` says how it stands.
+pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presence: watch::Sender<Presence>) {
     let mut seen = Seen::default();
     loop {
-        let attempt = tokio::time::timeout(RENEW, once(&api, &name, &us, &mut seen, settled()));
+        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
         let now = match attempt.await {
             Ok(Ok(now)) => now,
             Ok(Err(error)) => {
@@ -182,20 +179,22 @@ pub async fn keep(
         };
         let wait = if now == Presence::Held { RENEW } else { RETRY };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
+        if now == Presence::Restored {
+            return;
+        }
         tokio::time::sleep(wait).await;
     }
 }
 
-async fn once(
-    api: &Api<Lease>,
-    name: &str,
-    us: &Holder,
-    seen: &mut Seen,
-    settled: bool,
-) -> kube::Result<Presence> {
+async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: bool) -> kube::Result<Presence> {
     // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
+    let (api, name) = (anchor.leases(), anchor.name());
     if seen.holder() != Some(us.to_string().as_str()) {
-        seen.see(api.get_opt(name).await?, Instant::now());
+        let lease = api.get_opt(name).await?;
+        if !anchor.heard(lease.as_ref()) {
+            return Ok(Presence::Restored);
+        }
+        seen.see(lease, Instant::now());
     }
     let step = seen.step(us, Instant::now());
     let written = match step {
@@ -220,8 +219,10 @@ async fn once(
             api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
         }
     };
-    seen.see(Some(written?), Instant::now());
-    Ok(Presence::Held)
+    let written = Some(written?);
+    let held = anchor.heard(written.as_ref());
+    seen.see(written, Instant::now());
+    Ok(if held { Presence::Held } else { Presence::Restored })
 }
 
 fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {

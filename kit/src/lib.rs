@@ -16,10 +16,12 @@
 //! | [`drive`] | running a controller on a queue |
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
 //! | [`lease`] | presence in the Common Area |
+//! | [`anchor`] | noticing that a Common Area was restored from a backup |
 //! | [`vouch`] | when an absence may be believed |
 //! | [`events`] | Kubernetes Events |
 //! | [`metrics`], [`serve`] | what an operator sees |
 
+pub mod anchor;
 pub mod args;
 pub mod boot;
 pub mod client;

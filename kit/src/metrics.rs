@@ -19,6 +19,9 @@ pub struct Metrics {
     refused: IntGaugeVec,
     events_dropped: prometheus::IntCounter,
     present: IntGaugeVec,
+    restored: IntCounterVec,
+    doubted: IntGauge,
+    pruned: IntCounterVec,
 }
 
 impl Metrics {
@@ -63,6 +66,24 @@ impl Metrics {
                 Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
                 &["common_area"],
             )?,
+            restored: IntCounterVec::new(
+                Opts::new(
+                    "restored_total",
+                    "Times a Common Area was found to be restored from a backup, or emptied",
+                ),
+                &["common_area"],
+            )?,
+            doubted: IntGauge::new(
+                "services_doubted",
+                "Services of which records vanished from the Common Area without a word, so that what is here is kept",
+            )?,
+            pruned: IntCounterVec::new(
+                Opts::new(
+                    "writes_pruned_total",
+                    "Writes of which the API server threw something away: its CRD is older",
+                ),
+                &["cluster", "kind"],
+            )?,
             registry,
         };
         let r = &metrics.registry;
@@ -75,6 +96,9 @@ impl Metrics {
         r.register(Box::new(metrics.refused.clone()))?;
         r.register(Box::new(metrics.events_dropped.clone()))?;
         r.register(Box::new(metrics.present.clone()))?;
+        r.register(Box::new(metrics.restored.clone()))?;
+        r.register(Box::new(metrics.doubted.clone()))?;
+        r.register(Box::new(metrics.pruned.clone()))?;
         r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(metrics)
     }
@@ -118,6 +142,21 @@ impl Metrics {
     /// Gauge of presence in a Common Area.
     pub fn present(&self, common_area: &str) -> IntGauge {
         self.present.with_label_values(&[common_area])
+    }
+
+    /// A Common Area was found to be restored.
+    pub fn restored(&self, common_area: &str) {
+        self.restored.with_label_values(&[common_area]).inc();
+    }
+
+    /// The API server threw away a part of what was written.
+    pub fn pruned(&self, cluster: &str, kind: &str) {
+        self.pruned.with_label_values(&[cluster, kind]).inc();
+    }
+
+    /// So many Services are doubted.
+    pub fn doubted(&self, services: usize) {
+        self.doubted.set(i64::try_from(services).unwrap_or(i64::MAX));
     }
 
     /// Everything, in the text format of Prometheus, and its content type.

@@ -14,8 +14,9 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-use crate::{index::Change, metrics::Metrics};
+use crate::{anchor::Anchor, index::Change, metrics::Metrics};
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
@@ -23,6 +24,9 @@ const OPEN_AFTER: Duration = Duration::from_secs(60);
 
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
+
+/// How soon an unanswered question for the anchor is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Several watches that together are worth something only when each has delivered its first list.
 #[derive(Clone, Default)]
@@ -34,6 +38,8 @@ struct State {
     unlisted: Mutex<BTreeMap<&'static str, Option<String>>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
+    anchor: Option<Anchor>,
+    restored: CancellationToken,
 }
 
 /// Names a watch in logs and metrics.
@@ -46,6 +52,17 @@ pub struct Source {
 }
 
 impl Watches {
+    /// Watches of an API server that may be restored from a backup: before a watch believes a list that comes after its
+    /// first one, it asks the anchor. If that does not hold, all that was watched is worth nothing, and the watches stop.
+    pub fn anchored(anchor: Anchor) -> Self {
+        Self(Arc::new(State { anchor: Some(anchor), ..State::default() }))
+    }
+
+    /// Waits until a watch has found that the API server was restored.
+    pub async fn restored(&self) {
+        self.0.restored.cancelled().await;
+    }
+
     /// Watches `api` for ever and hands every change to `sink`. Counts as begun from this call on, so that
     /// [`listed`](Self::listed) waits for it even if it is polled later.
     pub fn watch<P, S>(
@@ -66,12 +83,21 @@ impl Watches {
             let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
             pin_mut!(events);
             let mut initial = Vec::new();
+            let mut listed = false;
             while let Some(event) = events.next().await {
                 match event {
                     Ok(watcher::Event::Init) => initial = Vec::new(),
                     Ok(watcher::Event::InitApply(object)) => initial.push(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
+                        if std::mem::replace(&mut listed, true) && !state.is_where_it_was().await {
+                            tracing::warn!(
+                                cluster = source.cluster,
+                                "restored from a backup, or emptied: looking at all anew"
+                            );
+                            state.restored.cancel();
+                            return;
+                        }
                         sink(Change::Reset(std::mem::take(&mut initial)));
                         if lock(&state.unlisted).remove(source.kind).is_some() {
                             state.changed.notify_waiters();
@@ -122,6 +148,21 @@ impl Watches {
     pub fn are_open(&self, now: Instant) -> bool {
         let failed = *lock(&self.0.failed);
         self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
+    }
+}
+
+impl State {
+    async fn is_where_it_was(&self) -> bool {
+        let Some(anchor) = &self.anchor else { return true };
+        loop {
+            match anchor.holds().await {
+                Ok(holds) => return holds,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot find out whether the API server was restored, asking again")
+                }
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 }
 
