@@ -1,36 +1,41 @@
 //! Who wrote what: the API servers' audit logs, which hold every request that writes.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
-use crate::fixture::{CLUSTERS, World};
+use crate::fixture::{AREA, CLUSTERS, World};
 
 /// A point in all audit logs.
-pub struct Mark(Vec<u64>);
+pub struct Mark(Vec<usize>);
 
 pub fn mark(world: &World) -> Mark {
-    Mark(CLUSTERS.iter().map(|cluster| fs::metadata(log(world, cluster)).map_or(0, |m| m.len())).collect())
+    Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster).len()).collect())
 }
 
-fn log(world: &World, cluster: &str) -> std::path::PathBuf {
-    world.fleet.cluster(cluster).unwrap().audit_log()
+fn complete_lines(world: &World, cluster: &str) -> String {
+    let log: PathBuf = world.fleet.cluster(cluster).unwrap().audit_log();
+    let mut text = fs::read_to_string(log).unwrap_or_default();
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    text
 }
 
-/// What our daemons have written since, Leases apart: `cluster user verb uri code`.
+/// What our daemons have asked API servers to write since, Leases apart, refused or not:
+/// `time cluster user verb uri code`.
 pub fn writes(world: &World, since: &Mark) -> Vec<String> {
+    let members = format!("system:serviceaccount:{AREA}:freeport-member-");
     let mut writes = Vec::new();
     for (cluster, from) in CLUSTERS.iter().zip(&since.0) {
-        let text = fs::read_to_string(log(world, cluster)).unwrap();
-        for line in text[usize::try_from(*from).unwrap()..].lines() {
+        for line in complete_lines(world, cluster)[*from..].lines() {
             let event: Value = serde_json::from_str(line).unwrap();
             let (user, uri) =
                 (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
             let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
-                || user.starts_with("system:serviceaccount:clusterset-demo:freeport-member-");
+                || user.starts_with(&members);
             if ours && !uri.contains("/leases") {
-                let code = &event["responseStatus"]["code"];
-                writes.push(format!("{cluster} {user} {} {uri} {code}", event["verb"]));
+                let (verb, code, time) =
+                    (&event["verb"], &event["responseStatus"]["code"], &event["stageTimestamp"]);
+                writes.push(format!("{time} {cluster} {user} {verb} {uri} {code}"));
             }
         }
     }

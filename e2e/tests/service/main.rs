@@ -3,13 +3,22 @@
 
 #![cfg(test)]
 
+mod fixture;
+
 mod audit;
-mod bad_input;
+mod cluster;
+mod daemon;
+mod seen;
+mod waiting;
+mod watched;
+
+mod bad_export;
+mod bad_record;
+mod downtime;
 mod drift;
 mod export;
-mod fixture;
 mod merge;
 mod namespace;
 mod process;
 mod restart;
-mod seen;
+mod taken;
