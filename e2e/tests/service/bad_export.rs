@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
-use crate::{
+use e2e::{
     audit,
     fixture::shared,
     seen::{event, holds, says},

@@ -3,7 +3,7 @@
 use api::{ServiceName, name, resource_export::ResourceExport};
 use serde_json::{Value, json};
 
-use crate::{
+use e2e::{
     daemon::LEADER,
     fixture::{AREA, World, shared},
     seen::{event, imported},

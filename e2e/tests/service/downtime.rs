@@ -3,7 +3,7 @@
 use api::{resource_export::ResourceExport, resource_import::ResourceImport};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use crate::{
+use e2e::{
     daemon::{End, LEADER},
     fixture::{AREA, CLUSTERS, alone},
     seen::{holds, imported, not_imported, records, right},

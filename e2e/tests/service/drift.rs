@@ -5,7 +5,7 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
-use crate::{
+use e2e::{
     fixture::{AREA, shared},
     seen::{imported, records, right},
     waiting::{always, eventually},

@@ -5,7 +5,7 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
-use crate::{
+use e2e::{
     fixture::{CLUSTERS, shared},
     seen::{holds, imported, not_imported, right, says},
     waiting::eventually,

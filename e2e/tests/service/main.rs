@@ -3,15 +3,6 @@
 
 #![cfg(test)]
 
-mod fixture;
-
-mod audit;
-mod cluster;
-mod daemon;
-mod seen;
-mod waiting;
-mod watched;
-
 mod bad_export;
 mod bad_record;
 mod downtime;

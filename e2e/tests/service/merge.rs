@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::mcs::ServiceImport;
 use k8s_openapi::api::core::v1::Service;
 
-use crate::{
+use e2e::{
     fixture::{CLUSTERS, shared},
     seen::{imported, right},
     waiting::eventually,

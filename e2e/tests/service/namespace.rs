@@ -2,7 +2,7 @@
 
 use api::mcs::ServiceImport;
 
-use crate::{
+use e2e::{
     fixture::shared,
     seen::{holds, imported, not_imported, right, says},
     waiting::eventually,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{
+use e2e::{
     audit,
     daemon::{DAEMONS, End},
     fixture::{CLUSTERS, alone},

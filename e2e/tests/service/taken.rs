@@ -4,7 +4,7 @@ use api::mcs::{ServiceImport, ServiceImportSpec};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::api::{ListParams, PostParams};
 
-use crate::{
+use e2e::{
     cluster::Cluster,
     fixture::shared,
     seen::{event, imported},
