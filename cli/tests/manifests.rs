@@ -6,9 +6,9 @@ use std::path::Path;
 
 use cli::{
     manifests,
-    objects::{Object, access, area, crds, leader, member},
+    objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn all() -> Vec<Object> {
     [
@@ -18,6 +18,8 @@ fn all() -> Vec<Object> {
         area::objects("demo", "leader"),
         access::objects("demo", "east"),
         member::objects(),
+        leader::workload(DEFAULT_IMAGE),
+        member::workload(DEFAULT_IMAGE),
         vec![
             member::secret("demo", None),
             member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443"),
@@ -62,7 +64,7 @@ fn secrets_are_read_in_one_namespace_only() {
             .as_array()
             .into_iter()
             .flatten()
-            .any(|rule| rule["resources"] == serde_json::json!(["secrets"]));
+            .any(|rule| rule["resources"] == json!(["secrets"]));
         if secrets {
             assert_eq!(object.to_string(), "Role freeport-system/freeport-member");
         }
@@ -82,7 +84,7 @@ fn a_member_may_act_as_itself_alone() {
         .filter(|rule| rule["verbs"].as_array().unwrap().contains(&"act-as".into()))
         .collect();
     assert_eq!(act_as.len(), 1);
-    assert_eq!(act_as[0]["resourceNames"], serde_json::json!(["east"]));
+    assert_eq!(act_as[0]["resourceNames"], json!(["east"]));
 }
 
 #[test]
@@ -90,6 +92,47 @@ fn a_secret_without_a_credential_holds_nothing() {
     assert_eq!(member::secret("demo", None).body.get("data"), None);
     let credential = member::Credential { ca: b"ca".to_vec(), token: b"token".to_vec() };
     let filled = member::secret("demo", Some(&credential));
-    assert_eq!(filled.body["data"], serde_json::json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
+    assert_eq!(filled.body["data"], json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
     assert_eq!(filled.to_string(), "Secret freeport-system/freeport-leader-demo");
+}
+
+#[test]
+fn a_daemon_inside_asks_its_node_for_nothing() {
+    for (daemon, deployment) in [
+        ("freeport-leader", leader::deployment("registry/a:1")),
+        ("freeport-member", member::deployment("registry/a:1")),
+    ] {
+        assert_eq!(deployment.to_string(), format!("Deployment freeport-system/{daemon}"));
+        let pod = &deployment.body["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], daemon);
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{pod}");
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{pod}");
+        for host in ["hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"] {
+            assert_eq!(pod.get(host), None, "{host}");
+        }
+        assert_eq!(pod["containers"].as_array().unwrap().len(), 1);
+        let container = &pod["containers"][0];
+        assert_eq!(container["image"], "registry/a:1");
+        assert_eq!(container["command"], json!([format!("/{daemon}")]));
+        let security = json!({
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        });
+        assert_eq!(container["securityContext"], security);
+    }
+}
+
+#[test]
+fn the_namespace_of_the_daemons_is_restricted() {
+    for objects in [leader::objects(), member::objects()] {
+        assert_eq!(objects[0].to_string(), "Namespace freeport-system");
+        assert_eq!(objects[0].body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    }
+}
+
+#[test]
+fn what_runs_outside_is_installed_without_a_deployment() {
+    let installed = [leader::objects(), member::objects()].concat();
+    assert!(installed.iter().all(|object| object.resource.kind != "Deployment"));
 }

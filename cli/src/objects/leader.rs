@@ -3,7 +3,7 @@
 use api::label;
 
 use super::{
-    Object, SYSTEM, daemon_account,
+    Object, SYSTEM, daemon_account, deployment,
     rights::{Account, CORE, READ, everywhere, rule},
     system_namespace,
 };
@@ -17,4 +17,14 @@ pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
     objects
+}
+
+/// The Deployment that runs the leader inside its cluster.
+pub fn deployment(image: &str) -> Object {
+    deployment::deployment(ACCOUNT.name, image)
+}
+
+/// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
+pub fn workload(image: &str) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
 }

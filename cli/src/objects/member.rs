@@ -9,7 +9,7 @@ use api::{
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use super::{
-    Object, SYSTEM, area, daemon_account,
+    Object, SYSTEM, area, daemon_account, deployment,
     rights::{
         ANTREA, Account, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, everywhere, inside, report, rule,
         rule_on,
@@ -48,6 +48,16 @@ pub fn objects() -> Vec<Object> {
     objects.extend(everywhere(&ACCOUNT, cluster));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects
+}
+
+/// The Deployment that runs the member inside its cluster.
+pub fn deployment(image: &str) -> Object {
+    deployment::deployment(ACCOUNT.name, image)
+}
+
+/// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
+pub fn workload(image: &str) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
 }
 
 /// What proves a member to the leader's API server, and that server to the member.
