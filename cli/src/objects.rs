@@ -7,6 +7,7 @@
 //! | [`area`] | a Common Area, with the leader's Role in it |
 //! | [`access`] | a member's way into a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
+//! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
 //! [`leader`] and [`member`] hold the rights of a daemon apart from its Deployment: it may as well run outside the cluster.
 
@@ -16,6 +17,7 @@ pub mod crds;
 mod deployment;
 pub mod leader;
 pub mod member;
+mod policy;
 mod rights;
 
 use std::collections::BTreeMap;
