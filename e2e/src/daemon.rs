@@ -108,6 +108,29 @@ impl World {
         .await;
     }
 
+    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: long
+    /// enough that whoever takes its word has taken it.
+    pub async fn vouches(&self, lease: &str) {
+        let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
+        let heard = RefCell::new(Vec::new());
+        within(VOUCHED, &format!("{lease} vouches"), || async {
+            let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
+            let mut heard = heard.borrow_mut();
+            let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
+            match view.renewed_at() {
+                Some(at) if view.is_settled() && heard.last() != Some(&at) => heard.push(at),
+                _ => {}
+            }
+            if heard.len() > 3 { Ok(()) } else { Err(format!("{heard:?}, now {view:?}")) }
+        })
+        .await;
+    }
+
+    /// Lets `west` look for longer than it takes to believe an absence. Its Lease may not be there to tell the time by.
+    pub async fn west_looks_on(&self) {
+        tokio::time::sleep(4 * kit::lease::RENEW).await;
+    }
+
     /// The last lines of a daemon's log, for failure messages.
     fn log_tail(&self, daemon: &str) -> String {
         let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));

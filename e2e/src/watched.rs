@@ -75,7 +75,16 @@ where
         assert_eq!(uids.len(), 1, "{what}: {uids:?}");
     }
 
-    /// Nothing has been told.
+    /// Looks at every state that was told.
+    pub fn each(&self, look: impl Fn(&K)) {
+        for event in self.told.lock().unwrap().iter() {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                look(object);
+            }
+        }
+    }
+
+    /// Nothing was deleted so far.
     pub fn nothing_deleted(&self, what: &str) {
         for event in self.told.lock().unwrap().iter() {
             assert!(!matches!(event, WatchEvent::Deleted(_) | WatchEvent::Error(_)), "{what}: {event:?}");
