@@ -51,6 +51,12 @@ fn disguised() -> Vec<Attempt> {
         changed("no cluster", "is of cluster \"\", which", |r| {
             drop(r["spec"].as_object_mut().unwrap().remove("clusterID"));
         }),
+        Attempt {
+            what: "an announce of somebody else",
+            kind: announces(),
+            todo: Do::Create(json!({"metadata": {"name": announce("east")}, "clusterID": "south"})),
+            says: "clusterID of member-announce-from-east must be east",
+        },
         // Canonical for Service `ns/web` of a cluster `east.a`.
         attempt(
             "a Namespace that makes us look like another cluster",
