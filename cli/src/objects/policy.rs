@@ -86,14 +86,11 @@ impl Policy<'_> {
                     resource_rules: Some(self.requests),
                     ..MatchResources::default()
                 }),
-                match_conditions: Some(expressions(self.conditions, |name, expression| MatchCondition {
+                match_conditions: expressions(self.conditions, |name, expression| MatchCondition {
                     name,
                     expression,
-                })),
-                variables: Some(expressions(self.variables, |name, expression| Variable {
-                    name,
-                    expression,
-                })),
+                }),
+                variables: expressions(self.variables, |name, expression| Variable { name, expression }),
                 validations: Some(self.checks.iter().map(Check::validation).collect()),
                 ..ValidatingAdmissionPolicySpec::default()
             }),
@@ -112,8 +109,10 @@ impl Policy<'_> {
     }
 }
 
-fn expressions<T>(all: &[(&str, &str)], make: impl Fn(String, String) -> T) -> Vec<T> {
-    all.iter().map(|&(name, expression)| make(name.into(), expression.trim().into())).collect()
+/// None rather than an empty list, which the API server would not keep.
+fn expressions<T>(all: &[(&str, &str)], make: impl Fn(String, String) -> T) -> Option<Vec<T>> {
+    let made = all.iter().map(|&(name, expression)| make(name.into(), expression.trim().into()));
+    (!all.is_empty()).then(|| made.collect())
 }
 
 fn labelled((key, value): (&str, &str)) -> MatchResources {

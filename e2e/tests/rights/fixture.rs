@@ -8,26 +8,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{cluster_set::ClusterSet, name::LEADER_LEASE};
+use api::name::LEADER_LEASE;
 use fleet::{
     Fleet, Lifetime, Options,
     cluster_set::{self, Daemon},
 };
 use futures::FutureExt;
-use k8s_openapi::{
-    ByteString,
-    api::{
-        authentication::v1::{TokenRequest, TokenRequestSpec},
-        authorization::v1::SelfSubjectAccessReview,
-        coordination::v1::Lease,
-        core::v1::{Namespace, Secret, ServiceAccount},
-        rbac::v1::{Role, RoleBinding},
-    },
-};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
-    Api, Client, Config, Resource,
+    Api, Client, Resource,
     api::{DeleteParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -36,7 +26,10 @@ use tokio::{
     sync::{OnceCell, RwLock},
 };
 
-use crate::{attempt::Do, records};
+use crate::{
+    account::{self, Rights},
+    others,
+};
 
 /// Far beyond what anything takes: a test that gets here has failed.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -91,13 +84,14 @@ impl World {
             "name": OTHER_AREA, "labels": {"multicluster.freeport.dev/common-area": "true"},
         }});
         create(&Api::<Namespace>::all(leader.clone()), area).await;
-        records::of_others(&leader).await;
+        others::of_others(&leader).await;
 
-        let east = member(&find("east")).await;
-        let north = account(&fleet, "leader", AREA, "freeport-member-north", any_right("north")).await;
+        let east = account::member(&find("east")).await;
+        let rights = Rights::Role(account::any_right("north"));
+        let north = account::with(&fleet, "leader", AREA, "freeport-member-north", rights).await;
         let world = Self { fleet, daemons, clusters, east, north };
         for member in [&world.east, &world.north] {
-            until_refused(member).await;
+            others::until_refused(member).await;
         }
         world
     }
@@ -123,11 +117,6 @@ impl World {
                 process.stop().await.unwrap();
             }
         }
-    }
-
-    /// A ServiceAccount with a Role of its own, by its token.
-    pub async fn account(&self, cluster: &str, namespace: &str, name: &str, rules: Value) -> Client {
-        account(&self.fleet, cluster, namespace, name, rules).await
     }
 }
 
@@ -177,110 +166,4 @@ where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
 {
     api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
-}
-
-/// A policy is enforced a moment after it was created.
-async fn until_refused(member: &Client) {
-    eventually("the policy is enforced", || async {
-        let record = records::service("south", "shop", "probe");
-        let tried = Do::DryCreate(record).by(member, AREA, &records::exports()).await;
-        match tried {
-            Err(refusal) if refusal.message.contains("may not act as") => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-}
-
-/// What the daemon of this member dials the leader with.
-async fn member(cluster: &Client) -> Client {
-    let name = format!("freeport-leader-{SET}");
-    let secrets = Api::<Secret>::namespaced(cluster.clone(), SYSTEM);
-    let data = secrets.get(&name).await.unwrap().data.unwrap();
-    let sets = Api::<ClusterSet>::namespaced(cluster.clone(), SYSTEM);
-    let set = sets.get(SET).await.unwrap();
-    let server = set.spec.leaders[0].server.clone().unwrap();
-    let token = String::from_utf8(data["token"].0.clone()).unwrap();
-    client(&server, &data["ca.crt"], &token).await
-}
-
-async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
-    let kubeconfig = json!({
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": ca}}],
-        "users": [{"name": "u", "user": {"token": token}}],
-    });
-    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
-
-async fn account(fleet: &Fleet, cluster: &str, namespace: &str, name: &str, rules: Value) -> Client {
-    let cluster = fleet.clusters().iter().find(|c| c.name() == cluster).unwrap();
-    let admin = cluster.client().await.unwrap();
-    let metadata = json!({"name": name});
-    create(&Api::<ServiceAccount>::namespaced(admin.clone(), namespace), json!({"metadata": metadata})).await;
-    let role_ref = if rules.is_array() {
-        let role = json!({"metadata": metadata, "rules": rules});
-        create(&Api::<Role>::namespaced(admin.clone(), namespace), role).await;
-        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name})
-    } else {
-        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rules})
-    };
-    let binding = json!({
-        "metadata": metadata,
-        "roleRef": role_ref,
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    });
-    create(&Api::<RoleBinding>::namespaced(admin.clone(), namespace), binding).await;
-
-    let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), namespace);
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
-        ..TokenRequest::default()
-    };
-    let granted = accounts.create_token_request(name, &PostParams::default(), &request).await.unwrap();
-    let ca = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(admin, "default");
-    let ca = eventually("the cluster publishes its authority", || async {
-        let found = ca.get_opt("kube-root-ca.crt").await.unwrap();
-        found.and_then(|map| map.data?.remove("ca.crt")).ok_or_else(|| "nothing".to_owned())
-    })
-    .await;
-    client(&cluster.server(), &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
-}
-
-/// Waits until the authorizer knows of a right.
-pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
-    let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
-    let review = json!({"spec": {"resourceAttributes": {
-        "namespace": namespace, "group": group, "resource": resource, "verb": verb,
-    }}});
-    let review: SelfSubjectAccessReview = serde_json::from_value(review).unwrap();
-    eventually(&format!("may {verb} {resource}"), || async {
-        let told = reviews.create(&PostParams::default(), &review).await.unwrap().status;
-        if told.as_ref().is_some_and(|status| status.allowed) { Ok(()) } else { Err(format!("{told:?}")) }
-    })
-    .await;
-}
-
-/// What no member gets: every verb on everything in the Common Area, but `act-as` for one cluster alone.
-fn any_right(cluster: &str) -> Value {
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-    json!([
-        {
-            "apiGroups": ["multicluster.crd.antrea.io"],
-            "resources": [
-                "resourceexports", "resourceexports/status", "resourceimports", "memberclusterannounces",
-            ],
-            "verbs": verbs,
-        },
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
-        {
-            "apiGroups": ["multicluster.crd.antrea.io"],
-            "resources": ["resourceexports"],
-            "resourceNames": [cluster],
-            "verbs": ["act-as"],
-        },
-    ])
 }

@@ -2,12 +2,17 @@
 
 use api::mcs::{ServiceExport, ServiceImport};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::ApiResource};
+use kube::{
+    Api, Client, Config,
+    api::ApiResource,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use serde_json::{Value, json};
 
 use crate::{
+    account::{self, Rights, until_allowed},
     attempt::Do,
-    fixture::{World, create, eventually, shared, until_allowed},
+    fixture::{World, create, eventually, shared},
 };
 
 const MCS: &str = "multicluster.x-k8s.io";
@@ -53,7 +58,7 @@ fn a_namespace_admin_exports_and_does_not_import() {
     shared(async |world| {
         let space = "rights-admin";
         namespace(world, space).await;
-        let admin = world.account("west", space, "admin", json!("admin")).await;
+        let admin = account::with(&world.fleet, "west", space, "admin", Rights::ClusterRole("admin")).await;
         for verb in ["create", "delete"] {
             until_allowed(&admin, space, MCS, "serviceexports", verb).await;
         }
@@ -79,7 +84,7 @@ fn a_role_for_serviceimports_does_not_make_a_controller() {
         namespace(world, space).await;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rules = json!([{"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": verbs}]);
-        let hand = world.account("west", space, "by-hand", rules).await;
+        let hand = account::with(&world.fleet, "west", space, "by-hand", Rights::Role(rules)).await;
         until_allowed(&hand, space, MCS, "serviceimports", "create").await;
         until_refused(&hand, space).await;
 
@@ -105,7 +110,7 @@ fn another_controller_is_let_through() {
             {"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": ["get", "create", "update", "patch"]},
             {"apiGroups": [MCS], "resources": ["serviceimports/status"], "verbs": ["update"]},
         ]);
-        let controller = world.account("west", space, "controller", rules).await;
+        let controller = account::with(&world.fleet, "west", space, "controller", Rights::Role(rules)).await;
         until_allowed(&controller, space, MCS, "serviceimports", "create").await;
         until_allowed(&controller, space, MCS, "serviceimports/status", "update").await;
 
@@ -115,5 +120,20 @@ fn another_controller_is_let_through() {
             let done = todo.by(&controller, space, &imports()).await;
             assert!(done.is_ok(), "{todo:?}: {done:?}");
         }
+    });
+}
+
+#[test]
+fn the_garbage_collector_is_let_through() {
+    shared(async |world| {
+        let space = "rights-garbage";
+        namespace(world, space).await;
+        let context = KubeConfigOptions { context: Some("west".into()), ..KubeConfigOptions::default() };
+        let kubeconfig = Kubeconfig::read_from(world.fleet.kubeconfig()).unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &context).await.unwrap();
+        let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
+        config.auth_info.impersonate = Some(collector.into());
+        let collector = Client::try_from(config).unwrap();
+        Do::Patch("there".into(), note()).by(&collector, space, &imports()).await.unwrap();
     });
 }

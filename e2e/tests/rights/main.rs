@@ -3,10 +3,14 @@
 
 #![cfg(test)]
 
+mod account;
 mod attempt;
 mod common_area;
 mod daemons;
 mod fixture;
 mod imports;
+mod others;
+mod own;
+mod pods;
 mod policies;
 mod records;

@@ -6,15 +6,16 @@
 //! Who is which cluster is said by rights: the verb `act-as` on ResourceExports of the name of a cluster ID. So a member
 //! is more than a name of a ServiceAccount, and taking `act-as` away takes the cluster away.
 //!
-//! Objects are `dyn` here, since one expression is type-checked against every kind. `request.name` is not used: it is
-//! empty when a collection is deleted.
+//! Objects are `dyn` here, since every expression is type-checked against every kind. `request.name` is not used: it is
+//! missing when a collection is deleted.
+
+use api::label;
 
 use super::{Check, Policy, Refused, requests};
 use crate::objects::{
     Object,
     rights::{ANTREA, COORDINATION},
 };
-use api::label;
 
 /// Name of the policy and of its binding. Without the binding it is off.
 pub const NAME: &str = "freeport-records";
@@ -28,7 +29,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
     ("stored", "dyn(request.operation == 'CREATE' ? object : oldObject)"),
     ("objectName", "string(variables.stored.metadata.name)"),
-    // Of objects that are known by their name alone.
+    // Whose Lease or announce it is, its name says. It is empty for records, whose spec does.
     (
         "prefix",
         "
@@ -39,9 +40,10 @@ variables.resource == 'memberclusterannounces' ? 'member-announce-from-' : ''",
         "cluster",
         "
 variables.prefix == '' ? string(variables.stored.?spec.?clusterID.orValue('')) :
-variables.objectName.startsWith(variables.prefix) ? variables.objectName.substring(size(variables.prefix)) : ''",
+variables.objectName.startsWith(variables.prefix) ?
+variables.objectName.substring(size(variables.prefix)) : ''",
     ),
-    // A record that stays.
+    // A record that is there afterwards; all below is about it.
     ("isRecord", "variables.resource == 'resourceexports' && request.operation != 'DELETE'"),
     ("spec", "variables.written.?spec.orValue({})"),
     ("kind", "string(variables.spec[?'kind'].orValue(''))"),
@@ -49,21 +51,25 @@ variables.objectName.startsWith(variables.prefix) ? variables.objectName.substri
     ("ofName", "string(variables.spec[?'name'].orValue(''))"),
     ("isOurs", "variables.kind in ['Service', 'EndpointSlice']"),
     ("isOfService", "variables.isOurs || variables.kind == 'Endpoints'"),
-    // api::name::service_export and slice_export.
+    // What its name begins with: api::name::service_export and slice_export. What comes after that is the suffix.
     (
         "separator",
-        "variables.kind == 'EndpointSlice' || variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '-'",
+        "
+variables.kind == 'EndpointSlice' ||
+variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '-'",
     ),
     (
         "canonical",
         "
 !variables.isOfService ? variables.cluster + '-' :
-variables.cluster + variables.separator + variables.ofNamespace + variables.separator + variables.ofName + variables.separator",
+variables.cluster + variables.separator + variables.ofNamespace + variables.separator +
+variables.ofName + variables.separator",
     ),
     (
         "suffix",
         "
-variables.objectName.startsWith(variables.canonical) ? variables.objectName.substring(size(variables.canonical)) : ''",
+variables.objectName.startsWith(variables.canonical) ?
+variables.objectName.substring(size(variables.canonical)) : ''",
     ),
     ("about", "'a record of kind ' + variables.kind + ' of cluster ' + variables.cluster"),
 ];
@@ -73,19 +79,23 @@ const CHECKS: &[Check] = &[
         holds: "variables.resource != 'resourceimports'",
         refused: Refused::Forbidden,
         rule: "ResourceImports are written by the leader alone",
-        says: "'ResourceImport ' + variables.objectName + ' is not for ' + request.userInfo.username + ': ResourceImports are written by the leader alone'",
+        says: "
+'ResourceImport ' + variables.objectName + ' is not for ' + request.userInfo.username +
+': ResourceImports are written by the leader alone'",
     },
     Check {
         holds: "!has(request.subResource) || request.subResource != 'status'",
         refused: Refused::Forbidden,
         rule: "the status of a record is written by the leader alone",
-        says: "'the status of ' + variables.objectName + ' of cluster ' + variables.cluster + ' is written by the leader alone'",
+        says: "
+'the status of ' + variables.objectName + ' of cluster ' + variables.cluster + ' is written by the leader alone'",
     },
     Check {
         holds: "variables.prefix == '' || variables.cluster != ''",
         refused: Refused::Forbidden,
         rule: "a member writes only the Lease and the announce of its own cluster",
-        says: "variables.objectName + ' is of no cluster: a member writes only ' + variables.prefix + '<its cluster ID>'",
+        says: "
+variables.objectName + ' is of no cluster: a member writes only ' + variables.prefix + '<its cluster ID>'",
     },
     Check {
         holds: "
@@ -93,7 +103,9 @@ authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
     .namespace(request.namespace).name(variables.cluster).check('act-as').allowed()",
         refused: Refused::Forbidden,
         rule: "what is a cluster's is written by that cluster's member alone",
-        says: "variables.objectName + ' is of cluster \"' + variables.cluster + '\", which ' + request.userInfo.username + ' may not act as'",
+        says: "
+variables.objectName + ' is of cluster \"' + variables.cluster + '\", which ' +
+request.userInfo.username + ' may not act as'",
     },
     Check {
         holds: "
@@ -110,13 +122,16 @@ request.operation != 'UPDATE' || !variables.isRecord ||
     variables.written.?spec[?field].orValue('') == variables.stored.?spec[?field].orValue(''))",
         refused: Refused::Invalid,
         rule: "clusterID, namespace, name and kind of a record do not change",
-        says: "'clusterID, namespace, name and kind of ' + variables.objectName + ' of cluster ' + variables.cluster + ' do not change: write another record'",
+        says: "
+'clusterID, namespace, name and kind of ' + variables.objectName + ' of cluster ' + variables.cluster +
+' do not change: write another record'",
     },
     Check {
         holds: "!variables.isRecord || variables.isOfService || variables.kind in ['ClusterInfo', 'LabelIdentity']",
         refused: Refused::Invalid,
         rule: "members write no records of this kind",
-        says: "variables.about + ' is not taken: kinds are Service, EndpointSlice, Endpoints, ClusterInfo and LabelIdentity'",
+        says: "
+variables.about + ' is not taken: kinds are Service, EndpointSlice, Endpoints, ClusterInfo and LabelIdentity'",
     },
     // With a dot in it, a Namespace could make one cluster's canonical name look like another's.
     Check {
@@ -125,7 +140,9 @@ request.operation != 'UPDATE' || !variables.isRecord ||
 [variables.ofNamespace, variables.ofName].all(label, label.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",
         refused: Refused::Invalid,
         rule: "namespace and name of a record are DNS labels",
-        says: "variables.about + ' must have a namespace and a name that are DNS labels, not \"' + variables.ofNamespace + '\" and \"' + variables.ofName + '\"'",
+        says: "
+variables.about + ' must have a namespace and a name that are DNS labels, not \"' +
+variables.ofNamespace + '\" and \"' + variables.ofName + '\"'",
     },
     Check {
         holds: "
