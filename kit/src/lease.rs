@@ -20,14 +20,18 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::view::annotated;
+use crate::{
+    backoff,
+    failure::{self, Failure},
+    view::annotated,
+};
 
 /// How often a Lease is renewed.
 pub const RENEW: Duration = Duration::from_secs(10);
 /// A Lease not renewed for this long is stale.
 pub const STALE: Duration = Duration::from_secs(30);
-/// How soon a failed attempt is repeated.
-const RETRY: Duration = Duration::from_secs(2);
+/// How soon a Lease that another cluster holds is looked at again.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What others read of a Lease.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -109,8 +113,8 @@ pub enum Presence {
     },
     /// No answer, or a refusal.
     Failing {
-        /// In words.
-        error: String,
+        /// Which.
+        failure: Failure,
     },
 }
 
@@ -168,7 +172,7 @@ pub async fn keep(
     settled: impl Fn() -> bool,
     presence: watch::Sender<Presence>,
 ) {
-    let mut seen = Seen::default();
+    let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
         let attempt = tokio::time::timeout(RENEW, once(&api, &name, &us, &mut seen, settled()));
         let now = match attempt.await {
@@ -176,11 +180,16 @@ pub async fn keep(
             Ok(Err(error)) => {
                 // What we thought of the Lease may be why: look again.
                 seen.lease = None;
-                Presence::Failing { error: error.to_string() }
+                Presence::Failing { failure: failure::classify(&error) }
             }
-            Err(_) => Presence::Failing { error: format!("no answer within {RENEW:?}") },
+            Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
         };
-        let wait = if now == Presence::Held { RENEW } else { RETRY };
+        failures = if matches!(now, Presence::Failing { .. }) { failures + 1 } else { 0 };
+        let wait = match now {
+            Presence::Held => RENEW,
+            Presence::Failing { .. } => backoff::LEADER.wait(failures),
+            Presence::Unknown | Presence::Taken { .. } => LOOK,
+        };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         tokio::time::sleep(wait).await;
     }

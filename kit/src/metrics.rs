@@ -19,6 +19,8 @@ pub struct Metrics {
     refused: IntGaugeVec,
     events_dropped: prometheus::IntCounter,
     present: IntGaugeVec,
+    link_state: IntGaugeVec,
+    members: IntGaugeVec,
 }
 
 impl Metrics {
@@ -63,6 +65,17 @@ impl Metrics {
                 Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
                 &["common_area"],
             )?,
+            link_state: IntGaugeVec::new(
+                Opts::new(
+                    "link_state",
+                    "1 for the reason of the condition Ready of this cluster's ClusterSet",
+                ),
+                &["state"],
+            )?,
+            members: IntGaugeVec::new(
+                Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
+                &["common_area", "state"],
+            )?,
             registry,
         };
         let r = &metrics.registry;
@@ -75,6 +88,8 @@ impl Metrics {
         r.register(Box::new(metrics.refused.clone()))?;
         r.register(Box::new(metrics.events_dropped.clone()))?;
         r.register(Box::new(metrics.present.clone()))?;
+        r.register(Box::new(metrics.link_state.clone()))?;
+        r.register(Box::new(metrics.members.clone()))?;
         r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(metrics)
     }
@@ -118,6 +133,19 @@ impl Metrics {
     /// Gauge of presence in a Common Area.
     pub fn present(&self, common_area: &str) -> IntGauge {
         self.present.with_label_values(&[common_area])
+    }
+
+    /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.
+    pub fn link_state(&self, state: Option<&str>) {
+        self.link_state.reset();
+        if let Some(state) = state {
+            self.link_state.with_label_values(&[state]).set(1);
+        }
+    }
+
+    /// Gauge of a Common Area's members in this state, `connected` or `disconnected`.
+    pub fn members(&self, common_area: &str, state: &str) -> IntGauge {
+        self.members.with_label_values(&[common_area, state])
     }
 
     /// Everything, in the text format of Prometheus, and its content type.

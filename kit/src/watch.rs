@@ -1,7 +1,7 @@
 //! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -15,7 +15,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::{index::Change, metrics::Metrics};
+use crate::{
+    failure::{Failure, classify_watch},
+    index::Change,
+    metrics::Metrics,
+};
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
@@ -30,19 +34,30 @@ pub struct Watches(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    /// What has not delivered its first list, and the last error that kept it from that.
-    unlisted: Mutex<BTreeMap<&'static str, Option<String>>>,
+    /// What has not delivered its first list.
+    unlisted: Mutex<BTreeSet<&'static str>>,
+    /// Why and when a watch failed last, unless it has told something since.
+    failing: Mutex<BTreeMap<&'static str, (Trouble, Instant)>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
 }
 
 /// Names a watch in logs and metrics.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// `local` or `leader`.
     pub cluster: &'static str,
     /// What is watched, for example `ServiceExport`.
     pub kind: &'static str,
+}
+
+/// A watch that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Which.
+    pub source: Source,
+    /// Why.
+    pub failure: Failure,
 }
 
 impl Watches {
@@ -60,20 +75,24 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        lock(&self.0.unlisted).insert(source.kind, None);
+        lock(&self.0.unlisted).insert(source.kind);
         let state = self.0.clone();
         async move {
             let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
             pin_mut!(events);
             let mut initial = Vec::new();
             while let Some(event) = events.next().await {
+                // `Init` only begins a list, which may fail again.
+                if !matches!(event, Ok(watcher::Event::Init) | Err(_)) {
+                    lock(&state.failing).remove(source.kind);
+                }
                 match event {
                     Ok(watcher::Event::Init) => initial = Vec::new(),
                     Ok(watcher::Event::InitApply(object)) => initial.push(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
                         sink(Change::Reset(std::mem::take(&mut initial)));
-                        if lock(&state.unlisted).remove(source.kind).is_some() {
+                        if lock(&state.unlisted).remove(source.kind) {
                             state.changed.notify_waiters();
                         }
                     }
@@ -82,9 +101,8 @@ impl Watches {
                     Err(error) => {
                         metrics.watch_failed(source.cluster, source.kind);
                         *lock(&state.failed) = Some(Instant::now());
-                        if let Some(why) = lock(&state.unlisted).get_mut(source.kind) {
-                            *why = Some(error.to_string());
-                        }
+                        let trouble = Trouble { source, failure: classify_watch(&error) };
+                        lock(&state.failing).insert(source.kind, (trouble, Instant::now()));
                         tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
                     }
                 }
@@ -108,14 +126,21 @@ impl Watches {
         lock(&self.0.unlisted).is_empty()
     }
 
-    /// What has not delivered its first list and why, in words; `None` when all has.
-    pub fn unlisted(&self) -> Option<String> {
-        let unlisted = lock(&self.0.unlisted);
-        let say = |(kind, why): (&&str, &Option<String>)| match why {
-            Some(why) => format!("{kind} ({why})"),
-            None => (*kind).to_owned(),
+    /// Kinds that have not delivered their first list.
+    pub fn unlisted(&self) -> Vec<&'static str> {
+        lock(&self.0.unlisted).iter().copied().collect()
+    }
+
+    /// Watches that fail: those that failed before their first list, and those whose watch is refused since.
+    pub fn troubles(&self, now: Instant) -> Vec<Trouble> {
+        let unlisted = lock(&self.0.unlisted).clone();
+        let lasting = |trouble: &Trouble, at: Instant| {
+            trouble.failure.is_refusal() && now.saturating_duration_since(at) <= OPEN_AFTER
         };
-        (!unlisted.is_empty()).then(|| unlisted.iter().map(say).collect::<Vec<_>>().join(", "))
+        let failing = lock(&self.0.failing);
+        let troubles =
+            failing.iter().filter(|(kind, (trouble, at))| unlisted.contains(*kind) || lasting(trouble, *at));
+        troubles.map(|(_, (trouble, _))| trouble.clone()).collect()
     }
 
     /// Whether every watch has delivered its list and none has failed lately.

@@ -3,11 +3,12 @@
 //! something else. Deletes nothing; what was imported stays when the ClusterSet is gone or wrong.
 
 mod desk;
+mod status;
+mod verdict;
 
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    cluster_set::READY,
     condition::{Status, Verdict},
     label,
 };
@@ -19,7 +20,7 @@ use kit::{
     watch::{Source, Watches},
     write::Writer,
 };
-use kube::{Api, Client, ResourceExt, runtime::watcher};
+use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -27,8 +28,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::desk::Target;
-use self::desk::{Credential, Desk, Set, client, desired, fold, stands, verdict};
-use crate::link::{self, State};
+use self::{
+    desk::{Credential, Desk, Set, client, fold},
+    status::Word,
+};
+use crate::link::{self, Report};
 
 /// How soon a link that ended is started again, and a status that could not be written is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -38,7 +42,7 @@ struct Running {
     target: Target,
     stop: CancellationToken,
     task: JoinSet<()>,
-    state: watch::Receiver<State>,
+    report: watch::Receiver<Report>,
 }
 
 impl Running {
@@ -48,10 +52,10 @@ impl Running {
             cluster_set = target.cluster_set,
             "linking to the leader"
         );
-        let (stop, (tell, state)) = (env.stop.child_token(), watch::channel(State::Connecting));
+        let (stop, (tell, report)) = (env.stop.child_token(), watch::channel(Report::default()));
         let mut task = JoinSet::new();
         task.spawn(link::run(env.clone(), target.clone(), client, tell, stop.clone()));
-        Self { target, stop, task, state }
+        Self { target, stop, task, report }
     }
 
     /// Lets running writes end, within reason.
@@ -97,13 +101,13 @@ pub async fn run(env: Env) {
     let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
     let mut running: Option<Running> = None;
     loop {
-        let verdict = follow(&env, &desk, &mut running).await;
-        let told = tell(&desk, &writer, verdict.as_ref()).await;
+        let word = follow(&env, &desk, &mut running).await;
+        let told = tell(&env, &desk, &writer, word.as_ref()).await;
         let ended = async {
             match &mut running {
                 Some(running) => tokio::select! {
                     ended = running.task.join_next() => ended,
-                    Ok(()) = running.state.changed() => None,
+                    Ok(()) = running.report.changed() => None,
                 },
                 None => std::future::pending().await,
             }
@@ -129,7 +133,7 @@ pub async fn run(env: Env) {
 }
 
 /// Sees to it that the link is the one the ClusterSet asks for; what there is to say about that ClusterSet.
-async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -> Option<Verdict> {
+async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -> Option<Word> {
     let target = desk.with(|desk| desk.chosen().map(|set| desk.target(set)));
     let wanted = match &target {
         Some(Ok(target)) => Some(target),
@@ -141,21 +145,26 @@ async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -
         old.end().await;
     }
     match target? {
-        Err(verdict) => Some(verdict),
+        Err(verdict) => Some(verdict.into()),
         Ok(target) => {
             if running.is_none() {
                 match client(&target) {
                     Ok(client) => *running = Some(Running::start(env, target, client)),
-                    Err(verdict) => return Some(verdict),
+                    Err(verdict) => return Some(verdict.into()),
                 }
             }
-            running.as_mut().map(|running| verdict(&running.state.borrow_and_update()))
+            running.as_mut().map(|running| {
+                let Report { state, mut members } = running.report.borrow_and_update().clone();
+                members.remove(&running.target.us.cluster);
+                Word { verdict: verdict::of(&state, &running.target), members }
+            })
         }
     }
 }
 
 /// Brings the status of all ClusterSets up to date; whether it worked.
-async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -> bool {
+async fn tell(env: &Env, desk: &Shared<Desk>, writer: &Writer, word: Option<&Word>) -> bool {
+    env.metrics.link_state(word.map(|word| word.verdict.reason.as_str()));
     let now = Time(Timestamp::now());
     let (chosen, sets) = desk.with(|desk| (desk.chosen().map(ResourceExt::name_any), desk.sets.clone()));
     let mut all = true;
@@ -163,16 +172,18 @@ async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -
         let other = || {
             let message =
                 format!("this cluster belongs to ClusterSet {}", chosen.as_deref().unwrap_or_default());
-            Verdict::new(READY, Status::False, "AnotherClusterSet", message)
+            Word::from(verdict::no("AnotherClusterSet", message))
         };
-        let Some(verdict) = (if chosen.as_ref() == Some(&name) { verdict.cloned() } else { Some(other()) })
-        else {
+        let Some(word) = (if chosen.as_ref() == Some(&name) { word.cloned() } else { Some(other()) }) else {
             continue;
         };
-        let want = desired(&set, &verdict, &now);
-        if !stands(&set, &verdict) && set.status.0.as_ref() != Ok(&want) {
+        let want = status::desired(&set, &word, &now);
+        if !status::stands(&set, &word) && set.status.0.as_ref() != Ok(&want) {
             match writer.put_status(&set, &want).await {
-                Ok(told) => desk.with(|desk| fold(&mut desk.sets, Change::Apply(told))),
+                Ok(told) => {
+                    tell_change(env, &set, &word.verdict);
+                    desk.with(|desk| fold(&mut desk.sets, Change::Apply(told)));
+                }
                 Err(error) => {
                     tracing::warn!(cluster_set = name, %error, "the ClusterSet's status was not written, trying again");
                     all = false;
@@ -181,4 +192,19 @@ async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -
         }
     }
     all
+}
+
+/// Leaves an Event when a problem comes up, and when it is over.
+fn tell_change(env: &Env, set: &Set, verdict: &Verdict) {
+    let had = status::reason(set);
+    if had == Some(&verdict.reason) {
+        return;
+    }
+    if verdict::is_problem(verdict) {
+        tracing::warn!(cluster_set = set.name_any(), reason = verdict.reason, "{}", verdict.message);
+        env.events.warn(set.object_ref(&()), "Link", &verdict.reason, &verdict.message);
+    } else if verdict.status == Status::True && had.is_some() {
+        tracing::info!(cluster_set = set.name_any(), reason = verdict.reason, "{}", verdict.message);
+        env.events.tell(set.object_ref(&()), "Link", &verdict.reason, &verdict.message);
+    }
 }

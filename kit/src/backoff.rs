@@ -1,0 +1,34 @@
+//! How long to wait after failures: twice as long each time, up to a limit.
+
+use std::time::Duration;
+
+/// Waits that double from the first to the longest.
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Duration,
+    /// After many failures in a row. Somebody may be mending the cause and watching.
+    pub longest: Duration,
+}
+
+impl Backoff {
+    /// Wait after the n-th failure in a row, counted from 1.
+    pub fn wait(self, failures: u32) -> Duration {
+        self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest)
+    }
+}
+
+/// For what is asked of a leader: it may be away for long, and many members ask.
+pub const LEADER: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let waits: Vec<_> = (1..=6).map(|failures| LEADER.wait(failures).as_secs()).collect();
+        assert_eq!(waits, [2, 4, 8, 16, 30, 30]);
+        assert_eq!(LEADER.wait(u32::MAX), LEADER.longest);
+    }
+}
