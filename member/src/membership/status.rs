@@ -90,6 +90,20 @@ pub(super) fn stands(set: &Set, word: &Word) -> bool {
     said && verdict::is_connecting(&word.verdict)
 }
 
+/// What is said about a ClusterSet that is still there when it has been left: it is not joined again.
+pub(super) fn left() -> Verdict {
+    let message = "this cluster has left the set: delete this ClusterSet; create it anew to join again";
+    verdict::no(LEFT, message)
+}
+
+const LEFT: &str = "Left";
+
+/// Whether [`left`] has been said about the ClusterSet as it is now.
+pub(super) fn has_left(set: &Set) -> bool {
+    let observed = set.status.0.as_ref().ok().and_then(|status| status.observed_generation);
+    reason(set) == Some(LEFT) && observed == set.metadata.generation
+}
+
 /// The reason of the condition `Ready` as it stands.
 pub(super) fn reason(set: &Set) -> Option<&str> {
     let conditions = &set.status.0.as_ref().ok()?.conditions;

@@ -19,6 +19,21 @@ pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
     Verdict::new(READY, Status::False, reason, message)
 }
 
+/// About a ClusterSet that has to wait until another one has been left.
+pub(super) fn leaving() -> Verdict {
+    let message =
+        "this cluster is leaving the ClusterSet it took part in; see Events of ConfigMap freeport-membership";
+    Verdict::new(READY, Status::Unknown, "Leaving", message)
+}
+
+/// About a ClusterSet beside the one we belong to.
+pub(super) fn another(ours: &str) -> Verdict {
+    let message = format!(
+        "this cluster belongs to ClusterSet {ours}: a cluster takes part in one. Delete one of the two"
+    );
+    no("AnotherClusterSet", message)
+}
+
 /// What the state of the link to `target` means for the ClusterSet.
 pub(super) fn of(state: &State, target: &Target) -> Verdict {
     match state {
