@@ -1,6 +1,6 @@
 //! One Common Area: its watches, its controllers, its Lease. Its failures are its own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{label, name};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,11 +17,17 @@ use kube::{Api, runtime::watcher};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::service::{
-    entry::{Import, Record, ServiceEntry},
-    judge::{Judged, Judging, Reported},
-    merge::Merging,
+use crate::{
+    cluster_set::{Reporting, Set, Sets},
+    service::{
+        entry::{Import, Record, ServiceEntry},
+        judge::{Judged, Judging, Reported},
+        merge::Merging,
+    },
 };
+
+/// When many members come at once the ClusterSet's status is not written for each.
+const REPORT_PACE: Duration = Duration::from_secs(1);
 
 /// Serves the Common Area `common_area` until `stop`.
 pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
@@ -29,6 +35,7 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
     let reports = Shared::<Index<String, Reported>>::default();
     let vouching = Shared::<Vouching<api::ServiceName>>::default();
+    let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
     let (merges, judgements) = (Queue::new(Duration::ZERO), Queue::new(Duration::ZERO));
     let watches = Watches::default();
     let mut tasks = JoinSet::new();
@@ -58,18 +65,41 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         move |change| queue.mark(index.with(|index| index.change(change))),
     ));
     let (vouched, queue) = (vouching.clone(), merges.clone());
+    let (members, report) = (sets.clone(), reports_due.clone());
     tasks.spawn(watches.watch(
         Api::<LeaseView>::namespaced(env.client.clone(), &common_area),
         watcher::Config::default(),
         source("Lease"),
         env.metrics.clone(),
-        move |change| queue.mark(vouched.with(|vouching| vouching.change(change))),
+        move |change| {
+            report.mark(members.with(|sets| {
+                sets.roster.change(&change, Instant::now());
+                sets.names()
+            }));
+            queue.mark(vouched.with(|vouching| vouching.change(change)));
+        },
+    ));
+
+    // By themselves: a ClusterSet that cannot be watched must not keep Services from being merged.
+    let set_watch = Watches::default();
+    let (known, report) = (sets.clone(), reports_due.clone());
+    tasks.spawn(set_watch.watch(
+        Api::<Set>::namespaced(env.client.clone(), &common_area),
+        watcher::Config::default(),
+        source("ClusterSet"),
+        env.metrics.clone(),
+        move |change| {
+            report.mark(known.with(|sets| {
+                sets.change(change);
+                sets.names()
+            }))
+        },
     ));
 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
-        move || watches.are_open(std::time::Instant::now()) && merges.is_idle() && judgements.is_idle()
+        move || watches.are_open(Instant::now()) && merges.is_idle() && judgements.is_idle()
     };
     let leases = Api::<Lease>::namespaced(env.client.clone(), &common_area);
     tasks.spawn(lease::keep(leases, name::LEADER_LEASE.into(), env.holder.clone(), settled, presence));
@@ -83,13 +113,26 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         client: env.client.clone(),
         common_area: common_area.clone(),
     };
-    let judging = Judging { reports, queue: judgements.clone(), writer, events: env.events.clone() };
+    let judging =
+        Judging { reports, queue: judgements.clone(), writer: writer.clone(), events: env.events.clone() };
+    let reporting = Reporting {
+        sets,
+        queue: reports_due.clone(),
+        writer,
+        env: env.clone(),
+        common_area: common_area.clone(),
+    };
     let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(&common_area));
     let controllers = async {
         if before(&stop, watches.listed()).await {
             tokio::join!(
                 drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
-                drive("judge", judgements, metrics, stop.clone(), |key| judging.clone().reconcile(key)),
+                drive("judge", judgements, metrics.clone(), stop.clone(), |key| judging
+                    .clone()
+                    .reconcile(key)),
+                drive("cluster_set", reports_due, metrics, stop.clone(), |key| reporting
+                    .clone()
+                    .reconcile(key)),
             );
         }
     };
@@ -105,5 +148,8 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     }
     gauge.set(0);
     env.metrics.refused(&common_area).set(0);
+    for state in ["connected", "disconnected"] {
+        env.metrics.members(&common_area, state).set(0);
+    }
     tracing::info!(common_area, "served");
 }
