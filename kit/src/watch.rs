@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::{
+    backoff::Backoff,
     failure::{Failure, classify_watch},
     index::Change,
     metrics::Metrics,
@@ -24,6 +25,9 @@ use crate::{
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
 const OPEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Time for an answer to an attempt to watch.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
@@ -36,8 +40,8 @@ pub struct Watches(Arc<State>);
 struct State {
     /// What has not delivered its first list.
     unlisted: Mutex<BTreeSet<&'static str>>,
-    /// Why and when a watch failed last, unless it has told something since.
-    failing: Mutex<BTreeMap<&'static str, (Trouble, Instant)>>,
+    /// How a watch failed last, unless it has told something since.
+    failing: Mutex<BTreeMap<&'static str, Failing>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
 }
@@ -58,6 +62,33 @@ pub struct Trouble {
     pub source: Source,
     /// Why.
     pub failure: Failure,
+}
+
+struct Failing {
+    trouble: Trouble,
+    at: Instant,
+    /// In a row.
+    times: u32,
+}
+
+impl Failing {
+    fn again(failing: &mut BTreeMap<&'static str, Self>, trouble: Trouble, now: Instant) {
+        let before = failing.get(trouble.source.kind).filter(|before| before.attempt_due() >= now);
+        let times = before.map_or(1, |before| before.times.saturating_add(1));
+        failing.insert(trouble.source.kind, Self { trouble, at: now, times });
+    }
+
+    /// A watch that is open again need not have anything to tell: it did not fail again when it should have. A server that
+    /// just started may refuse once what it grants a moment later.
+    fn lasts(&self, now: Instant) -> bool {
+        self.trouble.failure.is_refusal() && self.times > 1 && now <= self.attempt_due()
+    }
+
+    /// By then the next attempt has been made, and has failed if it fails: the watcher's own waits, at their longest.
+    fn attempt_due(&self) -> Instant {
+        let waits = Backoff { first: Duration::from_millis(1600), longest: Duration::from_secs(60) };
+        self.at + waits.wait(self.times.saturating_add(1)) + ANSWER
+    }
 }
 
 impl Watches {
@@ -102,7 +133,7 @@ impl Watches {
                         metrics.watch_failed(source.cluster, source.kind);
                         *lock(&state.failed) = Some(Instant::now());
                         let trouble = Trouble { source, failure: classify_watch(&error) };
-                        lock(&state.failing).insert(source.kind, (trouble, Instant::now()));
+                        Failing::again(&mut lock(&state.failing), trouble, Instant::now());
                         tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
                     }
                 }
@@ -131,16 +162,12 @@ impl Watches {
         lock(&self.0.unlisted).iter().copied().collect()
     }
 
-    /// Watches that fail: those that failed before their first list, and those whose watch is refused since.
+    /// Watches that fail: those that failed before their first list, and those that are refused again and again since.
     pub fn troubles(&self, now: Instant) -> Vec<Trouble> {
         let unlisted = lock(&self.0.unlisted).clone();
-        let lasting = |trouble: &Trouble, at: Instant| {
-            trouble.failure.is_refusal() && now.saturating_duration_since(at) <= OPEN_AFTER
-        };
         let failing = lock(&self.0.failing);
-        let troubles =
-            failing.iter().filter(|(kind, (trouble, at))| unlisted.contains(*kind) || lasting(trouble, *at));
-        troubles.map(|(_, (trouble, _))| trouble.clone()).collect()
+        let told = failing.iter().filter(|(kind, failing)| unlisted.contains(*kind) || failing.lasts(now));
+        told.map(|(_, failing)| failing.trouble.clone()).collect()
     }
 
     /// Whether every watch has delivered its list and none has failed lately.
@@ -152,4 +179,26 @@ impl Watches {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_in_trouble_while_it_is_refused_again_and_again() {
+        let (mut failing, t) = (BTreeMap::new(), Instant::now());
+        let at = |seconds| t + Duration::from_secs(seconds);
+        let source = Source { cluster: "local", kind: "ServiceExport" };
+        let mut fails = |failure: Failure, at: Instant| {
+            Failing::again(&mut failing, Trouble { source, failure }, at);
+            let now = &failing[source.kind];
+            (now.lasts(at), now.lasts(at + Duration::from_secs(30)))
+        };
+        assert_eq!(fails(Failure::KindMissing, at(0)), (false, false), "once may be by chance");
+        assert_eq!(fails(Failure::KindMissing, at(2)), (true, false), "open again, and silent");
+        assert_eq!(fails(Failure::KindMissing, at(5)), (true, false));
+        assert_eq!(fails(Failure::Unreachable("gone"), at(10)), (false, false), "the Lease says that");
+        assert_eq!(fails(Failure::KindMissing, at(500)), (false, false), "another time");
+    }
 }

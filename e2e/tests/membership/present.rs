@@ -1,6 +1,8 @@
 //! Who is there, as both sides say it.
 
 use api::cluster_set::{ClusterSetStatus, READY};
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
+use serde_json::json;
 
 use crate::fixture::{AREA, SET, SYSTEM, alone, eventually};
 
@@ -60,5 +62,41 @@ fn both_sides_say_who_is_there() {
         world.start("freeport-member-east").await;
         shows(&[("east", "Connected"), ("leader", "Connected")], "Ready").await;
         world.event(&world.leader, AREA, SET, "MemberConnected").await;
+    });
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_a_warning() {
+    alone(async |world| {
+        world.stop("freeport-leader-leader").await;
+        let begun = std::time::Instant::now();
+        // Two renewals apart that agree, as another daemon with a wrong clock would write them.
+        let message = loop {
+            let clock = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(300);
+            let renewal = json!({"spec": {"renewTime": MicroTime(clock)}});
+            world.leader.patch::<Lease>(AREA, "freeport-leader", renewal).await;
+            let status = world.east.set_status(SYSTEM).await.unwrap();
+            let ready = &status.conditions[0];
+            if ready.reason.as_deref() == Some("ClockSkew") {
+                assert_eq!(ready.status.as_deref(), Some("True"));
+                break ready.message.clone().unwrap();
+            }
+            assert!(begun.elapsed().as_secs() < 120, "{ready:?}");
+            tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+        };
+        assert!(message.contains(" s ahead"), "{message}");
+        world.start("freeport-leader-leader").await;
+        world.connected().await;
+    });
+}
+
+#[test]
+fn an_id_that_is_taken_is_not_used_and_is_ours_again_when_its_holder_is_silent() {
+    alone(async |world| {
+        let other = json!({"spec": {"holderIdentity": "another-cluster/its-pod"}});
+        world.leader.patch::<Lease>(AREA, "freeport-member-east", other).await;
+        let message = world.says("False", "DuplicateClusterID").await;
+        assert!(message.contains("another-cluster/its-pod"), "{message}");
+        world.connected().await;
     });
 }
