@@ -20,10 +20,19 @@ pub struct Events {
 }
 
 impl Events {
-    /// Says `message` about `object`. Repeated Events are counted on one object by the API.
+    /// Says that something is wrong with `object`. Repeated Events are counted on one object by the API.
     pub fn warn(&self, object: ObjectReference, action: &str, reason: &str, message: &str) {
+        self.say(EventType::Warning, object, action, reason, message);
+    }
+
+    /// Says something about `object` that somebody may want to know, though nothing is wrong.
+    pub fn tell(&self, object: ObjectReference, action: &str, reason: &str, message: &str) {
+        self.say(EventType::Normal, object, action, reason, message);
+    }
+
+    fn say(&self, type_: EventType, object: ObjectReference, action: &str, reason: &str, message: &str) {
         let event = Event {
-            type_: EventType::Warning,
+            type_,
             reason: reason.into(),
             note: Some(message.chars().take(1000).collect()),
             action: action.into(),

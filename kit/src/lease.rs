@@ -20,14 +20,19 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::{anchor::Anchor, view::annotated};
+use crate::{
+    anchor::Anchor,
+    backoff,
+    failure::{self, Failure},
+    view::annotated,
+};
 
 /// How often a Lease is renewed.
 pub const RENEW: Duration = Duration::from_secs(10);
 /// A Lease not renewed for this long is stale.
 pub const STALE: Duration = Duration::from_secs(30);
-/// How soon a failed attempt is repeated.
-const RETRY: Duration = Duration::from_secs(2);
+/// How soon a Lease that another cluster holds is looked at again.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What others read of a Lease.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -111,8 +116,8 @@ pub enum Presence {
     Restored,
     /// No answer, or a refusal.
     Failing {
-        /// In words.
-        error: String,
+        /// Which.
+        failure: Failure,
     },
 }
 
@@ -165,7 +170,7 @@ impl Seen {
 /// Keeps our Lease for `us`, until it turns out that the API server was restored. `settled` is asked at each renewal;
 /// `presence` says how it stands.
 pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presence: watch::Sender<Presence>) {
-    let mut seen = Seen::default();
+    let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
         let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
         let now = match attempt.await {
@@ -173,11 +178,16 @@ pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presen
             Ok(Err(error)) => {
                 // What we thought of the Lease may be why: look again.
                 seen.lease = None;
-                Presence::Failing { error: error.to_string() }
+                Presence::Failing { failure: failure::classify(&error) }
             }
-            Err(_) => Presence::Failing { error: format!("no answer within {RENEW:?}") },
+            Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
         };
-        let wait = if now == Presence::Held { RENEW } else { RETRY };
+        failures = if matches!(now, Presence::Failing { .. }) { failures + 1 } else { 0 };
+        let wait = match now {
+            Presence::Held => RENEW,
+            Presence::Failing { .. } => backoff::LEADER.wait(failures),
+            Presence::Unknown | Presence::Restored | Presence::Taken { .. } => LOOK,
+        };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         if now == Presence::Restored {
             return;

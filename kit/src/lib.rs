@@ -13,24 +13,29 @@
 //! | [`watch`] | a watch whose failures stay its own |
 //! | [`index`] | everything known, by the key it matters to |
 //! | [`queue`] | which keys to look at, and when (pure) |
-//! | [`drive`] | running a controller on a queue |
+//! | [`backoff`], [`drive`] | how long to wait after failures; running a controller on a queue |
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
 //! | [`lease`] | presence in the Common Area |
 //! | [`anchor`] | noticing that a Common Area was restored from a backup |
+//! | [`roster`] | which members are there |
 //! | [`vouch`] | when an absence may be believed |
+//! | [`failure`] | why a request failed, by what somebody can do about it |
 //! | [`events`] | Kubernetes Events |
 //! | [`metrics`], [`serve`] | what an operator sees |
 
 pub mod anchor;
 pub mod args;
+pub mod backoff;
 pub mod boot;
 pub mod client;
 pub mod drive;
 pub mod events;
+pub mod failure;
 pub mod index;
 pub mod lease;
 pub mod metrics;
 pub mod queue;
+pub mod roster;
 pub mod serve;
 pub mod view;
 pub mod vouch;

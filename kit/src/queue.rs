@@ -11,10 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::backoff::Backoff;
+
 /// First wait after a failure.
 pub const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// Longest wait after failures. Somebody may be mending the cause and watching.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Waits after failures of one key.
+const WAITS: Backoff = Backoff { first: FIRST_WAIT, longest: Duration::from_secs(60) };
 
 /// Fewer keys than this are not worth tidying up.
 const CROWDED: usize = 1024;
@@ -118,7 +120,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let paced = state.last.map_or(now, |last| now.max(last + self.pace));
         let at = match outcome {
             Outcome::Failed if state.marked => Some(now + FIRST_WAIT),
-            Outcome::Failed => Some(now + wait(state.failures)),
+            Outcome::Failed => Some(now + WAITS.wait(state.failures)),
             _ if state.marked => Some(paced),
             Outcome::Again(after) => Some(now + after),
             Outcome::Done => None,
@@ -187,11 +189,6 @@ impl State {
     }
 }
 
-/// Wait after the n-th failure in a row: 0.2 s, 0.4 s, 0.8 s, ... 60 s.
-fn wait(failures: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +249,6 @@ mod tests {
         assert_eq!(q.take(t + FIRST_WAIT), Some("a"));
         q.done(&"a", Outcome::Done, t + FIRST_WAIT);
         assert!(q.is_idle(t + FIRST_WAIT));
-        assert_eq!(wait(u32::MAX), LONGEST_WAIT);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -10,17 +10,31 @@ use std::{
 use futures::{StreamExt, pin_mut};
 use kube::{
     Api, Resource,
-    runtime::{WatchStreamExt, watcher},
+    runtime::{WatchStreamExt, utils::ResetTimerBackoff, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{anchor::Anchor, index::Change, metrics::Metrics};
+use crate::{
+    anchor::Anchor,
+    backoff::Backoff,
+    failure::{Failure, classify_watch},
+    index::Change,
+    metrics::Metrics,
+};
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
-const OPEN_AFTER: Duration = Duration::from_secs(60);
+const OPEN_AFTER: Duration = Duration::from_secs(15);
+
+/// Pauses between attempts of a watch that fails.
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Duration::from_secs(8) };
+/// A watch that has not failed for this long begins with the first pause again.
+const FORGIVEN: Duration = Duration::from_secs(120);
+
+/// Time for an answer to an attempt to watch.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
@@ -34,8 +48,10 @@ pub struct Watches(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    /// What has not delivered its first list, and the last error that kept it from that.
-    unlisted: Mutex<BTreeMap<&'static str, Option<String>>>,
+    /// What has not delivered its first list.
+    unlisted: Mutex<BTreeSet<&'static str>>,
+    /// How a watch failed last, unless it has told something since.
+    failing: Mutex<BTreeMap<&'static str, Failing>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
     anchor: Option<Anchor>,
@@ -43,12 +59,47 @@ struct State {
 }
 
 /// Names a watch in logs and metrics.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// `local` or `leader`.
     pub cluster: &'static str,
     /// What is watched, for example `ServiceExport`.
     pub kind: &'static str,
+}
+
+/// A watch that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Which.
+    pub source: Source,
+    /// Why.
+    pub failure: Failure,
+}
+
+struct Failing {
+    trouble: Trouble,
+    at: Instant,
+    /// In a row.
+    times: u32,
+}
+
+impl Failing {
+    fn again(failing: &mut BTreeMap<&'static str, Self>, trouble: Trouble, now: Instant) {
+        let before = failing.get(trouble.source.kind).filter(|before| before.attempt_due() >= now);
+        let times = before.map_or(1, |before| before.times.saturating_add(1));
+        failing.insert(trouble.source.kind, Self { trouble, at: now, times });
+    }
+
+    /// A watch that is open again need not have anything to tell: it did not fail again when it should have. A server that
+    /// just started may refuse once what it grants a moment later.
+    fn lasts(&self, now: Instant) -> bool {
+        self.trouble.failure.is_refusal() && self.times > 1 && now <= self.attempt_due()
+    }
+
+    /// By then the next attempt has been made, and has failed if it fails.
+    fn attempt_due(&self) -> Instant {
+        self.at + PAUSES.wait(self.times.saturating_add(1)) + ANSWER
+    }
 }
 
 impl Watches {
@@ -77,14 +128,19 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        lock(&self.0.unlisted).insert(source.kind, None);
+        lock(&self.0.unlisted).insert(source.kind);
         let state = self.0.clone();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
+            let events = watcher(api, config.timeout(RENEW_EVERY))
+                .backoff(ResetTimerBackoff::new(PAUSES.waits(), FORGIVEN));
             pin_mut!(events);
             let mut initial = Vec::new();
             let mut listed = false;
             while let Some(event) = events.next().await {
+                // `Init` only begins a list, which may fail again.
+                if !matches!(event, Ok(watcher::Event::Init) | Err(_)) {
+                    lock(&state.failing).remove(source.kind);
+                }
                 match event {
                     Ok(watcher::Event::Init) => initial = Vec::new(),
                     Ok(watcher::Event::InitApply(object)) => initial.push(object),
@@ -99,7 +155,7 @@ impl Watches {
                             return;
                         }
                         sink(Change::Reset(std::mem::take(&mut initial)));
-                        if lock(&state.unlisted).remove(source.kind).is_some() {
+                        if lock(&state.unlisted).remove(source.kind) {
                             state.changed.notify_waiters();
                         }
                     }
@@ -108,9 +164,8 @@ impl Watches {
                     Err(error) => {
                         metrics.watch_failed(source.cluster, source.kind);
                         *lock(&state.failed) = Some(Instant::now());
-                        if let Some(why) = lock(&state.unlisted).get_mut(source.kind) {
-                            *why = Some(error.to_string());
-                        }
+                        let trouble = Trouble { source, failure: classify_watch(&error) };
+                        Failing::again(&mut lock(&state.failing), trouble, Instant::now());
                         tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
                     }
                 }
@@ -134,14 +189,17 @@ impl Watches {
         lock(&self.0.unlisted).is_empty()
     }
 
-    /// What has not delivered its first list and why, in words; `None` when all has.
-    pub fn unlisted(&self) -> Option<String> {
-        let unlisted = lock(&self.0.unlisted);
-        let say = |(kind, why): (&&str, &Option<String>)| match why {
-            Some(why) => format!("{kind} ({why})"),
-            None => (*kind).to_owned(),
-        };
-        (!unlisted.is_empty()).then(|| unlisted.iter().map(say).collect::<Vec<_>>().join(", "))
+    /// Kinds that have not delivered their first list.
+    pub fn unlisted(&self) -> Vec<&'static str> {
+        lock(&self.0.unlisted).iter().copied().collect()
+    }
+
+    /// Watches that fail: those that failed before their first list, and those that are refused again and again since.
+    pub fn troubles(&self, now: Instant) -> Vec<Trouble> {
+        let unlisted = lock(&self.0.unlisted).clone();
+        let failing = lock(&self.0.failing);
+        let told = failing.iter().filter(|(kind, failing)| unlisted.contains(*kind) || failing.lasts(now));
+        told.map(|(_, failing)| failing.trouble.clone()).collect()
     }
 
     /// Whether every watch has delivered its list and none has failed lately.
@@ -168,4 +226,26 @@ impl State {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_in_trouble_while_it_is_refused_again_and_again() {
+        let (mut failing, t) = (BTreeMap::new(), Instant::now());
+        let at = |seconds| t + Duration::from_secs(seconds);
+        let source = Source { cluster: "local", kind: "ServiceExport" };
+        let mut fails = |failure: Failure, at: Instant| {
+            Failing::again(&mut failing, Trouble { source, failure }, at);
+            let now = &failing[source.kind];
+            (now.lasts(at), now.lasts(at + Duration::from_secs(30)))
+        };
+        assert_eq!(fails(Failure::KindMissing, at(0)), (false, false), "once may be by chance");
+        assert_eq!(fails(Failure::KindMissing, at(2)), (true, false), "open again, and silent");
+        assert_eq!(fails(Failure::KindMissing, at(5)), (true, false));
+        assert_eq!(fails(Failure::Unreachable("gone"), at(10)), (false, false), "the Lease says that");
+        assert_eq!(fails(Failure::KindMissing, at(500)), (false, false), "another time");
+    }
 }

@@ -1,6 +1,6 @@
 //! One Common Area: its watches, its controllers, its Lease. Its failures are its own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{label, name};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -18,11 +18,17 @@ use kube::{Api, runtime::watcher};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::service::{
-    entry::{Import, Record, ServiceEntry},
-    judge::{Judged, Judging, Reported},
-    merge::Merging,
+use crate::{
+    cluster_set::{Reporting, Set, Sets},
+    service::{
+        entry::{Import, Record, ServiceEntry},
+        judge::{Judged, Judging, Reported},
+        merge::Merging,
+    },
 };
+
+/// When many members come at once the ClusterSet's status is not written for each.
+const REPORT_PACE: Duration = Duration::from_secs(1);
 
 /// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup.
 pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
@@ -46,6 +52,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
     let reports = Shared::<Index<String, Reported>>::default();
     let vouching = Shared::<Vouching<api::ServiceName>>::default();
+    let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
     let (merges, judgements) = (Queue::new(Duration::ZERO), Queue::new(Duration::ZERO));
     let watches = Watches::anchored(anchor.clone());
     let mut tasks = JoinSet::new();
@@ -75,18 +82,41 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         move |change| queue.mark(index.with(|index| index.change(change))),
     ));
     let (vouched, queue) = (vouching.clone(), merges.clone());
+    let (members, report) = (sets.clone(), reports_due.clone());
     tasks.spawn(watches.watch(
         Api::<LeaseView>::namespaced(env.client.clone(), common_area),
         watcher::Config::default(),
         source("Lease"),
         env.metrics.clone(),
-        move |change| queue.mark(vouched.with(|vouching| vouching.change(change))),
+        move |change| {
+            report.mark(members.with(|sets| {
+                sets.roster.change(&change, Instant::now());
+                sets.names()
+            }));
+            queue.mark(vouched.with(|vouching| vouching.change(change)));
+        },
+    ));
+
+    // By themselves: a ClusterSet that cannot be watched must not keep Services from being merged.
+    let set_watch = Watches::default();
+    let (known, report) = (sets.clone(), reports_due.clone());
+    tasks.spawn(set_watch.watch(
+        Api::<Set>::namespaced(env.client.clone(), common_area),
+        watcher::Config::default(),
+        source("ClusterSet"),
+        env.metrics.clone(),
+        move |change| {
+            report.mark(known.with(|sets| {
+                sets.change(change);
+                sets.names()
+            }))
+        },
     ));
 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
-        move || watches.are_open(std::time::Instant::now()) && merges.is_idle() && judgements.is_idle()
+        move || watches.are_open(Instant::now()) && merges.is_idle() && judgements.is_idle()
     };
     tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
 
@@ -99,13 +129,26 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         client: env.client.clone(),
         common_area: common_area.to_owned(),
     };
-    let judging = Judging { reports, queue: judgements.clone(), writer, events: env.events.clone() };
+    let judging =
+        Judging { reports, queue: judgements.clone(), writer: writer.clone(), events: env.events.clone() };
+    let reporting = Reporting {
+        sets,
+        queue: reports_due.clone(),
+        writer,
+        env: env.clone(),
+        common_area: common_area.to_owned(),
+    };
     let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(common_area));
     let controllers = async {
         if before(stop, watches.listed()).await {
             tokio::join!(
                 drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
-                drive("judge", judgements, metrics, stop.clone(), |key| judging.clone().reconcile(key)),
+                drive("judge", judgements, metrics.clone(), stop.clone(), |key| judging
+                    .clone()
+                    .reconcile(key)),
+                drive("cluster_set", reports_due, metrics, stop.clone(), |key| reporting
+                    .clone()
+                    .reconcile(key)),
             );
         }
     };
@@ -126,6 +169,9 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     };
     gauge.set(0);
     env.metrics.refused(common_area).set(0);
+    for state in ["connected", "disconnected"] {
+        env.metrics.members(common_area, state).set(0);
+    }
     tracing::info!(common_area, "served");
     ended
 }

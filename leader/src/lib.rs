@@ -4,10 +4,12 @@
 //! |---|---|---|
 //! | [`run`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
 //! | [`area`] | everything in one Common Area | Lease `freeport-leader` |
+//! | [`cluster_set`] | ClusterSets and Leases of the Common Area | `status` of the ClusterSets |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
 //! | [`service::judge`] | all records | `status` of records that cannot be judged |
 
 pub mod area;
+pub mod cluster_set;
 pub mod service;
 
 use std::collections::HashMap;

@@ -2,7 +2,11 @@
 
 mod watches;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{ServiceName, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -10,19 +14,24 @@ use kit::{
     anchor::Anchor,
     boot::Env,
     drive::{before, drive},
+    failure::Failure,
     index::Shared,
     lease::{self, Presence},
+    roster::Standing,
     vouch::Vouching,
-    watch::Watches,
+    watch::{Trouble, Watches},
     write::Writer,
 };
 use kube::{Api, Client};
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     membership::Target,
-    presence,
+    presence::{self, Heard},
     service::{export::Exporting, import::Importing, knowledge::Knowledge, status::ExportStatus},
 };
 
@@ -37,16 +46,21 @@ pub enum State {
     /// No answer yet.
     Connecting,
     /// Present at the leader, and everything has been seen once.
-    Connected,
+    Connected {
+        /// Seconds by which the leader's clock is ahead of ours, if that is too much.
+        skew: Option<i64>,
+    },
     /// Present at the leader, but something cannot be watched, here or there.
     Blind {
-        /// What, and why, in words.
-        unlisted: String,
+        /// What, as far as it is known why.
+        troubles: Vec<Trouble>,
+        /// Kinds that were never listed.
+        unlisted: Vec<&'static str>,
     },
     /// No answer any more, or a refusal.
     Lost {
-        /// In words.
-        error: String,
+        /// Why.
+        failure: Failure,
     },
     /// A live cluster has our ID.
     IdTaken {
@@ -55,12 +69,29 @@ pub enum State {
     },
 }
 
+/// What a link tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it stands with the link.
+    pub state: State,
+    /// How it stands with all members of the set, by cluster ID.
+    pub members: BTreeMap<String, Standing>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { state: State::Connecting, members: BTreeMap::new() }
+    }
+}
+
 /// What all parts of a link share.
 #[derive(Clone)]
 struct Link {
     env: Env,
     knowledge: Knowledge,
     vouching: Shared<Vouching<ServiceName>>,
+    heard: Shared<Heard>,
+    told: Arc<Notify>,
     local: Watches,
     hub: Watches,
 }
@@ -79,11 +110,11 @@ pub async fn run(
     env: Env,
     target: Target,
     client: Client,
-    state: watch::Sender<State>,
+    report: watch::Sender<Report>,
     stop: CancellationToken,
 ) {
     let mut restored = false;
-    while once(&env, &target, &client, restored, &state, &stop).await == Ended::Restored {
+    while once(&env, &target, &client, restored, &report, &stop).await == Ended::Restored {
         tracing::warn!(
             "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
         );
@@ -97,7 +128,7 @@ async fn once(
     target: &Target,
     client: &Client,
     restored: bool,
-    state: &watch::Sender<State>,
+    report: &watch::Sender<Report>,
     stop: &CancellationToken,
 ) -> Ended {
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
@@ -106,6 +137,8 @@ async fn once(
         env: env.clone(),
         knowledge: Knowledge::default(),
         vouching: Shared::new(Vouching::new(restored)),
+        heard: Shared::default(),
+        told: Arc::default(),
         local: Watches::default(),
         hub: Watches::anchored(anchor.clone()),
     };
@@ -131,31 +164,25 @@ async fn once(
     loop {
         let now = present.borrow_and_update().clone();
         gauge.set(i64::from(now == Presence::Held));
-        let unlisted = link.local.unlisted().or_else(|| link.hub.unlisted());
-        let waiting = unlisted.is_some();
-        let told = match (now, unlisted) {
-            (Presence::Unknown, _) => State::Connecting,
-            (Presence::Held, None) => State::Connected,
-            (Presence::Held, Some(unlisted)) => {
-                let waited = since.get_or_insert_with(Instant::now).elapsed();
-                if waited < PATIENCE { State::Connecting } else { State::Blind { unlisted } }
-            }
-            (Presence::Failing { error }, _) => State::Lost { error },
+        let waiting = !(link.local.are_listed() && link.hub.are_listed());
+        let state = match now {
+            Presence::Unknown => State::Connecting,
+            Presence::Held => link.sees(since.get_or_insert_with(Instant::now).elapsed()),
+            Presence::Failing { failure } => State::Lost { failure },
             // Whoever took our ID while we were silent exports under it now: everything starts anew, and waits.
-            (Presence::Taken { .. }, _) if since.is_some() => return Ended::Over,
-            (Presence::Taken { holder }, _) => State::IdTaken { holder },
-            (Presence::Restored, _) => return Ended::Restored,
+            Presence::Taken { .. } if since.is_some() => return Ended::Over,
+            Presence::Taken { holder } => State::IdTaken { holder },
+            Presence::Restored => return Ended::Restored,
         };
-        if told == State::Connected {
-            since.get_or_insert_with(Instant::now);
-        }
-        state.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
+        let told = Report { state, members: link.heard.with(|heard| heard.roster.members()) };
+        report.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
             () = link.hub.restored() => return Ended::Restored,
             Ok(()) = present.changed() => {}
+            () = link.told.notified() => {}
             () = everything_listed(&link), if waiting => {}
-            () = tokio::time::sleep(PATIENCE), if waiting => {}
+            () = tokio::time::sleep(PATIENCE) => {}
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
@@ -169,6 +196,18 @@ async fn everything_listed(link: &Link) {
 }
 
 impl Link {
+    /// What we see, having been present at the leader for so long.
+    fn sees(&self, present_for: Duration) -> State {
+        let now = Instant::now();
+        let troubles: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.troubles(now)).collect();
+        let unlisted: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.unlisted()).collect();
+        match troubles.is_empty() && unlisted.is_empty() {
+            true => State::Connected { skew: self.heard.with(|heard| heard.skew) },
+            false if present_for < PATIENCE => State::Connecting,
+            false => State::Blind { troubles, unlisted },
+        }
+    }
+
     /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
     /// or imported before the Common Area has been seen too and our ID is ours.
     async fn control(

@@ -1,184 +1,336 @@
-//! Belonging: watches ClusterSets and Secrets in the daemon's Namespace; writes the `status` of ClusterSets; starts a
-//! [`link`](crate::link) to the leader that the ClusterSet and its Secret name, and starts it anew when one of them says
-//! something else. Deletes nothing; what was imported stays when the ClusterSet is gone or wrong.
+//! Belonging: watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace; writes the `status` of
+//! ClusterSets and the note; starts a [`link`](crate::link) to the leader that the ClusterSet and its Secret name, and starts
+//! it anew when one of them says something else. When the ClusterSet is deleted, or the note says so, it leaves: see
+//! [`leave`](mod@leave). Deletes the note when that is done. Safe to run twice: what has to be done is a function of what is
+//! in the Namespace, and statuses and note are written only when they say something else.
+//!
+//! Nothing is left because something merely vanished or is wrong: then what was imported stays.
 
+mod absence;
 mod desk;
+mod leave;
+mod note;
+mod running;
+mod status;
+mod tell;
+mod verdict;
 
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    cluster_set::READY,
-    condition::{Status, Verdict},
     label,
+    membership::{self, Membership},
 };
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     boot::Env,
     index::{Change, Shared},
     watch::{Source, Watches},
-    write::Writer,
+    write::{Error, Writer},
 };
-use kube::{Api, Client, ResourceExt, runtime::watcher};
-use tokio::{
-    sync::{Notify, watch},
-    task::JoinSet,
-};
-use tokio_util::sync::CancellationToken;
+use kube::{Api, Resource, runtime::watcher};
+use serde::de::DeserializeOwned;
+use tokio::{sync::Notify, task::JoinSet};
 
 pub use self::desk::Target;
-use self::desk::{Credential, Desk, Set, client, desired, fold, stands, verdict};
-use crate::link::{self, State};
+use self::{
+    absence::Absence,
+    desk::{Claim, Course, Credential, Desk, Set, fold},
+    leave::Work,
+    note::{Note, Order},
+    running::{Leaving, Running},
+    status::Word,
+    tell::Words,
+};
+use crate::link::{Report, State};
 
-/// How soon a link that ended is started again, and a status that could not be written is tried again.
+/// How soon a link that ended is started again, and what could not be written or found out is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
-
-/// A running link and what it was started for.
-struct Running {
-    target: Target,
-    stop: CancellationToken,
-    task: JoinSet<()>,
-    state: watch::Receiver<State>,
-}
-
-impl Running {
-    fn start(env: &Env, target: Target, client: Client) -> Self {
-        tracing::info!(
-            cluster = target.us.cluster,
-            cluster_set = target.cluster_set,
-            "linking to the leader"
-        );
-        let (stop, (tell, state)) = (env.stop.child_token(), watch::channel(State::Connecting));
-        let mut task = JoinSet::new();
-        task.spawn(link::run(env.clone(), target.clone(), client, tell, stop.clone()));
-        Self { target, stop, task, state }
-    }
-
-    /// Lets running writes end, within reason.
-    async fn end(mut self) {
-        self.stop.cancel();
-        if let Ok(Some(Err(error))) = tokio::time::timeout(5 * AGAIN, self.task.join_next()).await {
-            kit::drive::resume(error);
-        }
-    }
-}
+/// The claims of a cluster whose CRDs are older than they are never listed.
+const CLAIMS: Duration = Duration::from_secs(5);
 
 /// Takes part in the ClusterSet there is, until the daemon shall stop.
 pub async fn run(env: Env) {
-    let (desk, changed) = (Shared::<Desk>::default(), Arc::new(Notify::new()));
-    let (watches, mut tasks) = (Watches::default(), JoinSet::new());
-    let source = |kind| Source { cluster: "local", kind };
-    let (on, told) = (desk.clone(), changed.clone());
-    tasks.spawn(watches.watch(
-        Api::<Set>::namespaced(env.client.clone(), &env.namespace),
-        watcher::Config::default(),
-        source("ClusterSet"),
-        env.metrics.clone(),
-        move |change| {
-            on.with(|desk| fold(&mut desk.sets, change));
-            told.notify_one();
-        },
-    ));
-    let (on, told) = (desk.clone(), changed.clone());
-    tasks.spawn(watches.watch(
-        Api::<Credential>::namespaced(env.client.clone(), &env.namespace),
-        watcher::Config::default(),
-        source("Secret"),
-        env.metrics.clone(),
-        move |change| {
-            on.with(|desk| fold(&mut desk.secrets, change));
-            told.notify_one();
-        },
-    ));
+    let changed = Arc::new(Notify::new());
+    let mut belonging = Belonging {
+        writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
+        desk: Shared::default(),
+        env: env.clone(),
+        running: None,
+        leaving: None,
+        last: None,
+    };
+    let mut tasks = JoinSet::new();
     tokio::select! {
-        () = watches.listed() => env.ready.set(true),
+        () = watch(&belonging, &changed, &mut tasks) => env.ready.set(true),
         () = env.stop.cancelled() => return,
     }
-    let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
-    let mut running: Option<Running> = None;
     loop {
-        let verdict = follow(&env, &desk, &mut running).await;
-        let told = tell(&desk, &writer, verdict.as_ref()).await;
-        let ended = async {
-            match &mut running {
-                Some(running) => tokio::select! {
-                    ended = running.task.join_next() => ended,
-                    Ok(()) = running.state.changed() => None,
-                },
-                None => std::future::pending().await,
-            }
-        };
+        let words = belonging.follow().await;
+        let noted = belonging.note_down().await;
+        let told = tell::tell(&env, &belonging.desk, &belonging.writer, &words).await;
         tokio::select! {
             () = env.stop.cancelled() => break,
             () = changed.notified() => {}
-            () = tokio::time::sleep(AGAIN), if !told => {}
-            ended = ended => match ended {
-                None => {}
-                Some(Err(error)) => kit::drive::resume(error),
-                Some(Ok(())) => {
-                    running = None;
-                    tokio::time::sleep(AGAIN).await;
-                }
-            },
+            () = tokio::time::sleep(AGAIN), if !(words.settled && noted && told) => {}
+            () = belonging.changed() => {}
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
-    if let Some(running) = running {
+    if let Some(running) = belonging.running {
         running.end().await;
     }
 }
 
-/// Sees to it that the link is the one the ClusterSet asks for; what there is to say about that ClusterSet.
-async fn follow(env: &Env, desk: &Shared<Desk>, running: &mut Option<Running>) -> Option<Verdict> {
-    let target = desk.with(|desk| desk.chosen().map(|set| desk.target(set)));
-    let wanted = match &target {
-        Some(Ok(target)) => Some(target),
-        _ => None,
-    };
-    if running.as_ref().map(|running| &running.target) != wanted
-        && let Some(old) = running.take()
-    {
-        old.end().await;
-    }
-    match target? {
-        Err(verdict) => Some(verdict),
-        Ok(target) => {
-            if running.is_none() {
-                match client(&target) {
-                    Ok(client) => *running = Some(Running::start(env, target, client)),
-                    Err(verdict) => return Some(verdict),
-                }
-            }
-            running.as_mut().map(|running| verdict(&running.state.borrow_and_update()))
-        }
+/// Begins all watches and waits for what they have to tell first.
+async fn watch(belonging: &Belonging, changed: &Arc<Notify>, tasks: &mut JoinSet<()>) {
+    let (watches, claims) = (Watches::default(), Watches::default());
+    let anything = watcher::Config::default();
+    belonging.watch(&watches, anything.clone(), "ClusterSet", changed, tasks, |desk, change: Change<Set>| {
+        desk.absence = None;
+        fold(&mut desk.sets, change);
+    });
+    belonging.watch(
+        &watches,
+        anything.clone(),
+        "Secret",
+        changed,
+        tasks,
+        |desk, change: Change<Credential>| {
+            fold(&mut desk.secrets, change);
+        },
+    );
+    let note = anything.clone().fields(&format!("metadata.name={}", membership::NAME));
+    belonging.watch(&watches, note, "ConfigMap", changed, tasks, |desk, change: Change<Note>| {
+        fold(&mut desk.notes, change);
+    });
+    // The CRD may not be there, and that is no trouble: these are waited for only where there is need.
+    belonging.watch(&claims, anything, "ClusterClaim", changed, tasks, |desk, change: Change<Claim>| {
+        fold(&mut desk.claims, change);
+    });
+    watches.listed().await;
+    if belonging.desk.with(|desk| desk.sets.values().any(desk::needs_claim)) {
+        drop(tokio::time::timeout(CLAIMS, claims.listed()).await);
     }
 }
 
-/// Brings the status of all ClusterSets up to date; whether it worked.
-async fn tell(desk: &Shared<Desk>, writer: &Writer, verdict: Option<&Verdict>) -> bool {
-    let now = Time(Timestamp::now());
-    let (chosen, sets) = desk.with(|desk| (desk.chosen().map(ResourceExt::name_any), desk.sets.clone()));
-    let mut all = true;
-    for (name, set) in sets {
-        let other = || {
-            let message =
-                format!("this cluster belongs to ClusterSet {}", chosen.as_deref().unwrap_or_default());
-            Verdict::new(READY, Status::False, "AnotherClusterSet", message)
-        };
-        let Some(verdict) = (if chosen.as_ref() == Some(&name) { verdict.cloned() } else { Some(other()) })
-        else {
-            continue;
-        };
-        let want = desired(&set, &verdict, &now);
-        if !stands(&set, &verdict) && set.status.0.as_ref() != Ok(&want) {
-            match writer.put_status(&set, &want).await {
-                Ok(told) => desk.with(|desk| fold(&mut desk.sets, Change::Apply(told))),
-                Err(error) => {
-                    tracing::warn!(cluster_set = name, %error, "the ClusterSet's status was not written, trying again");
-                    all = false;
-                }
+/// What we take part in.
+struct Belonging {
+    env: Env,
+    desk: Shared<Desk>,
+    writer: Writer,
+    running: Option<Running>,
+    leaving: Option<Leaving>,
+    /// Where we were linked to last: good for leaving when ClusterSet and Secret are deleted together.
+    last: Option<Target>,
+}
+
+impl Belonging {
+    /// Watches a kind in the daemon's Namespace.
+    fn watch<P>(
+        &self,
+        watches: &Watches,
+        config: watcher::Config,
+        kind: &'static str,
+        changed: &Arc<Notify>,
+        tasks: &mut JoinSet<()>,
+        take: impl Fn(&mut Desk, Change<P>) + Send + 'static,
+    ) where
+        P: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let (desk, changed) = (self.desk.clone(), changed.clone());
+        let api = Api::<P>::namespaced(self.env.client.clone(), &self.env.namespace);
+        let source = Source { cluster: "local", kind };
+        tasks.spawn(watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
+            desk.with(|desk| take(desk, change));
+            changed.notify_one();
+        }));
+    }
+
+    /// Sees to it that we do what has to be done; what there is to say about that.
+    async fn follow(&mut self) -> Words {
+        let mut course = self.desk.with(|desk| desk.course());
+        if let Course::Missing(noted) = &course {
+            self.find_out(noted).await;
+            course = self.desk.with(|desk| desk.course());
+        }
+        if !matches!(course, Course::Leave { .. }) {
+            self.leaving = None;
+        }
+        match course {
+            // Not found out yet: all goes on as it is.
+            Course::Missing(_) => Words { ours: None, others: verdict::leaving(), settled: false },
+            Course::Nothing => {
+                self.unlink().await;
+                Words { ours: None, others: verdict::leaving(), settled: true }
+            }
+            Course::Stuck { set, verdict } => {
+                self.unlink().await;
+                Words { others: verdict::another(&set), ours: Some((set, verdict.into())), settled: true }
+            }
+            Course::Link { target, note } => {
+                let set = note.cluster_set.clone();
+                let word = self.link(target, note).await;
+                Words { others: verdict::another(&set), ours: Some((set, word)), settled: true }
+            }
+            Course::Leave { noted, order } => {
+                self.unlink().await;
+                let settled = self.leave(noted, order).await;
+                Words { ours: None, others: verdict::leaving(), settled }
             }
         }
     }
-    all
+
+    /// Finds out whether somebody decided that the noted ClusterSet shall be gone.
+    async fn find_out(&self, noted: &Membership) {
+        let (set, found) = (&noted.cluster_set, absence::look(&self.env, noted).await);
+        match &found {
+            Ok(Some(Absence::Vanished(why))) => {
+                let message = format!(
+                    "ClusterSet {set} is gone, but {why}: nobody decided to leave, and what is imported stays. Create the \
+                     ClusterSet again, or leave with `freeport leave`"
+                );
+                tracing::warn!("{message}");
+                if let Some(note) = self.desk.with(|desk| desk.note().cloned()) {
+                    self.env.events.warn(note.object_ref(&()), "Leave", "ClusterSetVanished", &message);
+                }
+            }
+            Ok(Some(Absence::Decided)) => tracing::info!(cluster_set = set, "it was deleted: leaving"),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "why ClusterSet {set} is gone cannot be found out, asking again")
+            }
+        }
+        self.desk.with(|desk| desk.absence = found.ok().flatten());
+    }
+
+    async fn unlink(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.last = Some(running.end().await);
+        }
+    }
+
+    /// Sees to it that the link leads to `target`; how it stands with it.
+    async fn link(&mut self, target: Target, note: Membership) -> Word {
+        if self.running.as_ref().is_some_and(|running| running.target != target) {
+            self.unlink().await;
+        }
+        let running = match &mut self.running {
+            Some(running) => running,
+            None => match desk::client(&target) {
+                Ok(client) => self.running.insert(Running::start(&self.env, target, client)),
+                Err(verdict) => return verdict.into(),
+            },
+        };
+        let Report { state, mut members } = running.report();
+        if matches!(state, State::Connected { .. } | State::Blind { .. }) {
+            self.desk.with(|desk| desk.begun = Some(note));
+        }
+        members.remove(&running.target.us.cluster);
+        Word { verdict: verdict::of(&state, &running.target), members }
+    }
+
+    /// Notes the membership that has begun; whether that is done. A note that says to leave stays as it is.
+    async fn note_down(&self) -> bool {
+        let (begun, have) = self.desk.with(|desk| (desk.begun.clone(), desk.note().cloned()));
+        let Some(begun) = begun else { return true };
+        if have
+            .as_ref()
+            .is_some_and(|have| have.order().is_some() || have.membership().as_ref() == Some(&begun))
+        {
+            return true;
+        }
+        self.write_note(have.as_ref(), &Note::of(&self.env.namespace, &begun)).await
+    }
+
+    async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
+        match self.writer.put(have, want).await {
+            Ok(Some(note)) => self.desk.with(|desk| fold(&mut desk.notes, Change::Apply(note))),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the membership could not be noted, trying again");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sees to it that what was noted is left, and forgets it when that is done; whether there is nothing to try again.
+    async fn leave(&mut self, noted: Option<Membership>, order: Order) -> bool {
+        let (have, target) = self
+            .desk
+            .with(|desk| (desk.note().cloned(), noted.as_ref().and_then(|noted| desk.noted_target(noted))));
+        let note = match (have, &noted) {
+            (Some(note), _) if note.order().is_some() => note,
+            // Noted first, so that it goes on whatever ends us, and whatever ClusterSet is created meanwhile.
+            (have, Some(noted)) => {
+                let want = have.clone().unwrap_or_else(|| Note::of(&self.env.namespace, noted)).leaving();
+                return self.write_note(have.as_ref(), &want).await;
+            }
+            (_, None) => return true,
+        };
+        let known = |last: &&Target| noted.as_ref().is_some_and(|noted| last.is_of(noted));
+        let target = target.or_else(|| self.last.as_ref().filter(known).cloned());
+        let work = Work { noted, order, target };
+        match &self.leaving {
+            Some(leaving) if leaving.work == work && leaving.done => self.forget(note, work).await,
+            Some(leaving) if leaving.work == work => true,
+            _ => {
+                self.leaving = Some(Leaving::start(&self.env, note, work));
+                true
+            }
+        }
+    }
+
+    /// Nothing but the note is left. A ClusterSet that is still there learns that it is not to be joined again.
+    async fn forget(&self, note: Note, work: Work) -> bool {
+        let set = self.desk.with(|desk| work.noted.as_ref().and_then(|noted| desk.set_of(noted).cloned()));
+        let told = match set {
+            Some(set) => {
+                tell::status(&self.env, &self.desk, &self.writer, &set, &status::left().into()).await
+            }
+            None => true,
+        };
+        if !told {
+            return false;
+        }
+        self.desk.with(|desk| desk.begun = None);
+        match self.writer.delete(&note, true).await {
+            Ok(()) => true,
+            Err(Error::Stale) => false,
+            Err(error) => {
+                tracing::warn!(%error, "the note of the membership that was left could not be deleted, trying again");
+                false
+            }
+        }
+    }
+
+    /// Waits until the link has something to tell, or ended, or leaving is done.
+    async fn changed(&mut self) {
+        let running = async {
+            match &mut self.running {
+                Some(running) => running.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let leaving = async {
+            match &mut self.leaving {
+                Some(leaving) => leaving.finished().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = running => ended,
+            () = leaving => false,
+        };
+        if ended {
+            self.last = self.running.take().map(|running| running.target);
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! Everything a link watches, here and in the Common Area.
 
+use std::time::Instant;
+
 use api::{ServiceName, label, resource_export::ENDPOINT_SLICE};
+use jiff::Timestamp;
 use kit::{index::Part, lease::LeaseView, watch::Source};
 use kube::{Api, Client, runtime::watcher};
 use serde::de::DeserializeOwned;
@@ -71,7 +74,11 @@ impl Link {
             watcher::Config::default(),
             there("Lease"),
             self.env.metrics.clone(),
-            move |change| link.knowledge.imports.mark(link.vouching.with(|vouching| vouching.change(change))),
+            move |change| {
+                link.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
+                link.told.notify_one();
+                link.knowledge.imports.mark(link.vouching.with(|vouching| vouching.change(change)));
+            },
         ));
     }
 

@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, fmt};
 
 use api::{
-    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, ClusterStatus, READY},
-    condition::{AntreaCondition, Status, Verdict},
+    cluster_claim::{self, ClusterClaim},
+    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus},
+    condition::Verdict,
+    membership::{self, Membership},
     name,
 };
-use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::{
     client,
     index::Change,
@@ -16,7 +18,13 @@ use kit::{
 use kube::{Client, Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
-use crate::{link::State, service::export::Identity};
+use super::{
+    absence::Absence,
+    note::{Note, Order},
+    status,
+    verdict::no,
+};
+use crate::service::export::Identity;
 
 /// A ClusterSet of the daemon's Namespace.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -51,11 +59,28 @@ impl fmt::Debug for Credential {
     }
 }
 
+/// A ClusterClaim of the daemon's Namespace.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ClusterClaim)]
+pub(super) struct Claim {
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    value: String,
+}
+
 /// What the daemon's Namespace says about belonging.
 #[derive(Default)]
 pub(super) struct Desk {
     pub sets: BTreeMap<String, Set>,
     pub secrets: BTreeMap<String, Credential>,
+    pub claims: BTreeMap<String, Claim>,
+    /// What we noted, by the name of the ConfigMap: one, or none.
+    pub notes: BTreeMap<String, Note>,
+    /// What is to be noted: we are present at a leader, and the note is perhaps not written yet.
+    pub begun: Option<Membership>,
+    /// What was found out about the absence of the noted ClusterSet.
+    pub absence: Option<Absence>,
 }
 
 /// Takes in what a watch told.
@@ -78,160 +103,344 @@ pub struct Target {
     pub cluster_set: String,
     /// ID of the leader's cluster, as far as the ClusterSet says it.
     pub leader: Option<String>,
-    server: String,
+    /// URL of the leader's API server.
+    pub server: String,
+    /// Name of the Secret.
+    pub secret: String,
     credential: BTreeMap<String, ByteString>,
 }
 
+/// What has to be done about belonging.
+#[derive(Clone, PartialEq)]
+pub(super) enum Course {
+    /// There is no ClusterSet, and nothing to leave: what was imported stays.
+    Nothing,
+    /// Something is wrong with this ClusterSet: what was imported stays.
+    Stuck { set: String, verdict: Verdict },
+    /// Exchange Services with this leader.
+    Link { target: Target, note: Membership },
+    /// The noted ClusterSet is gone: it is to be found out whether somebody decided that.
+    Missing(Membership),
+    /// Leave what was noted, as far as that can be read.
+    Leave { noted: Option<Membership>, order: Order },
+}
+
 impl Desk {
-    /// The ClusterSet we belong to: the oldest, since a member belongs to one.
-    pub fn chosen(&self) -> Option<&Set> {
-        let live = self.sets.values().filter(|set| set.metadata.deletion_timestamp.is_none());
-        live.min_by_key(|set| (set.metadata.creation_timestamp.as_ref().map(|t| t.0), set.name_any()))
+    /// What we noted.
+    pub fn note(&self) -> Option<&Note> {
+        self.notes.get(membership::NAME)
     }
 
-    /// Where `set` leads, or what keeps it from leading anywhere.
-    pub fn target(&self, set: &Set) -> Result<Target, Verdict> {
-        let no = |reason: &str, message: String| Verdict::new(READY, Status::False, reason, message);
+    /// The membership that has begun, whether it has been noted yet or not.
+    pub fn noted(&self) -> Option<Membership> {
+        self.note().and_then(Note::membership).or_else(|| self.begun.clone())
+    }
+
+    /// What has to be done.
+    pub fn course(&self) -> Course {
+        let noted = self.noted();
+        if let Some(order) = self.note().and_then(Note::order) {
+            return Course::Leave { noted, order };
+        }
+        match (self.chosen(), noted) {
+            (Some(set), noted) => match self.joining(set, noted.as_ref()) {
+                Ok((target, note)) => Course::Link { target, note },
+                Err(verdict) => Course::Stuck { set: set.name_any(), verdict },
+            },
+            (None, None) => Course::Nothing,
+            (None, Some(noted)) => match (&self.absence, self.noted_target(&noted)) {
+                (Some(Absence::Vanished(_)), Some(target)) => Course::Link { target, note: noted },
+                (Some(Absence::Vanished(_)), None) => Course::Nothing,
+                (Some(Absence::Decided), _) => Course::Leave { noted: Some(noted), order: Order::Withdraw },
+                (None, _) => Course::Missing(noted),
+            },
+        }
+    }
+
+    /// The ClusterSet we belong to: the noted one, and else the oldest that we have not left, since a member belongs to one.
+    pub fn chosen(&self) -> Option<&Set> {
+        let live = |set: &&Set| set.metadata.deletion_timestamp.is_none();
+        match self.noted() {
+            Some(noted) => self.sets.get(&noted.cluster_set).filter(live),
+            None => {
+                let age =
+                    |set: &&Set| (set.metadata.creation_timestamp.as_ref().map(|t| t.0), set.name_any());
+                self.sets.values().filter(|set| live(set) && !status::has_left(set)).min_by_key(age)
+            }
+        }
+    }
+
+    /// Where `set` leads, and what is to be noted of it; or what keeps it from leading anywhere.
+    fn joining(&self, set: &Set, noted: Option<&Membership>) -> Result<(Target, Membership), Verdict> {
         let invalid = |message: String| no("InvalidSpec", message);
         let spec = set.spec.0.as_ref().map_err(|error| invalid(format!("spec does not decode: {error}")))?;
-        name::check_cluster_id(&spec.cluster_id)
-            .map_err(|error| invalid(format!("spec.clusterID: {error}")))?;
         let leader = spec.leaders.first().ok_or_else(|| invalid("spec.leaders is empty".into()))?;
         let missing = |field: &str| invalid(format!("spec.{field} is missing"));
-        let secret = leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?;
-        let credential = self
-            .secrets
-            .get(&secret)
-            .ok_or_else(|| no("SecretMissing", format!("there is no Secret {secret} in this Namespace")))?;
-        Ok(Target {
-            us: Identity {
-                cluster: spec.cluster_id.clone(),
-                common_area: spec.namespace.clone().ok_or_else(|| missing("namespace"))?,
-            },
+        let note = Membership {
             cluster_set: set.name_any(),
-            leader: leader.cluster_id.clone(),
+            created: created(set),
+            cluster_id: self.cluster_id(set, &spec.cluster_id)?,
+            common_area: spec.namespace.clone().ok_or_else(|| missing("namespace"))?,
             server: leader.server.clone().ok_or_else(|| missing("leaders[0].server"))?,
-            credential: credential.data.clone(),
-        })
+            secret: leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?,
+        };
+        if let Some(noted) = noted.filter(|noted| !is_same(noted, &note)) {
+            return Err(identity_changed(noted));
+        }
+        let credential =
+            self.credential(&note).ok_or_else(|| no("SecretMissing", missing_secret(&note.secret)))?;
+        let target = Target { leader: leader.cluster_id.clone(), ..Target::noted(&note, credential) };
+        Ok((target, note))
     }
+
+    /// Our ID: the ClusterSet says it, and where it does not, a ClusterClaim.
+    fn cluster_id(&self, set: &Set, said: &str) -> Result<String, Verdict> {
+        let invalid = |message: String| no("InvalidSpec", message);
+        let checked = |id: &str, place: &str| match name::check_cluster_id(id) {
+            Ok(()) => Ok(id.to_owned()),
+            Err(error) => Err(invalid(format!("{place}: {error}"))),
+        };
+        if !said.is_empty() {
+            return checked(said, "spec.clusterID");
+        }
+        let claim = self.claims.get(cluster_claim::ID).ok_or_else(|| {
+            let id = cluster_claim::ID;
+            invalid(format!("this cluster has no ID: neither spec.clusterID nor ClusterClaim {id} of this Namespace says one"))
+        })?;
+        if let Some(of) = self.claims.get(cluster_claim::CLUSTER_SET).filter(|of| of.value != set.name_any())
+        {
+            let message = format!(
+                "spec.clusterID is empty, and ClusterClaim {} says that this cluster belongs to ClusterSet {:?}",
+                cluster_claim::CLUSTER_SET,
+                of.value
+            );
+            return Err(invalid(message));
+        }
+        checked(&claim.value, &format!("spec.clusterID is empty, and ClusterClaim {}", cluster_claim::ID))
+    }
+
+    /// Where a noted membership leads, as long as its Secret is there.
+    pub fn noted_target(&self, noted: &Membership) -> Option<Target> {
+        self.credential(noted).map(|credential| Target::noted(noted, credential))
+    }
+
+    /// The very ClusterSet that was noted, if it is still there.
+    pub fn set_of(&self, noted: &Membership) -> Option<&Set> {
+        let set = self.sets.get(&noted.cluster_set)?;
+        (set.metadata.deletion_timestamp.is_none() && created(set) == noted.created).then_some(set)
+    }
+
+    fn credential(&self, note: &Membership) -> Option<&Credential> {
+        self.secrets.get(&note.secret)
+    }
+}
+
+impl Target {
+    /// Where a noted membership leads.
+    pub(super) fn noted(note: &Membership, credential: &Credential) -> Self {
+        Self {
+            us: Identity { cluster: note.cluster_id.clone(), common_area: note.common_area.clone() },
+            cluster_set: note.cluster_set.clone(),
+            leader: None,
+            server: note.server.clone(),
+            secret: note.secret.clone(),
+            credential: credential.data.clone(),
+        }
+    }
+
+    /// Whether it leads where `note` does, perhaps by another way.
+    pub(super) fn is_of(&self, note: &Membership) -> bool {
+        (&self.cluster_set, &self.us.cluster, &self.us.common_area)
+            == (&note.cluster_set, &note.cluster_id, &note.common_area)
+    }
+}
+
+/// When the ClusterSet was created, as the API server writes it.
+fn created(set: &Set) -> String {
+    set.metadata.creation_timestamp.as_ref().map(|at| at.0.to_string()).unwrap_or_default()
+}
+
+/// Whether the ClusterSet leaves it to a ClusterClaim to say who we are.
+pub(super) fn needs_claim(set: &Set) -> bool {
+    set.spec.0.as_ref().is_ok_and(|spec| spec.cluster_id.is_empty())
+}
+
+/// Whether two notes are of one membership: the way to the leader may change, who we are in which set may not.
+fn is_same(one: &Membership, other: &Membership) -> bool {
+    let identity =
+        |note: &Membership| (note.cluster_set.clone(), note.cluster_id.clone(), note.common_area.clone());
+    identity(one) == identity(other)
+}
+
+fn identity_changed(noted: &Membership) -> Verdict {
+    let Membership { cluster_set, cluster_id, common_area, .. } = noted;
+    let message = format!(
+        "this cluster takes part in ClusterSet {cluster_set} as {cluster_id}, with Common Area {common_area}. That cannot be \
+         changed in place: leave with `freeport leave`, then join again. Imports stay as they are"
+    );
+    no("IdentityChanged", message)
 }
 
 /// A client for the leader, or why there is none.
 pub(super) fn client(target: &Target) -> Result<Client, Verdict> {
     client::remote(&target.server, &target.credential).map_err(|error| {
-        let reason = match error {
-            client::Error::Server(_) => "InvalidSpec",
-            _ => "InvalidSecret",
-        };
-        Verdict::new(READY, Status::False, reason, error.to_string())
+        let secret = &target.secret;
+        match error {
+            client::Error::Server(_) => no("InvalidSpec", format!("spec.leaders[0].server: {error}")),
+            client::Error::Missing(_) | client::Error::Malformed(..) => no(
+                "InvalidSecret",
+                format!("Secret {secret}: {error}. Join again for a new one (freeport join)"),
+            ),
+            client::Error::Local(_) | client::Error::Setup(_) => no("Disconnected", error.to_string()),
+        }
     })
 }
 
-/// What the state of the link means for the ClusterSet.
-pub(super) fn verdict(state: &State) -> Verdict {
-    match state {
-        State::Connecting => {
-            Verdict::new(READY, Status::Unknown, "Connecting", "no answer from the leader yet")
-        }
-        State::Connected => Verdict::new(READY, Status::True, "Connected", "exports and imports flow"),
-        State::Blind { unlisted } => {
-            let message = format!("nothing is exported or imported until this can be listed: {unlisted}");
-            Verdict::new(READY, Status::False, "CannotWatch", message)
-        }
-        State::Lost { error } => {
-            let message = format!("the leader cannot be reached, imports stay as they are: {error}");
-            Verdict::new(READY, Status::False, "Disconnected", message)
-        }
-        State::IdTaken { holder } => {
-            let message = format!(
-                "another cluster uses this cluster ID and is alive (holder {holder}); nothing is exported"
-            );
-            Verdict::new(READY, Status::False, "DuplicateClusterID", message)
-        }
-    }
-}
-
-/// The status of a ClusterSet of which there is `verdict` to say.
-pub(super) fn desired(set: &Set, verdict: &Verdict, now: &Time) -> ClusterSetStatus {
-    let have = set.status.0.clone().unwrap_or_default();
-    let ready = AntreaCondition::of(verdict, &have.conditions, now);
-    let leader = set.spec.0.as_ref().ok().and_then(|spec| spec.leaders.first()?.cluster_id.clone());
-    ClusterSetStatus {
-        total_clusters: Some(1),
-        ready_clusters: Some(i32::from(verdict.status == Status::True)),
-        cluster_statuses: vec![ClusterStatus { cluster_id: leader, conditions: vec![ready.clone()] }],
-        conditions: vec![ready],
-        observed_generation: set.metadata.generation,
-    }
-}
-
-/// What a status says stands while we only just set out to ask the leader again.
-pub(super) fn stands(set: &Set, verdict: &Verdict) -> bool {
-    let said = set.status.0.as_ref().is_ok_and(|status| {
-        !status.conditions.is_empty() && status.observed_generation == set.metadata.generation
-    });
-    said && *verdict == self::verdict(&State::Connecting)
+fn missing_secret(secret: &str) -> String {
+    format!(
+        "there is no Secret {secret} in this Namespace: create it with keys ca.crt and token, or join again (freeport join)"
+    )
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn desk(change: impl FnOnce(&mut Value)) -> Desk {
+    pub(in crate::membership) fn desk(change: impl FnOnce(&mut Value)) -> Desk {
         let mut set: Value =
             serde_json::from_str(include_str!("../../../api/tests/golden/cluster-set-member.json")).unwrap();
+        set["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z");
         change(&mut set);
         let mut desk = Desk::default();
-        fold(&mut desk.sets, Change::Apply(serde_json::from_value(set).unwrap()));
+        put_set(&mut desk, set);
         let secret = json!({"metadata": {"name": "freeport-leader-token"}, "data": {"token": "c2VjcmV0"}});
         fold(&mut desk.secrets, Change::Apply(serde_json::from_value(secret).unwrap()));
         desk
     }
 
+    fn put_set(desk: &mut Desk, set: Value) {
+        fold(&mut desk.sets, Change::Apply(serde_json::from_value(set).unwrap()));
+    }
+
+    fn claim(desk: &mut Desk, name: &str, value: &str) {
+        let claim = json!({"metadata": {"name": name}, "value": value});
+        fold(&mut desk.claims, Change::Apply(serde_json::from_value(claim).unwrap()));
+    }
+
+    pub(in crate::membership) fn target() -> Target {
+        match desk(|_| {}).course() {
+            Course::Link { target, .. } => target,
+            _ => panic!(),
+        }
+    }
+
+    /// What the desk comes to, in a word.
+    fn comes_to(desk: &Desk) -> String {
+        match desk.course() {
+            Course::Nothing => "Nothing".into(),
+            Course::Stuck { verdict, .. } => verdict.reason,
+            Course::Link { target, .. } => format!("link as {}", target.us.cluster),
+            Course::Missing(_) => "Missing".into(),
+            Course::Leave { order, .. } => format!("leave: {order:?}"),
+        }
+    }
+
     fn reason(change: impl FnOnce(&mut Value)) -> String {
-        let desk = desk(change);
-        desk.target(desk.chosen().unwrap()).err().map_or_else(|| "fine".into(), |verdict| verdict.reason)
+        comes_to(&desk(change))
+    }
+
+    /// A desk with a note of the membership its ClusterSet asks for.
+    fn noted() -> Desk {
+        let mut desk = desk(|_| {});
+        let Course::Link { note, .. } = desk.course() else { panic!() };
+        fold(&mut desk.notes, Change::Apply(Note::of("freeport-system", &note)));
+        desk
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert_eq!(reason(|_| {}), "fine");
+        assert_eq!(reason(|_| {}), "link as east");
         assert_eq!(reason(|s| s["spec"]["clusterID"] = json!("Not an ID")), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["leaders"] = json!([])), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["leaders"] = json!("x")), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["namespace"] = Value::Null), "InvalidSpec");
         assert_eq!(reason(|s| s["spec"]["leaders"][0]["secret"] = json!("other")), "SecretMissing");
-        let desk = desk(|_| {});
-        let target = desk.target(desk.chosen().unwrap()).unwrap_or_else(|_| panic!());
-        assert_eq!(client(&target).err().unwrap().reason, "InvalidSecret", "no ca.crt");
+        let verdict = client(&target()).err().unwrap();
+        assert_eq!(verdict.reason, "InvalidSecret");
+        assert!(verdict.message.contains("\"ca.crt\""), "{}", verdict.message);
     }
 
     #[test]
-    fn the_oldest_cluster_set_is_ours() {
-        let mut desk = desk(|s| s["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z"));
+    fn claims_say_who_we_are_where_the_cluster_set_does_not() {
+        let mut desk = desk(|s| s["spec"]["clusterID"] = json!(""));
+        let Course::Stuck { verdict, .. } = desk.course() else { panic!() };
+        assert_eq!(verdict.reason, "InvalidSpec");
+        assert!(verdict.message.contains("spec.clusterID") && verdict.message.contains("id.k8s.io"));
+        claim(&mut desk, "id.k8s.io", "north");
+        assert_eq!(comes_to(&desk), "link as north");
+        claim(&mut desk, "clusterset.k8s.io", "other");
+        assert_eq!(comes_to(&desk), "InvalidSpec");
+        claim(&mut desk, "clusterset.k8s.io", "demo");
+        assert_eq!(comes_to(&desk), "link as north");
+        claim(&mut desk, "id.k8s.io", "No ID");
+        assert_eq!(comes_to(&desk), "InvalidSpec");
+    }
+
+    #[test]
+    fn the_oldest_cluster_set_is_ours_unless_another_is_noted() {
         let older = json!({"metadata": {"name": "zoo", "creationTimestamp": "2026-01-01T00:00:00Z"}});
-        fold(&mut desk.sets, Change::Apply(serde_json::from_value(older).unwrap()));
+        let mut desk = desk(|_| {});
+        put_set(&mut desk, older.clone());
         assert_eq!(desk.chosen().unwrap().name_any(), "zoo");
+        let mut noted = noted();
+        put_set(&mut noted, older);
+        assert_eq!(noted.chosen().unwrap().name_any(), "demo");
     }
 
     #[test]
-    fn the_status_says_it_and_saying_it_again_changes_nothing() {
-        let desk = desk(|_| {});
-        let set = desk.chosen().unwrap();
-        let now = Time("2026-11-02T00:00:00Z".parse().unwrap());
-        let connected = desired(set, &verdict(&State::Connected), &now);
-        assert_eq!(connected.ready_clusters, Some(1));
-        assert_eq!(
-            connected.conditions[0].last_transition_time,
-            set.status.0.as_ref().unwrap().conditions[0].last_transition_time
-        );
-        let lost = desired(set, &verdict(&State::Lost { error: "refused".into() }), &now);
-        assert_eq!(
-            (lost.ready_clusters, lost.conditions[0].reason.as_deref()),
-            (Some(0), Some("Disconnected"))
-        );
+    fn who_we_are_cannot_be_changed_in_place_but_the_way_to_the_leader_can() {
+        let changed = |change: fn(&mut Value)| {
+            let mut desk = desk(change);
+            desk.notes = noted().notes;
+            comes_to(&desk)
+        };
+        assert_eq!(changed(|s| s["spec"]["clusterID"] = json!("north")), "IdentityChanged");
+        assert_eq!(changed(|s| s["spec"]["namespace"] = json!("clusterset-x")), "IdentityChanged");
+        assert_eq!(changed(|s| s["spec"]["leaders"][0]["server"] = json!("https://other")), "link as east");
+        assert_eq!(changed(|s| s["spec"]["leaders"][0]["secret"] = json!("other")), "SecretMissing");
+    }
+
+    #[test]
+    fn a_cluster_set_that_is_gone_is_left_only_when_somebody_decided_that() {
+        let mut desk = noted();
+        desk.sets.clear();
+        assert_eq!(comes_to(&desk), "Missing");
+        desk.absence = Some(Absence::Vanished("with its CRD"));
+        assert_eq!(comes_to(&desk), "link as east", "imports stay current");
+        desk.absence = Some(Absence::Decided);
+        assert_eq!(comes_to(&desk), "leave: Withdraw");
+        desk.notes.clear();
+        assert_eq!(comes_to(&desk), "Nothing", "imports outlive us");
+    }
+
+    #[test]
+    fn leaving_can_be_ordered_and_what_is_left_is_not_joined_again() {
+        let mut desk = noted();
+        let mut note = desk.note().unwrap().clone();
+        note.data.insert(membership::LEAVE_KEY.into(), membership::LEAVE_FORCED.into());
+        fold(&mut desk.notes, Change::Apply(note));
+        assert_eq!(comes_to(&desk), "leave: Force");
+
+        desk.notes.clear();
+        let mut set = desk.sets["demo"].clone();
+        let left = status::Word::from(status::left());
+        let now =
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time("2026-11-02T00:00:00Z".parse().unwrap());
+        set.status.0 = Ok(status::desired(&set, &left, &now));
+        fold(&mut desk.sets, Change::Apply(set));
+        assert_eq!(comes_to(&desk), "Nothing");
     }
 
     #[test]

@@ -1,0 +1,101 @@
+//! Whether somebody decided that the ClusterSet shall be gone, or it merely vanished with its CRD or its Namespace.
+
+use api::{cluster_set::ClusterSet, membership::Membership};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kit::boot::Env;
+use kube::{
+    Api, CustomResourceExt, Resource,
+    api::{ObjectMeta, PartialObjectMeta},
+};
+use serde::de::DeserializeOwned;
+
+/// What the absence of the noted ClusterSet means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Somebody deleted it.
+    Decided,
+    /// It went with something else, which is named.
+    Vanished(&'static str),
+}
+
+/// Looks at what the ClusterSet could have vanished with; `None` when it is there after all. What is looked at is read as it is
+/// now: a CRD or a Namespace that is neither new nor going has been there all along.
+pub(super) async fn look(env: &Env, noted: &Membership) -> kube::Result<Option<Absence>> {
+    let sets = Api::<PartialObjectMeta<ClusterSet>>::namespaced(env.client.clone(), &env.namespace);
+    if let Some(set) = read(&sets, &noted.cluster_set).await?
+        && set.deletion_timestamp.is_none()
+    {
+        return Ok(None);
+    }
+    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(env.client.clone());
+    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(env.client.clone());
+    let crd = read(&crds, ClusterSet::crd_name()).await?;
+    let namespace = read(&namespaces, &env.namespace).await?;
+    Ok(Some(judge(noted, crd.as_ref(), namespace.as_ref())))
+}
+
+async fn read<K>(api: &Api<K>, name: &str) -> kube::Result<Option<ObjectMeta>>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match api.get_opt(name).await {
+        // A kind that is not served is no answer an object could have given.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        answer => Ok(answer?.map(|object| object.meta().clone())),
+    }
+}
+
+fn judge(noted: &Membership, crd: Option<&ObjectMeta>, namespace: Option<&ObjectMeta>) -> Absence {
+    let created: Option<Timestamp> = noted.created.parse().ok();
+    let stayed = |holder: Option<&ObjectMeta>| {
+        holder.is_some_and(|holder| {
+            let since = holder.creation_timestamp.as_ref().map(|at| at.0);
+            holder.deletion_timestamp.is_none() && since.zip(created).is_some_and(|(since, set)| since <= set)
+        })
+    };
+    if !stayed(crd) {
+        Absence::Vanished("its CRD was deleted, or made anew")
+    } else if !stayed(namespace) {
+        Absence::Vanished("its Namespace is being deleted, or was made anew")
+    } else {
+        Absence::Decided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    #[test]
+    fn it_is_decided_only_if_everything_it_could_vanish_with_stayed() {
+        let noted = Membership {
+            cluster_set: "demo".into(),
+            created: "2026-11-01T12:00:00Z".into(),
+            cluster_id: "east".into(),
+            common_area: "clusterset-demo".into(),
+            server: String::new(),
+            secret: String::new(),
+        };
+        let meta = |created: &str, going: bool| {
+            let at = Time(created.parse().unwrap());
+            let deletion_timestamp = going.then(|| at.clone());
+            ObjectMeta { creation_timestamp: Some(at), deletion_timestamp, ..ObjectMeta::default() }
+        };
+        let (old, new) = (meta("2026-11-01T12:00:00Z", false), meta("2026-11-01T12:00:01Z", false));
+        let going = meta("2026-10-01T00:00:00Z", true);
+        assert_eq!(judge(&noted, Some(&old), Some(&old)), Absence::Decided);
+        for crd in [None, Some(&new), Some(&going)] {
+            assert!(matches!(judge(&noted, crd, Some(&old)), Absence::Vanished(why) if why.contains("CRD")));
+            assert!(
+                matches!(judge(&noted, Some(&old), crd), Absence::Vanished(why) if why.contains("Namespace"))
+            );
+        }
+        let unread = Membership { created: "?".into(), ..noted };
+        assert!(matches!(judge(&unread, Some(&old), Some(&old)), Absence::Vanished(_)));
+    }
+}

@@ -1,0 +1,282 @@
+//! Leaving: reads our records, our Lease and our announce in the Common Area, and here everything imported; withdraws the
+//! records as an export that ended is withdrawn, deletes Lease and announce, deletes what was imported, and at last the note.
+//! Safe to run twice: each step looks at what is left, and while the note is there leaving goes on, whatever ends us meanwhile.
+//!
+//! Nothing is deleted that we did not make: records, Lease and announce only while our Lease says that the ID is ours, imports
+//! only by our label, all by uid.
+
+use std::time::{Duration, Instant};
+
+use api::{
+    announce::MemberClusterAnnounce, condition::Verdict, label, mcs::ServiceImport, membership::Membership,
+    name,
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service, discovery::v1::EndpointSlice};
+use kit::{
+    anchor::Anchor,
+    backoff,
+    boot::Env,
+    failure::{Failure, classify},
+    index::Change,
+    lease::{self, Presence},
+    write::{Error, Writer},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, PartialObjectMeta},
+};
+use serde::de::DeserializeOwned;
+use tokio::{sync::watch, task::JoinSet};
+
+use super::{
+    desk::{self, Target},
+    note::{Note, Order},
+};
+use crate::service::{entry::Unexported, export::Exporting, knowledge::Knowledge, view::OwnRecord};
+
+/// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often is looked whether it has.
+const LOOK: Duration = Duration::from_secs(1);
+/// Requests at the same time.
+const CONCURRENCY: usize = 16;
+
+/// What is to be left.
+#[derive(Clone, PartialEq)]
+pub(super) struct Work {
+    pub noted: Option<Membership>,
+    pub order: Order,
+    /// Where the leader is, as long as there is a credential for it.
+    pub target: Option<Target>,
+}
+
+/// Leaves; ends when nothing but the note is left of the membership.
+pub(super) async fn leave(env: Env, note: Note, work: Work) {
+    let leaving = Leaving { here: writer(&env, env.client.clone(), "local"), env, note };
+    leaving.tell(true, "Leaving", "withdrawing exports, then removing imports");
+    match (&work.target, work.order) {
+        (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
+        (None, _) | (_, Order::Force) => {
+            let cluster = work.noted.as_ref().map_or("ID", |noted| &noted.cluster_id);
+            let message = format!(
+                "the leader is not asked{}: what it holds of this cluster remains there until somebody with access to it \
+                 runs: freeport leave --force --cluster-id {cluster}",
+                if work.order == Order::Force { "" } else { ", for there is no credential for it any more" }
+            );
+            leaving.tell(false, "LeaveIncomplete", &message);
+        }
+    }
+    let mut failures = 0;
+    while let Err(error) = leaving.remove_imports().await {
+        failures += 1;
+        tracing::warn!(%error, "not all imports could be removed, trying again");
+        tokio::time::sleep(backoff::LEADER.wait(failures)).await;
+    }
+    leaving.tell(true, "Left", "this cluster has left the set; nothing imported remains");
+}
+
+struct Leaving {
+    env: Env,
+    note: Note,
+    here: Writer,
+}
+
+impl Leaving {
+    /// Withdraws, however long that takes. When it cannot be done at once the imports are removed meanwhile.
+    async fn withdraw_until_done(&self, target: &Target) {
+        let mut failures = 0;
+        loop {
+            let done = match desk::client(target) {
+                Ok(client) => {
+                    withdraw(&self.env, target, &client).await.map_err(|failure| failure.to_string())
+                }
+                Err(Verdict { message, .. }) => Err(message),
+            };
+            let Err(error) = done else { return };
+            failures += 1;
+            let message = format!(
+                "the exports of this cluster cannot be withdrawn at {}, trying again: {error}. If the leader is gone for good: \
+                 freeport leave --force",
+                target.server
+            );
+            if failures == 1 {
+                self.tell(false, "LeaveIncomplete", &message);
+                if let Err(error) = self.remove_imports().await {
+                    tracing::warn!(%error, "not all imports could be removed, trying again later");
+                }
+            } else {
+                tracing::warn!("{message}");
+            }
+            tokio::time::sleep(backoff::LEADER.wait(failures)).await;
+        }
+    }
+
+    /// Removes everything imported: our label is on it, and no user puts that there.
+    async fn remove_imports(&self) -> Result<(), Error> {
+        let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
+        // The installer's objects have that label too.
+        let imported = format!("{ours},{}", label::MCS_SERVICE_NAME);
+        self.remove::<ServiceImport>(&ours).await?;
+        self.remove::<EndpointSlice>(&imported).await?;
+        self.remove::<Service>(&imported).await
+    }
+
+    async fn remove<K>(&self, selector: &str) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let listed = Api::<PartialObjectMeta<K>>::all(self.env.client.clone())
+            .list(&ListParams::default().labels(selector))
+            .await;
+        let objects = match listed {
+            Ok(list) => list.items,
+            // With its CRD all objects of the kind are gone.
+            Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
+            Err(error) => return Err(Error::Unreachable(Box::new(error))),
+        };
+        let delete = |object: PartialObjectMeta<K>| {
+            let writer = self.here.clone();
+            async move { writer.delete(&object, false).await }
+        };
+        all(objects.into_iter().map(delete)).await
+    }
+
+    /// Tells the log, and whoever looks at the note.
+    fn tell(&self, well: bool, reason: &str, message: &str) {
+        let note = self.note.object_ref(&());
+        if well {
+            tracing::info!(reason, "{message}");
+            self.env.events.tell(note, "Leave", reason, message);
+        } else {
+            tracing::warn!(reason, "{message}");
+            self.env.events.warn(note, "Leave", reason, message);
+        }
+    }
+}
+
+fn writer(env: &Env, client: Client, cluster: &'static str) -> Writer {
+    Writer::new(client, label::MEMBER, cluster, env.metrics.clone())
+}
+
+/// Carries all out, some at a time. The first error is told, but does not keep the others from being tried.
+async fn all<F>(requests: impl Iterator<Item = F>) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let (mut running, mut result) = (JoinSet::new(), Ok(()));
+    let mut note = |ended| match ended {
+        Ok(Err(error)) if result.is_ok() => result = Err(error),
+        Ok(_) => {}
+        Err(error) => kit::drive::resume(error),
+    };
+    for request in requests {
+        if running.len() == CONCURRENCY
+            && let Some(ended) = running.join_next().await
+        {
+            note(ended);
+        }
+        running.spawn(request);
+    }
+    while let Some(ended) = running.join_next().await {
+        note(ended);
+    }
+    result
+}
+
+/// Takes back everything we said to the leader, while our Lease keeps the ID ours.
+async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Failure> {
+    let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
+    let (presence, mut present) = watch::channel(Presence::Unknown);
+    let lease = name::member_lease(&target.us.cluster);
+    let mut tasks = JoinSet::new();
+    // Never settled: what we remove is not to be taken for what we vouch for.
+    let anchor = Anchor::new(leases.clone(), lease.clone());
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), || false, presence));
+    let now = present.wait_for(|now| *now != Presence::Unknown).await.map(|now| now.clone());
+    match now.unwrap_or(Presence::Unknown) {
+        Presence::Held => {}
+        Presence::Taken { holder } => {
+            tracing::warn!(holder, "another cluster uses our ID: nothing at the leader is ours to withdraw");
+            return Ok(());
+        }
+        Presence::Failing { failure } => return Err(failure),
+        Presence::Unknown | Presence::Restored => return Err(Failure::Unreachable("no answer in time")),
+    }
+    let there = writer(env, client.clone(), "leader");
+    withdraw_records(env, target, client, &there).await?;
+    tasks.shutdown().await;
+
+    let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &target.us.common_area);
+    match announces.get_opt(&name::announce(&target.us.cluster)).await {
+        Ok(Some(announce)) => there.delete(&announce, false).await.map_err(|error| failure(&error))?,
+        Ok(None) => {}
+        Err(error) if classify(&error) == Failure::KindMissing => {}
+        Err(error) => return Err(classify(&error)),
+    }
+    let ours = |lease: &Lease| {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        holder.split_once('/').is_some_and(|(uid, _)| uid == env.holder.cluster_uid)
+    };
+    match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
+        Some(lease) => there.delete(&lease, true).await.map_err(|error| failure(&error)),
+        None => Ok(()),
+    }
+}
+
+/// Withdraws our Service records and removes our slice records, as [`Exporting`] does when no export is left, and gives the
+/// leader time to delete what is withdrawn.
+async fn withdraw_records(
+    env: &Env,
+    target: &Target,
+    client: &Client,
+    there: &Writer,
+) -> Result<(), Failure> {
+    let records = Api::<OwnRecord>::namespaced(client.clone(), &target.us.common_area);
+    let own = ListParams::default().labels(&format!("{}={}", label::SOURCE_CLUSTER_ID, target.us.cluster));
+    let begun = Instant::now();
+    loop {
+        let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
+        let knowledge = Knowledge::default();
+        let services = knowledge.known.with(|known| {
+            let services = known.services.change(Change::Reset(records));
+            // Leaving is a decision, whatever became of the ServiceExports.
+            for service in &services {
+                known.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
+            }
+            services
+        });
+        if services.is_empty() {
+            return Ok(());
+        }
+        let exporting = Exporting {
+            us: target.us.clone(),
+            knowledge,
+            local: env.client.clone(),
+            writer: there.clone(),
+            events: env.events.clone(),
+        };
+        let withdraw = |service| {
+            let exporting = exporting.clone();
+            async move { Box::pin(exporting.reconcile(service)).await.map(drop) }
+        };
+        match all(services.into_iter().map(withdraw)).await {
+            Ok(()) if begun.elapsed() >= PATIENCE => {
+                tracing::info!(
+                    "the leader has not deleted our withdrawn records yet; it will when it is back"
+                );
+                return Ok(());
+            }
+            // The leader was faster, or has said something about a record: the next list shows it.
+            Ok(()) | Err(Error::Stale | Error::Gone) => tokio::time::sleep(LOOK).await,
+            Err(error) => return Err(failure(&error)),
+        }
+    }
+}
+
+fn failure(error: &Error) -> Failure {
+    match error {
+        Error::Unreachable(error) => classify(error),
+        Error::Gone => Failure::NamespaceMissing,
+        other => Failure::Other(other.to_string()),
+    }
+}
