@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use crate::{Error, InitOptions, Installed, JoinOptions, KubeContext, init, join};
+use crate::{
+    Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, init, join,
+    objects::DEFAULT_IMAGE,
+};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -67,9 +70,6 @@ struct Common {
     /// Name of the ClusterSet: a DNS label of at most 52 characters.
     #[arg(long, value_name = "NAME")]
     clusterset: String,
-    /// Write the daemons' kubeconfigs into this folder; required, since the daemons run outside of the clusters so far.
-    #[arg(long, value_name = "DIR")]
-    external: PathBuf,
     /// Kubeconfig that reaches this cluster as an administrator [default: KUBECONFIG, else ~/.kube/config].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -79,15 +79,50 @@ struct Common {
     /// Leader's API server as members reach it, https://HOST:PORT [default: as in the leader's kubeconfig].
     #[arg(long, value_name = "URL")]
     leader_server: Option<String>,
-    /// Seconds to wait for CRDs to be served, and for a token.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "How it is done")]
+struct RunArgs {
+    /// Image of the daemons, which run in their clusters as Deployments.
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE, conflicts_with = "external")]
+    image: String,
+    /// Install no Deployment: the daemon runs elsewhere, with a kubeconfig written into this folder.
+    #[arg(long, value_name = "DIR")]
+    external: Option<PathBuf>,
+    /// Do only these parts.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    only: Vec<Part>,
+    /// Do not wait until the daemons are ready.
+    #[arg(long)]
+    no_wait: bool,
+    /// Limit of each wait: for CRDs, for a token, for the daemons.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
-    /// Print the objects instead of applying them; what the clusters hold is read, nothing is written.
+    /// Print the objects instead of applying them: kubectl apply -f takes them, on a new cluster those of --only crds first.
     #[arg(long)]
     dry_run: bool,
     /// Form of what --dry-run prints.
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml, requires = "dry_run")]
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml, requires = "dry_run", hide_short_help = true)]
     output: Output,
+}
+
+impl From<RunArgs> for Run {
+    fn from(args: RunArgs) -> Self {
+        let daemons = match args.external {
+            Some(dir) => Daemons::Outside(dir),
+            None => Daemons::Inside { image: args.image },
+        };
+        Self {
+            daemons,
+            only: args.only,
+            wait: !args.no_wait,
+            timeout: Duration::from_secs(args.timeout),
+            dry_run: args.dry_run,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -103,11 +138,9 @@ impl From<InitArgs> for InitOptions {
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
-            external: common.external,
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
-            timeout: Duration::from_secs(common.timeout),
-            dry_run: common.dry_run,
+            run: common.run.into(),
         }
     }
 }
@@ -118,15 +151,13 @@ impl From<JoinArgs> for JoinOptions {
         Self {
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
-            external: common.external,
             leader: KubeContext {
                 file: args.leader.leader_kubeconfig.or_else(|| common.kubeconfig.clone()),
                 name: args.leader.leader_context,
             },
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
-            timeout: Duration::from_secs(common.timeout),
-            dry_run: common.dry_run,
+            run: common.run.into(),
         }
     }
 }

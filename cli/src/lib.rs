@@ -9,6 +9,8 @@
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `install` | applying objects and saying what became of each |
+//! | `wait` | waiting until a daemon says that it is ready |
+//! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
 //! A command checks, connects, checks what the clusters hold, and only then applies.
@@ -23,6 +25,8 @@ mod join;
 mod kubeconfig;
 pub mod manifests;
 pub mod objects;
+mod run;
+mod wait;
 
 use std::path::PathBuf;
 
@@ -31,6 +35,7 @@ pub use crate::{
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},
+    run::{Daemons, Part, Run},
 };
 
 /// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
