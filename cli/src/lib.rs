@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -23,6 +23,7 @@ mod join;
 mod kubeconfig;
 pub mod manifests;
 pub mod objects;
+pub mod status;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ pub use crate::{
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},
+    status::{StatusOptions, status},
 };
 
 /// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
