@@ -12,7 +12,7 @@ use super::{
 /// What an unknown value looks like.
 const UNKNOWN: &str = "-";
 /// Widths that keep the table within 100 columns: an ID may have 63 characters, a version is what a daemon says of itself.
-const ID_WIDTH: usize = 44;
+const ID_WIDTH: usize = 40;
 const VERSION_WIDTH: usize = 16;
 
 /// The whole report, with a newline at the end.
@@ -34,11 +34,13 @@ pub fn text(report: &Report) -> String {
         lines.push(String::new());
         belong(&mut lines, belonging, now);
     }
-    let tallies = [("ServiceExports", &report.service_exports), ("ServiceImports", &report.service_imports)];
-    for (kind, tally) in tallies {
-        if !report.belongs.is_empty() {
-            lines.push(format!("  {kind}: {}", count(tally.as_ref(), "not ready")));
-        }
+    if !report.belongs.is_empty() {
+        let Report { service_exports, service_imports, .. } = report;
+        lines.push(format!(
+            "  ServiceExports: {}",
+            count(service_exports.as_ref(), "not ready or in conflict")
+        ));
+        lines.push(format!("  ServiceImports: {}", count(service_imports.as_ref(), "not ready")));
     }
     lines.iter().fold(String::new(), |mut text, line| {
         // Writing to a String cannot fail.

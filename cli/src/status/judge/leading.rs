@@ -160,7 +160,7 @@ impl Verdict<'_> {
         let Some(lease) = lease else {
             self.problem(
                 place,
-                format!("cluster {id} may take part, but its freeport-member was never here"),
+                format!("cluster {id} has no Lease: its freeport-member was never here"),
                 format!("start freeport-member in cluster {id}, or read its log"),
             );
             return MemberState::NotReady;
