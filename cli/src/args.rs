@@ -1,6 +1,11 @@
 //! The command line.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    io::{ErrorKind, Write},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
@@ -209,9 +214,16 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
 async fn show(args: StatusArgs) -> Result<Outcome, Error> {
     let cluster = KubeContext { file: args.kubeconfig, name: args.context };
     let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
-    match args.output {
-        ReportForm::Text => print!("{}", status::text(&report)),
-        ReportForm::Json => println!("{}", json(&report)?),
+    let shown = match args.output {
+        ReportForm::Text => status::text(&report),
+        ReportForm::Json => json(&report)? + "\n",
+    };
+    match std::io::stdout().write_all(shown.as_bytes()) {
+        // Whoever reads may stop early, as `head` does; the exit code still tells.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(Error::File { path: "/dev/stdout".into(), source: error });
+        }
+        _ => {}
     }
     Ok(if report.is_well() { Outcome::Well } else { Outcome::Problems })
 }

@@ -44,9 +44,9 @@ pub(super) struct Found {
     pub(super) areas: Part<Vec<Area>>,
     /// ClusterSets of the member.
     pub(super) sets: Part<Vec<Set>>,
-    /// ServiceExports; none when the cluster belongs to no set.
+    /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
-    /// ServiceImports of ours; none when the cluster belongs to no set.
+    /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.
     pub(super) imports: Option<Part<Vec<Entry>>>,
 }
 

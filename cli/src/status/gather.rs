@@ -35,15 +35,10 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         }
         gap => gap,
     };
-    let belongs = sets.as_ref().is_ok_and(|sets| !sets.is_empty());
-    let (exports, imports) = if belongs {
-        let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-        let exports = loose::<ServiceExport>(cluster, None, "").await?;
-        let imports = loose::<ServiceImport>(cluster, None, &ours).await?;
-        (Some(exports.map(entries)), Some(imports.map(entries)))
-    } else {
-        (None, None)
-    };
+    let belongs = sets.as_ref().ok().map(|sets| !sets.is_empty());
+    let exports = services::<ServiceExport>(cluster, "", belongs).await?;
+    let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
+    let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -106,10 +101,23 @@ async fn sets(cluster: &Cluster, namespace: &str) -> Result<Part<Vec<Set>>, Erro
     Ok(sets.map(|sets| sets.iter().map(Set::read).collect()))
 }
 
-// By value, as `Result::map` hands it over.
-#[allow(clippy::needless_pass_by_value)]
-fn entries(objects: Vec<DynamicObject>) -> Vec<Entry> {
-    objects.iter().map(Entry::read).collect()
+/// Exports or imports of all Namespaces. Who may not read whether the cluster belongs to a set may still read these, and
+/// then nothing speaks for the set being there but the objects themselves.
+async fn services<K: Resource<DynamicType = ()>>(
+    cluster: &Cluster,
+    labels: &str,
+    belongs: Option<bool>,
+) -> Result<Option<Part<Vec<Entry>>>, Error> {
+    if belongs == Some(false) {
+        return Ok(None);
+    }
+    let entries: Part<Vec<Entry>> =
+        loose::<K>(cluster, None, labels).await?.map(|objects| objects.iter().map(Entry::read).collect());
+    let tells = match &entries {
+        Ok(entries) => !entries.is_empty(),
+        Err(Gap { why, .. }) => !matches!(why, Why::NoCrd),
+    };
+    Ok((belongs.is_some() || tells).then_some(entries))
 }
 
 /// All objects of a kind, in one Namespace or in all, whatever their spec looks like.

@@ -34,8 +34,12 @@ pub fn text(report: &Report) -> String {
         lines.push(String::new());
         belong(&mut lines, belonging, now);
     }
-    if !report.belongs.is_empty() {
-        let Report { service_exports, service_imports, .. } = report;
+    let Report { service_exports, service_imports, .. } = report;
+    if report.belongs.is_empty() && (service_exports.is_some() || service_imports.is_some()) {
+        lines.push(String::new());
+        lines.push("belongs to a ClusterSet that cannot be read".into());
+    }
+    if !report.belongs.is_empty() || service_exports.is_some() || service_imports.is_some() {
         lines.push(format!(
             "  ServiceExports: {}",
             count(service_exports.as_ref(), "not ready or in conflict")
@@ -65,7 +69,7 @@ fn lead(lines: &mut Vec<String>, leading: &Leading, now: Timestamp) {
     let version = or_unknown(leader.version.as_deref());
     lines.push(format!(
         "  freeport-leader: {state}, renewed {}, version {version}",
-        ago(leader.renewed.as_ref(), now)
+        renewed(leader.renewed.as_ref(), leader.state == LeaderState::Unknown, now)
     ));
     lines.extend(leading.conditions.iter().map(|said| format!("  {}", condition(said, now))));
     lines.push(format!("  ResourceExports: {}", count(leading.resource_exports.as_ref(), "failed")));
@@ -85,7 +89,8 @@ fn belong(lines: &mut Vec<String>, belonging: &Belonging, now: Timestamp) {
         or_unknown(belonging.leader.as_deref()),
     ));
     if let Some(ready) = &belonging.ready {
-        lines.push(format!("  {}", condition(ready, now)));
+        // What a daemon said stands when it stops, and its Lease is with the leader.
+        lines.push(format!("  freeport-member last said: {}", condition(ready, now)));
     }
 }
 
@@ -100,10 +105,10 @@ fn table(lines: &mut Vec<String>, clusters: &[ClusterState], now: Timestamp) {
 }
 
 fn row(cluster: &ClusterState, now: Timestamp) -> [String; 6] {
-    let role = match cluster.role {
+    let role = cluster.role.map(|role| match role {
         Role::Leader => "leader",
         Role::Member => "member",
-    };
+    });
     let state = match cluster.state {
         MemberState::Ready => "Ready",
         MemberState::NotReady => "NotReady",
@@ -112,9 +117,9 @@ fn row(cluster: &ClusterState, now: Timestamp) -> [String; 6] {
     };
     [
         cut(&cluster.cluster_id, ID_WIDTH),
-        role.into(),
+        or_unknown(role).into(),
         state.into(),
-        ago(cluster.renewed.as_ref(), now),
+        renewed(cluster.renewed.as_ref(), cluster.state == MemberState::Unknown, now),
         cut(or_unknown(cluster.version.as_deref()), VERSION_WIDTH),
         cluster.exports.map_or_else(|| UNKNOWN.into(), |exports| exports.to_string()),
     ]
@@ -138,8 +143,10 @@ fn count(tally: Option<&Tally>, wrong: &str) -> String {
     }
 }
 
-fn ago(time: Option<&Time>, now: Timestamp) -> String {
+/// When a Lease was renewed; none, of a holder we know nothing of, is not never.
+fn renewed(time: Option<&Time>, unknown: bool, now: Timestamp) -> String {
     match time.map(|time| now.duration_since(time.0)) {
+        None if unknown => UNKNOWN.into(),
         None => "never".into(),
         Some(age) if age.as_secs() < -30 => format!("in {}", age::text(-age)),
         Some(age) => format!("{} ago", age::text(age)),

@@ -24,9 +24,9 @@ pub struct Report {
     pub leads: Vec<Leading>,
     /// ClusterSets this cluster belongs to. More than one is a problem of theirs.
     pub belongs: Vec<Belonging>,
-    /// ServiceExports in this cluster, if it belongs to a set: troubled unless `Valid` and `Ready`, or with `Conflict`.
+    /// ServiceExports in this cluster, unless it belongs to no set: troubled unless `Valid` and `Ready`, or with `Conflict`.
     pub service_exports: Option<Tally>,
-    /// ServiceImports that Freeport made in this cluster, if it belongs to a set: troubled unless `Ready`.
+    /// ServiceImports that Freeport made in this cluster, unless it belongs to no set: troubled unless `Ready`.
     pub service_imports: Option<Tally>,
 }
 
@@ -106,8 +106,8 @@ pub struct ClusterState {
     /// ID in the set.
     #[serde(rename = "clusterID")]
     pub cluster_id: String,
-    /// Whether it leads.
-    pub role: Role,
+    /// Whether it leads; not known without the ClusterSet.
+    pub role: Option<Role>,
     /// Whether its daemon freeport-member is there.
     pub state: MemberState,
     /// Last renewal of its Lease, by its own clock.

@@ -144,7 +144,7 @@ impl Verdict<'_> {
                 let lease = members.get(id).copied();
                 ClusterState {
                     cluster_id: id.into(),
-                    role: if leader_id == Some(id) { Role::Leader } else { Role::Member },
+                    role: leader_id.map(|leader| if leader == id { Role::Leader } else { Role::Member }),
                     state: if leases.is_some() { self.member(area, id, lease) } else { MemberState::Unknown },
                     renewed: lease.and_then(|lease| lease.renewed).map(Time),
                     version: lease.and_then(|lease| lease.version.clone()),

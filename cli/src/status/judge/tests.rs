@@ -193,6 +193,18 @@ fn a_lease_that_may_not_be_read_says_nothing_of_its_holder() {
 }
 
 #[test]
+fn who_may_not_read_the_set_still_sees_exports() {
+    let forbidden = || Gap { part: "clustersets".into(), why: Why::Forbidden("no".into()) };
+    let mut found = Found { sets: Err(forbidden()), ..good() };
+    area(&mut found).sets = Err(forbidden());
+    let report = report(&found, now());
+    assert_eq!(report.problems.len(), 2, "{:?}", report.problems);
+    assert!(report.leads[0].clusters.iter().all(|cluster| cluster.role.is_none()));
+    let text = text(&report);
+    assert!(text.contains("belongs to a ClusterSet that cannot be read\n  ServiceExports: 1\n"), "{text}");
+}
+
+#[test]
 fn half_a_minute_is_the_limit_in_both_directions() {
     let state = |seconds_ago| {
         let mut found = good();
