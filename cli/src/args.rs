@@ -1,12 +1,18 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    io::{ErrorKind, Write},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, init, join,
+    Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, StatusOptions, init, join,
     objects::DEFAULT_IMAGE,
+    status::{self, Report},
 };
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
@@ -29,6 +35,10 @@ enum Command {
     /// On the leader: a ServiceAccount with a Role in the Common Area and a token. In the member: CRDs, the member's
     /// rights, a Secret with that token, and the ClusterSet. Run again, it changes only what differs.
     Join(JoinArgs),
+    /// Show what a cluster leads and belongs to, and what is wrong there. Changes nothing.
+    ///
+    /// Exits with 0 when all is well, with 1 when there are problems or the cluster cannot be asked.
+    Status(StatusArgs),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -125,6 +135,30 @@ impl From<RunArgs> for Run {
     }
 }
 
+#[derive(ClapArgs, Debug)]
+struct StatusArgs {
+    /// Look at this ClusterSet only.
+    #[arg(long, value_name = "NAME")]
+    clusterset: Option<String>,
+    /// Kubeconfig that reaches the cluster [default: KUBECONFIG, else ~/.kube/config].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the cluster in the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Form of the report.
+    #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
+    output: ReportForm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ReportForm {
+    /// For people: problems first.
+    Text,
+    /// For machines, in a shape that stays.
+    Json,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
     /// One YAML document for each object, in the order of applying.
@@ -162,18 +196,69 @@ impl From<JoinArgs> for JoinOptions {
     }
 }
 
+/// How a command ended that did what it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well.
+    Well,
+    /// It found something that is not.
+    Problems,
+}
+
+/// The whole program, called `program` in its usage lines and messages.
+#[tokio::main(flavor = "current_thread")]
+pub async fn start(program: &'static str) -> ExitCode {
+    // An error means that a provider is installed already, which serves as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let matches = Args::command().name(program).bin_name(program).get_matches();
+    let args = match Args::from_arg_matches(&matches) {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    };
+    match run(args).await {
+        Ok(Outcome::Well) => ExitCode::SUCCESS,
+        Ok(Outcome::Problems) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Runs the command and prints what it does, line by line.
 ///
 /// # Errors
-/// Those of [`init`] and [`join`].
-pub async fn run(args: Args) -> Result<(), Error> {
+/// Those of [`init`], [`join`] and [`status`](status::status).
+pub async fn run(args: Args) -> Result<Outcome, Error> {
     let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
     let installed = match args.command {
         Command::Init(args) => init(&args.into(), say).await?,
         Command::Join(args) => join(&args.into(), say).await?,
+        Command::Status(args) => return show(args).await,
     };
     next(&installed, say);
-    Ok(())
+    Ok(Outcome::Well)
+}
+
+async fn show(args: StatusArgs) -> Result<Outcome, Error> {
+    let cluster = KubeContext { file: args.kubeconfig, name: args.context };
+    let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
+    let shown = match args.output {
+        ReportForm::Text => status::text(&report),
+        ReportForm::Json => json(&report)? + "\n",
+    };
+    match std::io::stdout().write_all(shown.as_bytes()) {
+        // Whoever reads may stop early, as `head` does; the exit code still tells.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(Error::File { path: "/dev/stdout".into(), source: error });
+        }
+        _ => {}
+    }
+    Ok(if report.is_well() { Outcome::Well } else { Outcome::Problems })
+}
+
+fn json(report: &Report) -> Result<String, Error> {
+    serde_json::to_string_pretty(report).map_err(|source| Error::Json { object: "the report".into(), source })
 }
 
 /// What to do with the kubeconfigs.
@@ -188,13 +273,21 @@ fn next(installed: &Installed, say: &mut (dyn FnMut(&str) + Send)) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_plugin_of_kubectl_says_how_it_is_called() {
+        let mut command = Args::command().name("kubectl freeport").bin_name("kubectl freeport");
+        let usage = command.render_usage().to_string();
+        assert!(usage.starts_with("Usage: kubectl freeport "), "{usage}");
+        let error = command.try_get_matches_from(["kubectl-freeport", "status", "--no-such"]).unwrap_err();
+        assert!(error.to_string().contains("Usage: kubectl freeport status "), "{error}");
+        assert_eq!(error.exit_code(), 2);
     }
 
     #[test]
@@ -206,7 +299,7 @@ mod tests {
         };
         let options = |more: &[&str]| match parse(more).unwrap().command {
             Command::Join(args) => JoinOptions::from(args),
-            Command::Init(_) => panic!("join was asked for"),
+            _ => panic!("join was asked for"),
         };
 
         assert!(parse(&[]).is_err(), "a join without a leader");

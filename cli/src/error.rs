@@ -70,6 +70,14 @@ pub enum Error {
         /// Why.
         source: serde_yaml::Error,
     },
+    /// Something has no JSON form.
+    #[error("{object}: {source}")]
+    Json {
+        /// What.
+        object: String,
+        /// Why.
+        source: serde_json::Error,
+    },
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]
     File {

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -26,6 +26,7 @@ mod kubeconfig;
 pub mod manifests;
 pub mod objects;
 mod run;
+pub mod status;
 mod wait;
 
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ pub use crate::{
     init::{InitOptions, init},
     join::{JoinOptions, join},
     run::{Daemons, Part, Run},
+    status::{StatusOptions, status},
 };
 
 /// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
