@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use crate::{Error, InitOptions, Installed, JoinOptions, KubeContext, init, join};
+mod leaving;
+
+use self::leaving::LeaveArgs;
+use crate::{Error, InitOptions, Installed, JoinOptions, KubeContext, init, join, leave};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -26,6 +29,12 @@ enum Command {
     /// On the leader: a ServiceAccount with a Role in the Common Area and a token. In the member: CRDs, the member's
     /// rights, a Secret with that token, and the ClusterSet. Run again, it changes only what differs.
     Join(JoinArgs),
+    /// End a cluster's membership in its ClusterSet.
+    ///
+    /// Run in the cluster that leaves: its member withdraws its exports and removes its imports, then its ClusterSet and
+    /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
+    /// that will not return is removed there. Run again, it does what is left to do.
+    Leave(LeaveArgs),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -134,12 +143,13 @@ impl From<JoinArgs> for JoinOptions {
 /// Runs the command and prints what it does, line by line.
 ///
 /// # Errors
-/// Those of [`init`] and [`join`].
+/// Those of [`init`], [`join`] and [`leave()`].
 pub async fn run(args: Args) -> Result<(), Error> {
     let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
     let installed = match args.command {
         Command::Init(args) => init(&args.into(), say).await?,
         Command::Join(args) => join(&args.into(), say).await?,
+        Command::Leave(args) => return leave(&args.try_into()?, say).await,
     };
     next(&installed, say);
     Ok(())
@@ -175,7 +185,7 @@ mod tests {
         };
         let options = |more: &[&str]| match parse(more).unwrap().command {
             Command::Join(args) => JoinOptions::from(args),
-            Command::Init(_) => panic!("join was asked for"),
+            _ => panic!("join was asked for"),
         };
 
         assert!(parse(&[]).is_err(), "a join without a leader");

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`leave()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -11,7 +11,7 @@
 //! | `install` | applying objects and saying what became of each |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
-//! A command checks, connects, checks what the clusters hold, and only then applies.
+//! A command checks, connects, checks what the clusters hold, and only then changes anything.
 
 pub mod args;
 mod check;
@@ -21,6 +21,7 @@ mod init;
 mod install;
 mod join;
 mod kubeconfig;
+mod leave;
 pub mod manifests;
 pub mod objects;
 
@@ -31,6 +32,7 @@ pub use crate::{
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},
+    leave::{Departure, LeaveOptions, leave},
 };
 
 /// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
