@@ -28,7 +28,7 @@ use self::eraser::{Eraser, Say};
 pub struct LeaveOptions {
     /// Which one, and who does it.
     pub departure: Departure,
-    /// Limit of each wait.
+    /// How long to wait without any progress for a daemon to do its part.
     pub timeout: Duration,
     /// Say what would be deleted or changed, and change nothing.
     pub dry_run: bool,
@@ -99,7 +99,9 @@ async fn take_access(
     Ok(())
 }
 
-/// What the leader's administrator runs when the member's side cannot reach the leader.
+/// What remains to be done at the leader when the member's side cannot do it.
 fn for_the_leader(set: &str, id: &str) -> String {
-    format!("freeport leave --force --clusterset {set} --cluster-id {id} --leader-context LEADER")
+    format!(
+        "the leader's administrator runs: freeport leave --force --clusterset {set} --cluster-id {id} --leader-context LEADER"
+    )
 }

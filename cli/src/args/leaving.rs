@@ -29,7 +29,7 @@ pub(super) struct LeaveArgs {
     /// Context of the leader's cluster in its kubeconfig [default: the current one].
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
-    /// Seconds to wait for the member, or the leader, to do its part.
+    /// Seconds to wait, without any progress, for the member or the leader to do its part.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
     /// Print what would be deleted or changed; nothing is written.

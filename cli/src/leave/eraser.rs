@@ -20,7 +20,7 @@ use crate::{
 pub(super) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
 /// How long between two looks at something that is waited for.
-pub(super) const PAUSE: Duration = Duration::from_millis(500);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Objects in one answer: as many as kubectl asks for.
 const PAGE: u32 = 500;

@@ -49,8 +49,8 @@ pub(super) async fn withdraw(
         return Err(Error::Timeout {
             cluster: cluster.name.clone(),
             missing: format!(
-                "the member does not answer, ConfigMap {SYSTEM}/{} is still there: does freeport-member run, and does it \
-                 reach the leader? Run this again then, or, if the leader is gone, `freeport leave --force`:",
+                "the member does not answer: does freeport-member run, and does it reach the leader? If the leader is \
+                 gone, run `freeport leave --force`. ConfigMap {SYSTEM}/{} is still there",
                 membership::NAME
             ),
             limit: options.timeout,
@@ -136,10 +136,9 @@ async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Err
     here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await
 }
 
-/// Waits until the member has deleted its note, which it does last. False when it has not in time.
+/// Waits until the member has deleted its note, which it does last. False when nothing happened for as long as `limit`.
 async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool, Error> {
-    let start = Instant::now();
-    let mut before = None;
+    let (mut start, mut before) = (Instant::now(), None);
     loop {
         let Some(note) = here.read(&note()).await? else {
             return Ok(true);
@@ -148,7 +147,8 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool,
         tell(here, &note, how).await?;
         let imports = here.count::<ServiceImport>(&made_by_us()).await?;
         if before.replace(imports) != Some(imports) {
-            here.say(&format!("waiting for the member: {imports} ServiceImports left"));
+            here.say(&format!("waiting for the member, ServiceImports left: {imports}"));
+            start = Instant::now();
         }
         if start.elapsed() >= limit {
             return Ok(false);

@@ -51,7 +51,11 @@ pub(super) async fn remove(
         discard(&mut there, &record).await?;
     }
     there.delete(&called::<MemberClusterAnnounce>(&area, &name::announce(id))).await?;
-    mark(&mut there, &area, id).await
+    mark(&mut there, &area, id).await?;
+    if !there.dry_run {
+        there.say(&format!("member {id:?} is removed from ClusterSet {set:?}"));
+    }
+    Ok(())
 }
 
 /// Refuses while the member renews its Lease. First by the time in it, then, since the member's clock may be wrong, by
@@ -92,7 +96,7 @@ async fn records(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>
 
 /// Withdraws what the member exports, and waits until the leader has taken it out of all imports and deleted the records.
 async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -> Result<(), Error> {
-    let (start, mut before) = (Instant::now(), None);
+    let (mut start, mut before) = (Instant::now(), None);
     loop {
         // In this order: see `remainder`.
         let records = records(there, area, id).await?;
@@ -103,18 +107,19 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
         }
         say_withdrawn(there, &left).await?;
         let count = (left.imports, left.records);
-        let told = format!("{} ResourceImports that name {id:?}, {} of its records", count.0, count.1);
+        let told = format!("ResourceImports that name {id:?}: {}, its Services: {}", count.0, count.1);
         if there.dry_run {
-            there.say(&format!("would wait for the leader: {told}"));
+            there.say(&format!("would wait for the leader, {told}"));
             return Ok(());
         }
         if before.replace(count) != Some(count) {
-            there.say(&format!("waiting for the leader: {told} left"));
+            there.say(&format!("waiting for the leader, {told}"));
+            start = Instant::now();
         }
         if start.elapsed() >= limit {
             return Err(Error::Timeout {
                 cluster: there.cluster.name.clone(),
-                missing: format!("does freeport-leader run? {told} are still there"),
+                missing: format!("the leader does not answer: does freeport-leader run? {told}, still"),
                 limit,
             });
         }
