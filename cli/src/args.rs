@@ -9,8 +9,12 @@ use std::{
 
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+mod leaving;
+
+use self::leaving::LeaveArgs;
 use crate::{
     Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, StatusOptions, init, join,
+    leave,
     objects::DEFAULT_IMAGE,
     status::{self, Report},
 };
@@ -39,6 +43,12 @@ enum Command {
     ///
     /// Exits with 0 when all is well, with 1 when there are problems or the cluster cannot be asked.
     Status(StatusArgs),
+    /// End a cluster's membership in its ClusterSet.
+    ///
+    /// Run in the cluster that leaves: its member withdraws its exports and removes its imports, then its ClusterSet and
+    /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
+    /// that will not return is removed there. Run again, it does what is left to do.
+    Leave(LeaveArgs),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -228,13 +238,17 @@ pub async fn start(program: &'static str) -> ExitCode {
 /// Runs the command and prints what it does, line by line.
 ///
 /// # Errors
-/// Those of [`init`], [`join`] and [`status`](status::status).
+/// Those of [`init`], [`join`], [`leave()`] and [`status`](status::status).
 pub async fn run(args: Args) -> Result<Outcome, Error> {
     let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
     let installed = match args.command {
         Command::Init(args) => init(&args.into(), say).await?,
         Command::Join(args) => join(&args.into(), say).await?,
         Command::Status(args) => return show(args).await,
+        Command::Leave(args) => {
+            leave(&args.try_into()?, say).await?;
+            return Ok(Outcome::Well);
+        }
     };
     next(&installed, say);
     Ok(Outcome::Well)

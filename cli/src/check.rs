@@ -175,7 +175,7 @@ async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Re
 }
 
 /// Who holds the Lease, unless it was not renewed for too long.
-fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
+pub(crate) fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let age = now.duration_since(spec.renew_time.as_ref()?.0);
     (age.unsigned_abs() < LEASE_STALE).then(|| spec.holder_identity.clone()).flatten()

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Field manager of everything the command line writes.
-const MANAGER: &str = "freeport-cli";
+pub(crate) const MANAGER: &str = "freeport-cli";
 
 /// How long between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(200);

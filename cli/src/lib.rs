@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`leave()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -13,7 +13,7 @@
 //! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
-//! A command checks, connects, checks what the clusters hold, and only then applies.
+//! A command checks, connects, checks what the clusters hold, and only then changes anything.
 
 pub mod args;
 mod check;
@@ -23,6 +23,7 @@ mod init;
 mod install;
 mod join;
 mod kubeconfig;
+mod leave;
 pub mod manifests;
 pub mod objects;
 mod run;
@@ -36,6 +37,7 @@ pub use crate::{
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},
+    leave::{Departure, LeaveOptions, leave},
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
 };
