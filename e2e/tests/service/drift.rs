@@ -94,6 +94,23 @@ fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
             Watched::<Service>::of(west, &ns).await,
             Watched::<EndpointSlice>::of(west, &ns).await,
         );
+        let stays = async |what: &str| {
+            always(what, || async {
+                right(imported(west, &ns, "web").await, |seen| *seen == before).map(drop)
+            })
+            .await;
+        };
+        // All together: nobody has another record to go by.
+        for record in &there {
+            if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
+                leader.delete::<ResourceImport>(AREA, record).await;
+            } else {
+                leader.delete::<ResourceExport>(AREA, record).await;
+            }
+        }
+        stays("the import stays while they are away").await;
+        back().await;
+        // And one by one.
         for record in &there {
             if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
                 leader.delete::<ResourceImport>(AREA, record).await;
@@ -116,13 +133,11 @@ fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
             }
         }
         back().await;
-        always("the import is as it was", || async {
-            right(imported(west, &ns, "web").await, |seen| *seen == before).map(drop)
-        })
-        .await;
+        stays("the import is as it was").await;
         watches.0.nothing_deleted("the ServiceImport");
         watches.1.nothing_deleted("the Service");
         watches.2.nothing_deleted("the slice");
+        watches.2.each(|slice| assert_eq!(slice.endpoints.iter().flatten().count(), 1, "emptied: {slice:?}"));
         world.release(&ns).await;
     });
 }

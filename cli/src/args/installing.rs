@@ -1,0 +1,203 @@
+//! The command lines of `freeport init` and `freeport join`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, objects::DEFAULT_IMAGE};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct InitArgs {
+    /// ID of this cluster in the set: a DNS label, or two with a dot between.
+    #[arg(long, value_name = "ID")]
+    cluster_id: String,
+    /// Only lead: do not make this cluster a member as well.
+    #[arg(long)]
+    dedicated: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct JoinArgs {
+    /// ID of this cluster, unique in the set: a DNS label, or two with a dot between.
+    #[arg(long, value_name = "ID")]
+    cluster_id: String,
+    #[command(flatten)]
+    leader: Leader,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(ClapArgs, Debug)]
+#[group(required = true, multiple = true)]
+struct Leader {
+    /// Kubeconfig that reaches the leader's cluster [default: that of this cluster].
+    #[arg(long, value_name = "FILE")]
+    leader_kubeconfig: Option<PathBuf>,
+    /// Context of the leader's cluster in its kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    leader_context: Option<String>,
+}
+
+#[derive(ClapArgs, Debug)]
+struct Common {
+    /// Name of the ClusterSet: a DNS label of at most 52 characters.
+    #[arg(long, value_name = "NAME")]
+    clusterset: String,
+    /// Kubeconfig that reaches this cluster as an administrator [default: KUBECONFIG, else ~/.kube/config].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of this cluster in the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Leader's API server as members reach it, https://HOST:PORT [default: as in the leader's kubeconfig].
+    #[arg(long, value_name = "URL")]
+    leader_server: Option<String>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "How it is done")]
+struct RunArgs {
+    /// Image of the daemons, which run in their clusters as Deployments.
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE, conflicts_with = "external")]
+    image: String,
+    /// Install no Deployment: the daemon runs elsewhere, with a kubeconfig written into this folder.
+    #[arg(long, value_name = "DIR")]
+    external: Option<PathBuf>,
+    /// Do only these parts.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    only: Vec<Part>,
+    /// Do not wait until the daemons are ready.
+    #[arg(long)]
+    no_wait: bool,
+    /// Limit of each wait: for CRDs, for a token, for the daemons.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    /// Print the objects instead of applying them: kubectl apply -f takes them, on a new cluster those of --only crds first.
+    #[arg(long)]
+    dry_run: bool,
+    /// Form of what --dry-run prints.
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml, requires = "dry_run", hide_short_help = true)]
+    output: Output,
+}
+
+impl From<RunArgs> for Run {
+    fn from(args: RunArgs) -> Self {
+        let daemons = match args.external {
+            Some(dir) => Daemons::Outside(dir),
+            None => Daemons::Inside { image: args.image },
+        };
+        Self {
+            daemons,
+            only: args.only,
+            wait: !args.no_wait,
+            timeout: Duration::from_secs(args.timeout),
+            dry_run: args.dry_run,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    /// One YAML document for each object, in the order of applying.
+    Yaml,
+}
+
+impl From<InitArgs> for InitOptions {
+    fn from(args: InitArgs) -> Self {
+        let common = args.common;
+        Self {
+            cluster_set: common.clusterset,
+            cluster_id: args.cluster_id,
+            dedicated: args.dedicated,
+            cluster: KubeContext { file: common.kubeconfig, name: common.context },
+            leader_server: common.leader_server,
+            run: common.run.into(),
+        }
+    }
+}
+
+impl From<JoinArgs> for JoinOptions {
+    fn from(args: JoinArgs) -> Self {
+        let common = args.common;
+        Self {
+            cluster_set: common.clusterset,
+            cluster_id: args.cluster_id,
+            leader: KubeContext {
+                file: args.leader.leader_kubeconfig.or_else(|| common.kubeconfig.clone()),
+                name: args.leader.leader_context,
+            },
+            cluster: KubeContext { file: common.kubeconfig, name: common.context },
+            leader_server: common.leader_server,
+            run: common.run.into(),
+        }
+    }
+}
+
+type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
+
+/// What to do after `init`.
+pub(super) fn after_init(options: &InitOptions, installed: &Installed, say: Say<'_>) {
+    if options.run.dry_run {
+        return;
+    }
+    start_daemons(installed, say);
+    let leader = options.cluster.name.as_deref().unwrap_or("LEADER");
+    say(&format!(
+        "next: freeport join --clusterset {} --cluster-id ID --context CLUSTER --leader-context {leader}, for each other cluster",
+        options.cluster_set
+    ));
+}
+
+/// What to do after `join`.
+pub(super) fn after_join(options: &JoinOptions, installed: &Installed, say: Say<'_>) {
+    if options.run.dry_run {
+        return;
+    }
+    start_daemons(installed, say);
+    let context = options.cluster.name.as_ref().map(|name| format!(" --context {name}")).unwrap_or_default();
+    say(&format!(
+        "next: freeport status{context}; and to export a Service: a ServiceExport of its name beside it"
+    ));
+}
+
+/// How to run the daemons that run outside. Both on one host must not listen on the same port.
+fn start_daemons(installed: &Installed, say: Say<'_>) {
+    if let Some(kubeconfig) = &installed.leader {
+        say(&format!("next: freeport-leader --kubeconfig {} --listen 0.0.0.0:8080", kubeconfig.display()));
+    }
+    if let Some(kubeconfig) = &installed.member {
+        say(&format!("next: freeport-member --kubeconfig {} --listen 0.0.0.0:8081", kubeconfig.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn the_leader_is_found_in_the_same_kubeconfig_unless_it_has_its_own() {
+        let parse = |more: &[&str]| {
+            let line =
+                ["freeport", "join", "--clusterset", "demo", "--cluster-id", "east", "--external", "out"];
+            Args::try_parse_from(line.iter().chain(more))
+        };
+        let options = |more: &[&str]| match parse(more).unwrap().command {
+            Command::Join(args) => JoinOptions::from(args),
+            _ => panic!("join was asked for"),
+        };
+
+        assert!(parse(&[]).is_err(), "a join without a leader");
+        let one = options(&["--kubeconfig", "all", "--leader-context", "leader"]);
+        assert_eq!(one.leader.to_string(), "context \"leader\" of all");
+        assert_eq!(one.cluster.to_string(), "current context of all");
+        let two = options(&["--kubeconfig", "east", "--leader-kubeconfig", "leader"]);
+        assert_eq!(two.leader.to_string(), "current context of leader");
+    }
+}

@@ -1,0 +1,60 @@
+//! The command line of `freeport status`.
+
+use std::{
+    io::{ErrorKind, Write},
+    path::PathBuf,
+};
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::Outcome;
+use crate::{
+    Error, KubeContext, StatusOptions,
+    status::{self, Report},
+};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct StatusArgs {
+    /// Look at this ClusterSet only.
+    #[arg(long, value_name = "NAME")]
+    clusterset: Option<String>,
+    /// Kubeconfig that reaches the cluster [default: KUBECONFIG, else ~/.kube/config].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the cluster in the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Form of the report.
+    #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
+    output: ReportForm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ReportForm {
+    /// For people: problems first.
+    Text,
+    /// For machines, in a shape that stays.
+    Json,
+}
+
+/// Prints the report; whether all is well.
+pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
+    let cluster = KubeContext { file: args.kubeconfig, name: args.context };
+    let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
+    let shown = match args.output {
+        ReportForm::Text => status::text(&report),
+        ReportForm::Json => json(&report)? + "\n",
+    };
+    match std::io::stdout().write_all(shown.as_bytes()) {
+        // Whoever reads may stop early, as `head` does; the exit code still tells.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(Error::File { path: "/dev/stdout".into(), source: error });
+        }
+        _ => {}
+    }
+    Ok(if report.is_well() { Outcome::Well } else { Outcome::Problems })
+}
+
+fn json(report: &Report) -> Result<String, Error> {
+    serde_json::to_string_pretty(report).map_err(|source| Error::Json { object: "the report".into(), source })
+}
