@@ -126,11 +126,6 @@ impl World {
         .await;
     }
 
-    /// Lets `west` look for longer than it takes to believe an absence. Its Lease may not be there to tell the time by.
-    pub async fn west_looks_on(&self) {
-        tokio::time::sleep(4 * kit::lease::RENEW).await;
-    }
-
     /// The last lines of a daemon's log, for failure messages.
     fn log_tail(&self, daemon: &str) -> String {
         let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));

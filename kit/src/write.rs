@@ -8,7 +8,7 @@
 //! it (seen on 1.36.3). Creating by apply costs the API server a third to a half more. Status has no such history, so
 //! it is applied, and several writers share its condition list.
 
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 
 use kube::{
     Client, Resource, ResourceExt,
@@ -18,7 +18,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use crate::metrics::Metrics;
+use crate::{index::Shared, metrics::Metrics};
 
 /// Why a write did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -56,18 +56,27 @@ pub struct Writer {
     cluster: &'static str,
     metrics: Metrics,
     strict: bool,
+    /// Kinds of which something was thrown away when one was last written, and the field.
+    pruned: Shared<BTreeMap<String, String>>,
 }
 
 impl Writer {
     /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
     pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
-        Self { client, manager, cluster, metrics, strict: false }
+        Self { client, manager, cluster, metrics, strict: false, pruned: Shared::default() }
     }
 
     /// Fails with [`Error::Pruned`] where the API server does not keep all that was written; otherwise that is only logged
     /// and counted. For records: what is thrown away there is missed by others.
     pub fn strict(self) -> Self {
         Self { strict: true, ..self }
+    }
+
+    /// A kind whose CRD does not know all that we write, as far as the last write of it or of a clone of ours showed.
+    pub fn pruned(&self) -> Option<Error> {
+        let (kind, field) =
+            self.pruned.with(|pruned| pruned.first_key_value().map(|(k, f)| (k.clone(), f.clone())))?;
+        Some(Error::Pruned { kind, field })
     }
 
     /// Makes `want` so, given that the API server had `have`. The server's answer, or `None` when there was nothing to do.
@@ -159,10 +168,14 @@ impl Writer {
         wanted: &Value,
     ) -> Result<P, Error> {
         match pruned(&answer, wanted) {
-            None => Ok(answer),
+            None => {
+                self.pruned.with(|pruned| pruned.remove(P::kind(&()).as_ref()));
+                Ok(answer)
+            }
             Some(field) => {
                 let kind = P::kind(&()).into_owned();
                 self.metrics.pruned(self.cluster, &kind);
+                self.pruned.with(|pruned| pruned.insert(kind.clone(), field.clone()));
                 let error = Error::Pruned { kind, field };
                 tracing::warn!(cluster = self.cluster, object = answer.name_any(), %error, "not everything was kept");
                 if self.strict { Err(error) } else { Ok(answer) }

@@ -24,6 +24,9 @@ use kit::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
+/// Reason of the condition while the CRDs drop fields.
+const SCHEMA_PRUNED: &str = "SchemaPruned";
+
 /// A ClusterSet of a Common Area.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ClusterSet)]
@@ -59,7 +62,12 @@ impl Sets {
 }
 
 /// The status that says how it stands with the members.
-fn desired(set: &Set, members: &BTreeMap<String, Standing>, now: &Time) -> ClusterSetStatus {
+fn desired(
+    set: &Set,
+    members: &BTreeMap<String, Standing>,
+    pruned: Option<&str>,
+    now: &Time,
+) -> ClusterSetStatus {
     let have = set.status.0.clone().unwrap_or_default();
     let entry = |(cluster, standing): (&String, &Standing)| {
         let said = conditions(&have, cluster);
@@ -83,13 +91,24 @@ fn desired(set: &Set, members: &BTreeMap<String, Standing>, now: &Time) -> Clust
     ClusterSetStatus {
         total_clusters: count(clusters.len()),
         ready_clusters: count(clusters.len() - missing.len()),
-        conditions: vec![AntreaCondition::of(&overall(clusters.len(), &missing), &have.conditions, now)],
+        conditions: vec![AntreaCondition::of(
+            &overall(clusters.len(), &missing, pruned),
+            &have.conditions,
+            now,
+        )],
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
     }
 }
 
-fn overall(total: usize, missing: &[&str]) -> Verdict {
+fn overall(total: usize, missing: &[&str], pruned: Option<&str>) -> Verdict {
+    if let Some(pruned) = pruned {
+        let message = format!(
+            "{pruned}: what vanishes that way is kept in the members, but nothing new gets through. Install Freeport's CRDs \
+             here again (freeport init, or kubectl apply -f manifests/crds-leader.yaml)"
+        );
+        return Verdict::new(READY, Status::False, SCHEMA_PRUNED, message);
+    }
     match missing {
         [] => Verdict::new(READY, Status::True, "Ready", "all members renew their Leases"),
         _ if missing.len() == total => {
@@ -144,7 +163,8 @@ impl Reporting {
         let now = Time(Timestamp::now());
         let Some((set, want)) = self.sets.with(|sets| {
             let set = sets.sets.get(&name)?.clone();
-            let want = desired(&set, &sets.roster.members(), &now);
+            let pruned = self.writer.pruned().map(|error| error.to_string());
+            let want = desired(&set, &sets.roster.members(), pruned.as_deref(), &now);
             Some((set, want))
         }) else {
             return Ok(Outcome::Done);
@@ -159,8 +179,15 @@ impl Reporting {
             Err(error) => return Err(error),
             Ok(told) => self.sets.with(|sets| sets.change(Change::Apply(told))),
         }
-        for (cluster, is_there) in turned(&set.status.0.unwrap_or_default(), &want) {
+        let had = set.status.0.clone().unwrap_or_default();
+        for (cluster, is_there) in turned(&had, &want) {
             self.tell(&name, cluster, is_there);
+        }
+        let pruned = |status: &ClusterSetStatus| {
+            status.conditions.iter().find(|c| c.reason.as_deref() == Some(SCHEMA_PRUNED)).cloned()
+        };
+        if let (None, Some(AntreaCondition { message: Some(message), .. })) = (pruned(&had), pruned(&want)) {
+            self.env.events.warn(set.object_ref(&()), "Report", SCHEMA_PRUNED, &message);
         }
         Ok(Outcome::Done)
     }
@@ -219,7 +246,7 @@ mod tests {
 
     #[test]
     fn it_counts_who_renews() {
-        let status = |of: &[(&str, Standing)]| desired(&set(), &members(of), &at(1));
+        let status = |of: &[(&str, Standing)]| desired(&set(), &members(of), None, &at(1));
         assert_eq!(says(&status(&[])), (0, 0, "Ready"));
         assert_eq!(
             says(&status(&[("east", Standing::Present), ("west", Standing::Unheard)])),
@@ -230,20 +257,22 @@ mod tests {
         assert!(some.conditions[0].message.as_deref().unwrap().contains("west"));
         assert_eq!(says(&status(&[("east", GONE), ("west", GONE)])), (0, 2, "NoReadyCluster"));
         assert_eq!(some.observed_generation, Some(2));
+        let pruned = desired(&set(), &members(&[]), Some("the CRD does not know spec.x"), &at(1));
+        assert_eq!(says(&pruned), (0, 0, "SchemaPruned"));
     }
 
     #[test]
     fn after_a_restart_it_says_what_was_said() {
-        let before = desired(&set(), &members(&[("east", Standing::Present), ("west", GONE)]), &at(1));
+        let before = desired(&set(), &members(&[("east", Standing::Present), ("west", GONE)]), None, &at(1));
         let mut set = set();
         set.status.0 = Ok(before.clone());
         let unheard = members(&[("east", Standing::Unheard), ("west", Standing::Unheard)]);
-        assert_eq!(desired(&set, &unheard, &at(2)), before);
+        assert_eq!(desired(&set, &unheard, None, &at(2)), before);
     }
 
     #[test]
     fn who_goes_and_who_comes_back_is_told() {
-        let status = |east, west| desired(&set(), &members(&[("east", east), ("west", west)]), &at(1));
+        let status = |east, west| desired(&set(), &members(&[("east", east), ("west", west)]), None, &at(1));
         let (before, after) = (status(Standing::Present, GONE), status(GONE, Standing::Present));
         assert_eq!(turned(&before, &after).collect::<Vec<_>>(), [("east", false), ("west", true)]);
         assert_eq!(turned(&after, &after).count(), 0);

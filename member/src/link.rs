@@ -57,6 +57,11 @@ pub enum State {
         /// Kinds that were never listed.
         unlisted: Vec<&'static str>,
     },
+    /// The leader's API server throws away a part of what we write.
+    Pruned {
+        /// Which, in words.
+        what: String,
+    },
     /// No answer any more, or a refusal.
     Lost {
         /// Why.
@@ -94,6 +99,8 @@ struct Link {
     told: Arc<Notify>,
     local: Watches,
     hub: Watches,
+    /// Writes our records.
+    there: Writer,
 }
 
 /// Why a link ended.
@@ -141,6 +148,7 @@ async fn once(
         told: Arc::default(),
         local: Watches::default(),
         hub: Watches::anchored(anchor.clone()),
+        there: Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
     };
     let mut tasks = JoinSet::new();
     link.watch_here(&mut tasks);
@@ -202,6 +210,7 @@ impl Link {
         let troubles: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.troubles(now)).collect();
         let unlisted: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.unlisted()).collect();
         match troubles.is_empty() && unlisted.is_empty() {
+            true if let Some(pruned) = self.there.pruned() => State::Pruned { what: pruned.to_string() },
             true => State::Connected { skew: self.heard.with(|heard| heard.skew) },
             false if present_for < PATIENCE => State::Connecting,
             false => State::Blind { troubles, unlisted },
@@ -219,7 +228,6 @@ impl Link {
     ) {
         let metrics = &self.env.metrics;
         let here = Writer::new(self.env.client.clone(), label::MEMBER, "local", metrics.clone());
-        let there = Writer::new(leader.clone(), label::MEMBER, "leader", metrics.clone()).strict();
         let status = ExportStatus {
             cluster: target.us.cluster.clone(),
             knowledge: self.knowledge.clone(),
@@ -231,7 +239,7 @@ impl Link {
             us: target.us.clone(),
             knowledge: self.knowledge.clone(),
             local: self.env.client.clone(),
-            writer: there,
+            writer: self.there.clone(),
             events: self.env.events.clone(),
         };
         let importing = Importing {

@@ -1,7 +1,10 @@
 //! CRDs are deleted, or replaced by older ones.
 
-use api::name;
-use e2e::fixture::{CLUSTERS, World, alone};
+use api::cluster_set::ClusterSet;
+use e2e::{
+    fixture::{AREA, CLUSTERS, SET, World, alone},
+    waiting::eventually,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
@@ -9,7 +12,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::kept::Kept;
+use crate::kept::{Kept, a_while, time_goes_by};
 
 fn crds(world: &World, cluster: &str) -> Api<CustomResourceDefinition> {
     Api::all(world.cluster(cluster).client.clone())
@@ -19,7 +22,7 @@ async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>)
     for crd in of {
         let name = crd.name_any();
         crds(world, cluster).delete(&name, &DeleteParams::default()).await.unwrap();
-        e2e::waiting::eventually(&format!("{name} of {cluster} is gone"), || async {
+        eventually(&format!("{name} of {cluster} is gone"), || async {
             match crds(world, cluster).get_opt(&name).await.unwrap() {
                 None => Ok(()),
                 Some(crd) => Err(format!("{:?}", crd.status)),
@@ -30,36 +33,22 @@ async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>)
 }
 
 #[test]
-fn the_leaders_crds_deleted_and_installed_again_take_nothing_away() {
+fn crds_deleted_and_installed_again_take_nothing_away() {
     alone(async |world| {
-        let kept = Kept::set_up(world, "crds-deleted", &["east", "west"]).await;
-        delete(world, "leader", api::crd::leader()).await;
-        world.west_looks_on().await;
-        kept.nothing_went("the leader has no CRDs").await;
-        world.set_up_again().await;
-        world.settled().await;
-        kept.nothing_went("they are back").await;
-        kept.converges(world).await;
-        world.release(kept.namespace()).await;
-    });
-}
-
-#[test]
-fn a_members_crds_deleted_and_installed_again_take_no_endpoint_away() {
-    alone(async |world| {
-        let kept = Kept::set_up(world, "member-crds", &["leader", "west"]).await;
-        let export = ("east", "web");
-        delete(world, export.0, api::crd::member()).await;
-        world.west_looks_on().await;
+        let kept = Kept::set_up(world, "crds-deleted", &["leader", "west"]).await;
+        delete(world, "east", api::crd::member()).await;
+        a_while().await;
         kept.nothing_went("east has no CRDs").await;
+        let of_records =
+            api::crd::leader().into_iter().filter(|crd| crd.spec.names.kind.starts_with("Resource"));
+        delete(world, "leader", of_records.collect()).await;
+        a_while().await;
+        kept.nothing_went("nor does the leader know of records").await;
         world.set_up_again().await;
-        world.settled().await;
+        time_goes_by(world).await;
         kept.nothing_went("they are back, east's ServiceExport is not").await;
         world.cluster("east").export(kept.namespace(), "web").await;
-        world.settled().await;
-        kept.nothing_went("exported again").await;
         kept.converges(world).await;
-        world.release(kept.namespace()).await;
     });
 }
 
@@ -78,6 +67,15 @@ async fn make_old(world: &World, name: &str) {
     crds(world, "leader").patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
+/// The ClusterSet's condition `Ready` has this reason, or what it has.
+async fn says(world: &World, cluster: &str, namespace: &str, reason: &str) -> Result<(), String> {
+    let set =
+        world.cluster(cluster).api::<ClusterSet>(namespace).get(SET).await.map_err(|e| e.to_string())?;
+    let conditions = set.status.unwrap_or_default().conditions;
+    let told = conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason));
+    if told { Ok(()) } else { Err(format!("{conditions:?}")) }
+}
+
 #[test]
 fn older_crds_applied_over_ours_take_nothing_away_and_are_reported() {
     alone(async |world| {
@@ -85,18 +83,15 @@ fn older_crds_applied_over_ours_take_nothing_away_and_are_reported() {
         for kind in ["resourceexports", "resourceimports"] {
             make_old(world, &format!("{kind}.multicluster.crd.antrea.io")).await;
         }
-        e2e::waiting::eventually("it is noticed", || async {
-            let pruned = world.metrics("freeport-member-east").await?.sum("freeport_writes_pruned_total");
-            if pruned > 0.0 { Ok(()) } else { Err("nothing".into()) }
-        })
-        .await;
-        world.west_looks_on().await;
+        for (cluster, namespace) in [("east", "freeport-system"), ("leader", AREA)] {
+            eventually(&format!("{cluster} says so"), || says(world, cluster, namespace, "SchemaPruned"))
+                .await;
+        }
+        a_while().await;
         kept.nothing_went("the CRDs are older").await;
         world.set_up_again().await;
-        world.settled().await;
-        kept.nothing_went("ours are back").await;
+        eventually("east is content", || says(world, "east", "freeport-system", "Connected")).await;
+        eventually("and so is the leader", || says(world, "leader", AREA, "Ready")).await;
         kept.converges(world).await;
-        world.vouches(name::LEADER_LEASE).await;
-        world.release(kept.namespace()).await;
     });
 }

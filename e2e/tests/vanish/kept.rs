@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::mcs::ServiceImport;
+use api::{mcs::ServiceImport, name};
 use e2e::{
     cluster::Cluster,
     fixture::{CLUSTERS, World},
@@ -10,6 +10,7 @@ use e2e::{
     waiting::{VOUCHED, within},
     watched::Watched,
 };
+use futures::future::join;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 
 /// What one cluster has of an import, and what its watches tell of it.
@@ -40,9 +41,8 @@ impl Kept {
         Self { namespace: ns, parts: Vec::new() }.watch(world, clusters).await
     }
 
-    /// Watches it as it is once it has settled.
+    /// Watches it as it is now.
     pub async fn watch(self, world: &'static World, clusters: &[&str]) -> Self {
-        world.settled().await;
         let ns = self.namespace;
         let mut parts = Vec::new();
         for cluster in clusters.iter().map(|name| world.cluster(name)) {
@@ -79,8 +79,17 @@ impl Kept {
         }
     }
 
+    /// Fails unless all is as it was once the daemons have settled, and follows from then on: a change of `east` and one of
+    /// `west` get everywhere, and so does an end.
+    pub async fn converges(self, world: &World) {
+        world.settled().await;
+        self.nothing_went("all has settled").await;
+        self.follows(world).await;
+        world.release(&self.namespace).await;
+    }
+
     /// Waits until a change of `east` and one of `west` is everywhere: all links work again.
-    pub async fn converges(&self, world: &World) {
+    async fn follows(&self, world: &World) {
         let ns = &self.namespace;
         let ports = [("http", 8080)];
         world.cluster("east").replace_slice(ns, "web", "web-1", &["10.1.0.1", "10.1.0.9"], &ports).await;
@@ -105,6 +114,17 @@ impl Kept {
             .await;
         }
     }
+}
+
+/// Longer than it takes to believe an absence: leader and `west` have vouched for what they do not have.
+pub async fn time_goes_by(world: &World) {
+    let west = name::member_lease("west");
+    join(world.vouches(name::LEADER_LEASE), world.vouches(&west)).await;
+}
+
+/// As long, where nobody can vouch for anything.
+pub async fn a_while() {
+    tokio::time::sleep(3 * kit::lease::RENEW).await;
 }
 
 async fn complete(cluster: &Cluster, namespace: &str) -> Imported {

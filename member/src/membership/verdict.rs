@@ -45,6 +45,13 @@ pub(super) fn of(state: &State, target: &Target) -> Verdict {
         }
         State::Connected { skew: Some(ahead) } => skewed(*ahead),
         State::Blind { troubles, unlisted } => blind(troubles, unlisted, target),
+        State::Pruned { what } => no(
+            "SchemaPruned",
+            format!(
+                "the leader's API server throws away what this member exports: {what}. Install Freeport's CRDs there again \
+                 (freeport init at the leader, or kubectl apply -f manifests/crds-leader.yaml). Imports stay as they are"
+            ),
+        ),
         State::Lost { failure } => lost(failure, target),
         State::IdTaken { holder } => {
             let (us, area) = (&target.us.cluster, &target.us.common_area);
