@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::objects::{Object, access, area, crds, leader, member};
+use crate::objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member};
 
 /// One file: name, what it is for, and its objects in an order that `kubectl apply -f` accepts.
 struct Manifest {
@@ -86,7 +86,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "leader.yaml",
             about: "The leader: once in its cluster, whatever the number of ClusterSets it leads.",
-            objects: leader::objects(),
+            objects: [leader::objects(), leader::workload(DEFAULT_IMAGE)].concat(),
         },
         Manifest {
             file: "common-area.yaml",
@@ -101,7 +101,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "member.yaml",
             about: "The member, in its own cluster. It also needs the Secret and ClusterSet that `freeport join` writes.",
-            objects: member::objects(),
+            objects: [member::objects(), member::workload(DEFAULT_IMAGE)].concat(),
         },
     ]
 }

@@ -7,14 +7,17 @@
 //! | [`area`] | a Common Area, with the leader's Role in it |
 //! | [`access`] | a member's way into a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
+//! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
-//! The Deployments of the daemons will join [`leader`] and [`member`]; so far both run outside the clusters.
+//! [`leader`] and [`member`] hold the rights of a daemon apart from its Deployment: it may as well run outside the cluster.
 
 pub mod access;
 pub mod area;
 pub mod crds;
+mod deployment;
 pub mod leader;
 pub mod member;
+mod policy;
 mod rights;
 
 use std::collections::BTreeMap;
@@ -26,6 +29,8 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt, core::discovery::ApiResource};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+pub use self::deployment::DEFAULT_IMAGE;
 
 /// Namespace of both daemons in each cluster.
 pub const SYSTEM: &str = "freeport-system";
@@ -74,9 +79,14 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Namespace [`SYSTEM`].
+/// What a Pod in a Namespace with this label may ask of its node (Kubernetes).
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
+
+/// Namespace [`SYSTEM`]. The API server takes no Pod there that asks for more than ours do.
 fn system_namespace() -> Object {
-    Object::new(&Namespace { metadata: named(SYSTEM), ..Namespace::default() })
+    let mut metadata = named(SYSTEM);
+    metadata.labels.get_or_insert_default().insert(POD_SECURITY.into(), "restricted".into());
+    Object::new(&Namespace { metadata, ..Namespace::default() })
 }
 
 /// ServiceAccount `name` in [`SYSTEM`].

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use cli::{
     manifests,
-    objects::{Object, access, area, crds, leader, member},
+    objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn all() -> Vec<Object> {
     [
@@ -18,6 +18,8 @@ fn all() -> Vec<Object> {
         area::objects("demo", "leader"),
         access::objects("demo", "east"),
         member::objects(),
+        leader::workload(DEFAULT_IMAGE),
+        member::workload(DEFAULT_IMAGE),
         vec![
             member::secret("demo", None),
             member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443"),
@@ -43,7 +45,9 @@ fn everything_is_labelled_as_ours() {
 fn no_right_is_a_wildcard() {
     let mut rules = 0;
     for object in all() {
-        for rule in object.body["rules"].as_array().into_iter().flatten() {
+        let rights = object.body["rules"].as_array();
+        let requests = object.body["spec"]["matchConstraints"]["resourceRules"].as_array();
+        for rule in rights.into_iter().chain(requests).flatten() {
             rules += 1;
             for list in ["apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"] {
                 for word in rule[list].as_array().into_iter().flatten() {
@@ -62,7 +66,7 @@ fn secrets_are_read_in_one_namespace_only() {
             .as_array()
             .into_iter()
             .flatten()
-            .any(|rule| rule["resources"] == serde_json::json!(["secrets"]));
+            .any(|rule| rule["resources"] == json!(["secrets"]));
         if secrets {
             assert_eq!(object.to_string(), "Role freeport-system/freeport-member");
         }
@@ -82,7 +86,7 @@ fn a_member_may_act_as_itself_alone() {
         .filter(|rule| rule["verbs"].as_array().unwrap().contains(&"act-as".into()))
         .collect();
     assert_eq!(act_as.len(), 1);
-    assert_eq!(act_as[0]["resourceNames"], serde_json::json!(["east"]));
+    assert_eq!(act_as[0]["resourceNames"], json!(["east"]));
 }
 
 #[test]
@@ -90,6 +94,134 @@ fn a_secret_without_a_credential_holds_nothing() {
     assert_eq!(member::secret("demo", None).body.get("data"), None);
     let credential = member::Credential { ca: b"ca".to_vec(), token: b"token".to_vec() };
     let filled = member::secret("demo", Some(&credential));
-    assert_eq!(filled.body["data"], serde_json::json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
+    assert_eq!(filled.body["data"], json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
     assert_eq!(filled.to_string(), "Secret freeport-system/freeport-leader-demo");
+}
+
+#[test]
+fn a_daemon_inside_asks_its_node_for_nothing() {
+    for (daemon, deployment) in [
+        ("freeport-leader", leader::deployment("registry/a:1")),
+        ("freeport-member", member::deployment("registry/a:1")),
+    ] {
+        assert_eq!(deployment.to_string(), format!("Deployment freeport-system/{daemon}"));
+        let pod = &deployment.body["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], daemon);
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{pod}");
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{pod}");
+        for host in ["hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"] {
+            assert_eq!(pod.get(host), None, "{host}");
+        }
+        assert_eq!(pod["containers"].as_array().unwrap().len(), 1);
+        let container = &pod["containers"][0];
+        assert_eq!(container["image"], "registry/a:1");
+        assert_eq!(container["command"], json!([format!("/{daemon}")]));
+        let security = json!({
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        });
+        assert_eq!(container["securityContext"], security);
+    }
+}
+
+#[test]
+fn the_namespace_of_the_daemons_is_restricted() {
+    for objects in [leader::objects(), member::objects()] {
+        assert_eq!(objects[0].to_string(), "Namespace freeport-system");
+        assert_eq!(objects[0].body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    }
+}
+
+#[test]
+fn what_runs_outside_is_installed_without_a_deployment() {
+    let installed = [leader::objects(), member::objects()].concat();
+    assert!(installed.iter().all(|object| object.resource.kind != "Deployment"));
+}
+
+fn only(objects: Vec<Object>, name: &str) -> Value {
+    let found: Vec<Object> = objects.into_iter().filter(|object| object.to_string() == name).collect();
+    assert_eq!(found.len(), 1, "{name}");
+    found[0].body.clone()
+}
+
+/// Whether the policy looks at every write of this resource.
+fn is_looked_at(policy: &Value, group: &Value, resource: &Value) -> bool {
+    let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
+    rules.iter().any(|rule| {
+        rule["apiGroups"].as_array().unwrap().contains(group)
+            && rule["resources"].as_array().unwrap().contains(resource)
+            && rule["operations"] == json!(["CREATE", "UPDATE", "DELETE"])
+    })
+}
+
+#[test]
+fn all_a_member_may_write_in_the_common_area_is_looked_at() {
+    let policy = only(leader::objects(), "ValidatingAdmissionPolicy freeport-records");
+    let role = only(access::objects("demo", "east"), "Role clusterset-demo/freeport-member-east");
+    let reads = ["get", "list", "watch", "act-as"];
+    let mut writes = 0;
+    for rule in role["rules"].as_array().unwrap() {
+        if rule["verbs"].as_array().unwrap().iter().all(|verb| reads.contains(&verb.as_str().unwrap())) {
+            continue;
+        }
+        writes += 1;
+        assert!(is_looked_at(&policy, &rule["apiGroups"][0], &rule["resources"][0]), "{rule}");
+    }
+    assert!(writes >= 3, "only {writes} rules let write");
+}
+
+#[test]
+fn the_policy_holds_in_every_common_area() {
+    let binding = only(leader::objects(), "ValidatingAdmissionPolicyBinding freeport-records");
+    let area = only(area::objects("demo", "leader"), "Namespace clusterset-demo");
+    let wanted = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"].as_object().unwrap();
+    assert_eq!(wanted.len(), 1);
+    for (label, value) in wanted {
+        assert_eq!(&area["metadata"]["labels"][label], value);
+    }
+}
+
+#[test]
+fn policies_refuse_what_they_cannot_decide() {
+    let mut policies = 0;
+    for object in all() {
+        match object.resource.kind.as_str() {
+            "ValidatingAdmissionPolicy" => {
+                policies += 1;
+                assert_eq!(object.body["spec"]["failurePolicy"], "Fail", "{object}");
+                for check in object.body["spec"]["validations"].as_array().unwrap() {
+                    assert!(
+                        check["message"].is_string() && check["messageExpression"].is_string(),
+                        "{check}"
+                    );
+                }
+            }
+            "ValidatingAdmissionPolicyBinding" => {
+                assert_eq!(object.body["spec"]["policyName"], object.name);
+                assert_eq!(object.body["spec"]["validationActions"], json!(["Deny"]), "{object}");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(policies, 2);
+}
+
+#[test]
+fn the_policy_knows_names_as_the_daemons_do() {
+    let policy = only(leader::objects(), "ValidatingAdmissionPolicy freeport-records").to_string();
+    for prefix in [api::name::member_lease(""), api::name::announce("")] {
+        assert!(policy.contains(&format!("'{prefix}'")), "{prefix}");
+    }
+}
+
+#[test]
+fn users_export_but_do_not_import() {
+    for role in ["freeport-edit", "freeport-view"] {
+        let role = only(member::objects(), &format!("ClusterRole {role}"));
+        for rule in role["rules"].as_array().unwrap() {
+            let writes = rule["verbs"].as_array().unwrap().contains(&"create".into());
+            assert!(!writes || rule["resources"] == json!(["serviceexports"]), "{rule}");
+        }
+    }
 }

@@ -1,1 +1,31 @@
-//! Tests of the whole, in `tests/`: real control planes, the real daemons under their own rights.
+//! What tests of the whole system share: a ClusterSet on a real fleet, what users do there and what they see.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
+//! | [`cluster`] | an administrator in one cluster, and what users do there |
+//! | [`daemon`] | the daemons: their end, their start, what they measure |
+//! | [`hub`] | what befalls the leader's cluster |
+//! | [`seen`] | what a user sees of an import or an export |
+//! | [`waiting`] | the one way to wait: for conditions |
+//! | [`watched`] | what must never happen is watched, not polled |
+//! | [`audit`] | who wrote what |
+//!
+//! Everything here fails by panicking, as tests do.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "used by tests alone"
+)]
+
+pub mod audit;
+pub mod cluster;
+pub mod daemon;
+pub mod fixture;
+pub mod hub;
+pub mod seen;
+pub mod waiting;
+pub mod watched;

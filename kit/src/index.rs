@@ -70,6 +70,11 @@ impl<T: Default> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
+    /// Shares `content`.
+    pub fn new(content: T) -> Self {
+        Self(Arc::new(Mutex::new(content)))
+    }
+
     /// Does synchronous work on it while nobody else does.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -13,7 +13,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
-    Api, Resource, ResourceExt,
+    Resource, ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde::Deserialize;
@@ -21,6 +21,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
+    anchor::Anchor,
     backoff,
     failure::{self, Failure},
     view::annotated,
@@ -111,6 +112,8 @@ pub enum Presence {
         /// Its holder identity.
         holder: String,
     },
+    /// The API server holds an older Lease of ours than it told us of, or none: it was restored, or emptied.
+    Restored,
     /// No answer, or a refusal.
     Failing {
         /// Which.
@@ -164,17 +167,12 @@ impl Seen {
     }
 }
 
-/// Keeps the Lease `name` for `us`, for ever. `settled` is asked at each renewal; `presence` says how it stands.
-pub async fn keep(
-    api: Api<Lease>,
-    name: String,
-    us: Holder,
-    settled: impl Fn() -> bool,
-    presence: watch::Sender<Presence>,
-) {
+/// Keeps our Lease for `us`, until it turns out that the API server was restored. `settled` is asked at each renewal;
+/// `presence` says how it stands.
+pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presence: watch::Sender<Presence>) {
     let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
-        let attempt = tokio::time::timeout(RENEW, once(&api, &name, &us, &mut seen, settled()));
+        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
         let now = match attempt.await {
             Ok(Ok(now)) => now,
             Ok(Err(error)) => {
@@ -188,23 +186,25 @@ pub async fn keep(
         let wait = match now {
             Presence::Held => RENEW,
             Presence::Failing { .. } => backoff::LEADER.wait(failures),
-            Presence::Unknown | Presence::Taken { .. } => LOOK,
+            Presence::Unknown | Presence::Taken { .. } | Presence::Restored => LOOK,
         };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
+        if now == Presence::Restored {
+            return;
+        }
         tokio::time::sleep(wait).await;
     }
 }
 
-async fn once(
-    api: &Api<Lease>,
-    name: &str,
-    us: &Holder,
-    seen: &mut Seen,
-    settled: bool,
-) -> kube::Result<Presence> {
+async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: bool) -> kube::Result<Presence> {
     // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
+    let (api, name) = (anchor.leases(), anchor.name());
     if seen.holder() != Some(us.to_string().as_str()) {
-        seen.see(api.get_opt(name).await?, Instant::now());
+        let lease = api.get_opt(name).await?;
+        if !anchor.heard(lease.as_ref()) {
+            return Ok(Presence::Restored);
+        }
+        seen.see(lease, Instant::now());
     }
     let step = seen.step(us, Instant::now());
     let written = match step {
@@ -229,8 +229,10 @@ async fn once(
             api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
         }
     };
-    seen.see(Some(written?), Instant::now());
-    Ok(Presence::Held)
+    let written = Some(written?);
+    let held = anchor.heard(written.as_ref());
+    seen.see(written, Instant::now());
+    Ok(if held { Presence::Held } else { Presence::Restored })
 }
 
 fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {

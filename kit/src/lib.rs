@@ -17,11 +17,13 @@
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
 //! | [`lease`] | presence in the Common Area |
 //! | [`roster`] | which members are there |
+//! | [`anchor`] | noticing that a Common Area was restored from a backup |
 //! | [`vouch`] | when an absence may be believed |
 //! | [`failure`] | why a request failed, by what somebody can do about it |
 //! | [`events`] | Kubernetes Events |
 //! | [`metrics`], [`serve`] | what an operator sees |
 
+pub mod anchor;
 pub mod args;
 pub mod backoff;
 pub mod boot;

@@ -21,6 +21,9 @@ pub struct Metrics {
     present: IntGaugeVec,
     link_state: IntGaugeVec,
     members: IntGaugeVec,
+    restored: IntCounterVec,
+    doubted: IntGauge,
+    pruned: IntCounterVec,
 }
 
 impl Metrics {
@@ -76,6 +79,24 @@ impl Metrics {
                 Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
                 &["common_area", "state"],
             )?,
+            restored: IntCounterVec::new(
+                Opts::new(
+                    "restored_total",
+                    "Times a Common Area was found to be restored from a backup, or emptied",
+                ),
+                &["common_area"],
+            )?,
+            doubted: IntGauge::new(
+                "services_doubted",
+                "Services of which records vanished from the Common Area without a word, so that what is here is kept",
+            )?,
+            pruned: IntCounterVec::new(
+                Opts::new(
+                    "writes_pruned_total",
+                    "Writes of which the API server threw something away: its CRD is older",
+                ),
+                &["cluster", "kind"],
+            )?,
             registry,
         };
         let r = &metrics.registry;
@@ -90,6 +111,9 @@ impl Metrics {
         r.register(Box::new(metrics.present.clone()))?;
         r.register(Box::new(metrics.link_state.clone()))?;
         r.register(Box::new(metrics.members.clone()))?;
+        r.register(Box::new(metrics.restored.clone()))?;
+        r.register(Box::new(metrics.doubted.clone()))?;
+        r.register(Box::new(metrics.pruned.clone()))?;
         r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(metrics)
     }
@@ -146,6 +170,21 @@ impl Metrics {
     /// Gauge of a Common Area's members in this state, `connected` or `disconnected`.
     pub fn members(&self, common_area: &str, state: &str) -> IntGauge {
         self.members.with_label_values(&[common_area, state])
+    }
+
+    /// A Common Area was found to be restored.
+    pub fn restored(&self, common_area: &str) {
+        self.restored.with_label_values(&[common_area]).inc();
+    }
+
+    /// The API server threw away a part of what was written.
+    pub fn pruned(&self, cluster: &str, kind: &str) {
+        self.pruned.with_label_values(&[cluster, kind]).inc();
+    }
+
+    /// So many Services are doubted.
+    pub fn doubted(&self, services: usize) {
+        self.doubted.set(i64::try_from(services).unwrap_or(i64::MAX));
     }
 
     /// Everything, in the text format of Prometheus, and its content type.

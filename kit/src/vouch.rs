@@ -23,6 +23,10 @@ pub struct Vouching<K> {
     leases: HashMap<String, Heard>,
     /// For each key and writer.
     doubts: HashMap<K, BTreeMap<String, Doubt>>,
+    /// The Common Area was restored from a backup: what a writer says there is of then, until it has vouched for it.
+    restored: bool,
+    /// Keys that wait for a writer's word on its records of before the restore.
+    outdated: HashMap<String, BTreeSet<K>>,
 }
 
 struct Doubt {
@@ -34,25 +38,101 @@ struct Doubt {
 
 #[derive(Default)]
 struct Heard {
+    uid: Option<String>,
     renewed_at: Option<String>,
     renewals: u64,
+    left: bool,
+}
+
+/// What a writer's Lease says of the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is no Lease.
+    Unknown,
+    /// It belongs to the set; whether it is alive is another matter.
+    Belongs,
+    /// It was removed from the set for good: nobody waits for its word.
+    Left,
 }
 
 impl<K> Default for Vouching<K> {
     fn default() -> Self {
-        Self { leases: HashMap::new(), doubts: HashMap::new() }
+        Self::new(false)
+    }
+}
+
+impl<K> Vouching<K> {
+    /// Nothing doubted, nothing heard. `restored`: the Common Area was just restored from a backup.
+    pub fn new(restored: bool) -> Self {
+        Self { leases: HashMap::new(), doubts: HashMap::new(), restored, outdated: HashMap::new() }
+    }
+
+    /// Whether the Common Area was restored from a backup while it was watched.
+    pub fn is_restored(&self) -> bool {
+        self.restored
+    }
+
+    /// Number of keys about which something is doubted.
+    pub fn doubted(&self) -> usize {
+        self.doubts.len()
+    }
+
+    /// How it stands with a writer.
+    pub fn standing(&self, writer: &str) -> Standing {
+        match self.leases.get(writer) {
+            Some(heard) if heard.left => Standing::Left,
+            Some(heard) if heard.uid.is_some() => Standing::Belongs,
+            _ => Standing::Unknown,
+        }
+    }
+
+    /// uid of a writer's Lease.
+    pub fn uid(&self, writer: &str) -> Option<String> {
+        self.leases.get(writer)?.uid.clone()
     }
 }
 
 impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
-    /// Takes in what a watch of Leases told; the keys whose doubts are now worth a look.
+    /// Takes in what a watch of Leases told; the keys that are now worth a look.
     pub fn change(&mut self, change: Change<LeaseView>) -> BTreeSet<K> {
-        let leases = match change {
-            Change::Apply(lease) => vec![lease],
-            Change::Remove(_) => vec![],
-            Change::Reset(leases) => leases,
-        };
-        leases.iter().flat_map(|l| self.hear(&l.name_any(), l.renewed_at(), l.is_settled())).collect()
+        match change {
+            Change::Apply(lease) => self.see(&lease),
+            Change::Remove(lease) => self.lose(&lease.name_any()),
+            Change::Reset(leases) => {
+                let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
+                let lost: Vec<_> =
+                    self.leases.keys().filter(|name| !there.contains(*name)).cloned().collect();
+                let lost: Vec<_> = lost.iter().flat_map(|name| self.lose(name)).collect();
+                leases.iter().flat_map(|lease| self.see(lease)).chain(lost).collect()
+            }
+        }
+    }
+
+    fn see(&mut self, lease: &LeaseView) -> BTreeSet<K> {
+        let name = lease.name_any();
+        let heard = self.leases.entry(name.clone()).or_default();
+        heard.uid = lease.uid();
+        let left = lease.has_left();
+        let news = std::mem::replace(&mut heard.left, left) != left;
+        let mut keys = self.hear(&name, lease.renewed_at(), lease.is_settled());
+        if news {
+            keys.extend(self.concerned(&name));
+        }
+        keys
+    }
+
+    fn lose(&mut self, lease: &str) -> BTreeSet<K> {
+        let was_there = self.leases.get_mut(lease).is_some_and(|heard| heard.uid.take().is_some());
+        if was_there { self.concerned(lease) } else { BTreeSet::new() }
+    }
+
+    /// Keys about which the writer's word is doubted.
+    fn concerned(&self, lease: &str) -> BTreeSet<K> {
+        let doubted = self.doubts.iter().filter(|(_, writers)| writers.contains_key(lease));
+        doubted
+            .map(|(key, _)| key.clone())
+            .chain(self.outdated.get(lease).into_iter().flatten().cloned())
+            .collect()
     }
 
     /// A writer's Lease says `renewed_at`, and whether it is settled. The keys whose doubts are now worth a look.
@@ -78,13 +158,28 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
                 vouched.insert(key.clone());
             }
         }
+        if renewals >= RENEWALS {
+            vouched.extend(self.outdated.remove(lease).unwrap_or_default());
+        }
         vouched
     }
 
+    /// Whether what `writer` says about `key` is of now. Not before it has vouched for it, when the Common Area was restored:
+    /// a live writer has had the time then to put its records right.
+    pub fn is_current(&mut self, key: &K, writer: &str) -> bool {
+        let vouched = self.leases.get(writer).is_some_and(|heard| heard.left || heard.renewals >= RENEWALS);
+        if !self.restored || vouched {
+            return true;
+        }
+        self.outdated.entry(writer.to_owned()).or_default().insert(key.clone());
+        false
+    }
+
     /// What `writer` should have written about `key` is `missing` (names). Whether the writer has vouched for that since this
-    /// was first said.
+    /// was first said, or has left.
     pub fn doubt(&mut self, key: &K, writer: &str, missing: &BTreeSet<String>) -> bool {
-        let renewals = self.leases.get(writer).map_or(0, |heard| heard.renewals);
+        let heard = self.leases.get(writer);
+        let (renewals, left) = heard.map_or((0, false), |heard| (heard.renewals, heard.left));
         let doubts = self.doubts.entry(key.clone()).or_default();
         let doubt = doubts
             .entry(writer.to_owned())
@@ -93,7 +188,7 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
             doubt.since = renewals;
         }
         doubt.missing.clone_from(missing);
-        doubt.since + RENEWALS <= renewals
+        left || doubt.since + RENEWALS <= renewals
     }
 
     /// Only these writers' word on `key` is still doubted.
@@ -153,5 +248,39 @@ mod tests {
         v.hear("west", at(55), true);
         assert!(!doubt(&mut v, &["web-1"]), "another's word");
         assert!(v.hear("east", at(40), true).contains("web"));
+    }
+
+    #[test]
+    fn after_a_restore_nothing_is_of_now_before_its_writer_vouches() {
+        let mut v = Vouching::new(true);
+        v.hear("east", at(0), true);
+        assert!(!v.is_current(&"web", "east"));
+        v.hear("east", at(10), true);
+        assert!(!v.is_current(&"web", "east"));
+        assert_eq!(v.hear("east", at(20), true), ["web"].into());
+        assert!(v.is_current(&"web", "east"));
+        assert!(!v.is_current(&"web", "west"), "never heard of");
+        assert!(Vouching::default().is_current(&"web", "west"), "nothing was restored");
+    }
+
+    fn lease(uid: &str, left: bool) -> LeaseView {
+        let annotations = serde_json::json!({"multicluster.freeport.dev/left": left.to_string()});
+        let metadata = serde_json::json!({"name": "east", "uid": uid, "annotations": annotations});
+        serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn a_writer_that_left_for_good_vouches_for_all_and_one_that_is_gone_for_nothing() {
+        let mut v = Vouching::default();
+        assert_eq!(v.standing("east"), Standing::Unknown);
+        assert!(v.change(Change::Apply(lease("u1", false))).is_empty());
+        assert_eq!((v.standing("east"), v.uid("east")), (Standing::Belongs, Some("u1".into())));
+        assert!(!doubt(&mut v, &["web-1"]));
+        assert_eq!(v.change(Change::Reset(vec![])), ["web"].into(), "its Lease is gone");
+        assert_eq!(v.standing("east"), Standing::Unknown);
+        assert!(!doubt(&mut v, &["web-1"]));
+        assert_eq!(v.change(Change::Apply(lease("u2", true))), ["web"].into());
+        assert_eq!(v.standing("east"), Standing::Left);
+        assert!(doubt(&mut v, &["web-1"]));
     }
 }

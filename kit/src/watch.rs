@@ -14,8 +14,10 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
+    anchor::Anchor,
     backoff::Backoff,
     failure::{Failure, classify_watch},
     index::Change,
@@ -32,6 +34,9 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
 
+/// How soon an unanswered question for the anchor is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Several watches that together are worth something only when each has delivered its first list.
 #[derive(Clone, Default)]
 pub struct Watches(Arc<State>);
@@ -44,6 +49,8 @@ struct State {
     failing: Mutex<BTreeMap<&'static str, Failing>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
+    anchor: Option<Anchor>,
+    restored: CancellationToken,
 }
 
 /// Names a watch in logs and metrics.
@@ -92,6 +99,17 @@ impl Failing {
 }
 
 impl Watches {
+    /// Watches of an API server that may be restored from a backup: before a watch believes a list that comes after its
+    /// first one, it asks the anchor. If that does not hold, all that was watched is worth nothing, and the watches stop.
+    pub fn anchored(anchor: Anchor) -> Self {
+        Self(Arc::new(State { anchor: Some(anchor), ..State::default() }))
+    }
+
+    /// Waits until a watch has found that the API server was restored.
+    pub async fn restored(&self) {
+        self.0.restored.cancelled().await;
+    }
+
     /// Watches `api` for ever and hands every change to `sink`. Counts as begun from this call on, so that
     /// [`listed`](Self::listed) waits for it even if it is polled later.
     pub fn watch<P, S>(
@@ -112,6 +130,7 @@ impl Watches {
             let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
             pin_mut!(events);
             let mut initial = Vec::new();
+            let mut listed = false;
             while let Some(event) = events.next().await {
                 // `Init` only begins a list, which may fail again.
                 if !matches!(event, Ok(watcher::Event::Init) | Err(_)) {
@@ -122,6 +141,14 @@ impl Watches {
                     Ok(watcher::Event::InitApply(object)) => initial.push(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
+                        if std::mem::replace(&mut listed, true) && !state.is_where_it_was().await {
+                            tracing::warn!(
+                                cluster = source.cluster,
+                                "restored from a backup, or emptied: looking at all anew"
+                            );
+                            state.restored.cancel();
+                            return;
+                        }
                         sink(Change::Reset(std::mem::take(&mut initial)));
                         if lock(&state.unlisted).remove(source.kind) {
                             state.changed.notify_waiters();
@@ -174,6 +201,21 @@ impl Watches {
     pub fn are_open(&self, now: Instant) -> bool {
         let failed = *lock(&self.0.failed);
         self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
+    }
+}
+
+impl State {
+    async fn is_where_it_was(&self) -> bool {
+        let Some(anchor) = &self.anchor else { return true };
+        loop {
+            match anchor.holds().await {
+                Ok(holds) => return holds,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot find out whether the API server was restored, asking again")
+                }
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 }
 

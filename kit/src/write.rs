@@ -32,6 +32,14 @@ pub enum Error {
     /// The API server will not have it: the same request fails until something changes.
     #[error("refused by the API server: {0}")]
     Refused(String),
+    /// The API server took it, but not all of it: the CRD it has is older than ours and does not know the field.
+    #[error("the CRD of {kind} does not know {field}: it is older than this daemon, or another's")]
+    Pruned {
+        /// Of the object.
+        kind: String,
+        /// Path of the first field that is not there.
+        field: String,
+    },
     /// No answer, or not a useful one.
     #[error("the API server did not answer: {0}")]
     Unreachable(#[source] Box<kube::Error>),
@@ -47,12 +55,19 @@ pub struct Writer {
     manager: &'static str,
     cluster: &'static str,
     metrics: Metrics,
+    strict: bool,
 }
 
 impl Writer {
     /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
     pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
-        Self { client, manager, cluster, metrics }
+        Self { client, manager, cluster, metrics, strict: false }
+    }
+
+    /// Fails with [`Error::Pruned`] where the API server does not keep all that was written; otherwise that is only logged
+    /// and counted. For records: what is thrown away there is missed by others.
+    pub fn strict(self) -> Self {
+        Self { strict: true, ..self }
     }
 
     /// Makes `want` so, given that the API server had `have`. The server's answer, or `None` when there was nothing to do.
@@ -60,12 +75,14 @@ impl Writer {
     where
         P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
     {
+        let wanted = serde_json::to_value(want)?;
         let Some(have) = have else {
-            return self.create(want).await.map(Some);
+            let answer = self.create(want).await?;
+            return self.check(answer, &wanted).map(Some);
         };
         // What did not decode does not encode: then nothing of it is as we want it, and all of it is set.
         let had = serde_json::to_value(have).unwrap_or_else(|_| json!({}));
-        let Some(mut patch) = difference(&had, &serde_json::to_value(want)?) else {
+        let Some(mut patch) = difference(&had, &wanted) else {
             return Ok(None);
         };
         let meta = patch.entry("metadata").or_insert_with(|| json!({}));
@@ -77,7 +94,7 @@ impl Writer {
             &Patch::Merge(Value::Object(patch)),
         );
         match self.send::<P, P>("patch", request).await {
-            Ok(answer) => Ok(Some(answer)),
+            Ok(answer) => self.check(answer, &wanted).map(Some),
             // Not there any more: then it is to be created, once the watch has told us.
             Err(Error::Gone) => Err(Error::Stale),
             Err(error) => Err(error),
@@ -135,6 +152,24 @@ impl Writer {
         }
     }
 
+    /// Whether the API server's answer holds what was wanted.
+    fn check<P: Resource<DynamicType = ()> + Serialize>(
+        &self,
+        answer: P,
+        wanted: &Value,
+    ) -> Result<P, Error> {
+        match pruned(&answer, wanted) {
+            None => Ok(answer),
+            Some(field) => {
+                let kind = P::kind(&()).into_owned();
+                self.metrics.pruned(self.cluster, &kind);
+                let error = Error::Pruned { kind, field };
+                tracing::warn!(cluster = self.cluster, object = answer.name_any(), %error, "not everything was kept");
+                if self.strict { Err(error) } else { Ok(answer) }
+            }
+        }
+    }
+
     fn request<P: Resource<DynamicType = ()>>(&self, object: &P) -> Request {
         Request::new(P::url_path(&(), object.namespace().as_deref()))
     }
@@ -175,6 +210,40 @@ fn classify(error: kube::Error) -> Error {
         429 | 500.. => Error::Unreachable(Box::new(error)),
         _ => Error::Refused(status.message.clone()),
     }
+}
+
+/// The first field the API server has thrown away. It may default, and change what is there; but what was wanted is there.
+fn pruned<P: Serialize>(answer: &P, wanted: &Value) -> Option<String> {
+    // What we cannot read of the answer is for the watch to tell.
+    let answer = serde_json::to_value(answer).ok()?;
+    missing(&answer, wanted.as_object()?, |key| key != "metadata" && key != "status")
+}
+
+/// Path of the first field of `wanted` that is not in `answer`. Go leaves empty values out, so those are not missed.
+fn missing(answer: &Value, wanted: &Map<String, Value>, ours: fn(&str) -> bool) -> Option<String> {
+    let empty = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    wanted.iter().filter(|(key, value)| ours(key) && !empty(value)).find_map(|(key, wanted)| {
+        match (answer.get(key).filter(|answer| !answer.is_null()), wanted) {
+            (None, _) => Some(key.clone()),
+            (Some(answer), Value::Object(wanted)) => {
+                missing(answer, wanted, |_| true).map(|path| format!("{key}.{path}"))
+            }
+            (Some(Value::Array(answers)), Value::Array(wanted)) if answers.len() == wanted.len() => {
+                let pairs = answers.iter().zip(wanted);
+                pairs
+                    .filter_map(|(a, w)| missing(a, w.as_object()?, |_| true))
+                    .next()
+                    .map(|p| format!("{key}[].{p}"))
+            }
+            _ => None,
+        }
+    })
 }
 
 /// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
@@ -249,6 +318,19 @@ mod tests {
         );
         let same = json!({"metadata": {"labels": {"ours": "1"}}, "spec": have["spec"]});
         assert_eq!(difference(&have, &same), None);
+    }
+
+    #[test]
+    fn what_a_server_throws_away_is_noticed_and_what_it_adds_is_not() {
+        let wanted = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80, "name": "p"}], "gone": {}, "n": 0}});
+        let missed = |answer: Value| missing(&answer, wanted.as_object().unwrap(), |key| key != "metadata");
+        assert_eq!(
+            missed(json!({"spec": {"ports": [{"port": 80, "name": "p", "nodePort": 1}], "n": 1, "more": 2}})),
+            None
+        );
+        assert_eq!(missed(json!({"spec": {"ports": [{"port": 80}], "n": 0}})).unwrap(), "spec.ports[].name");
+        assert_eq!(missed(json!({"spec": {"ports": [], "n": 0}})), None, "changed, not thrown away");
+        assert_eq!(missed(json!({})).unwrap(), "spec");
     }
 
     fn value() -> impl Strategy<Value = Value> {

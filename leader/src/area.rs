@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use api::{label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
+    anchor::Anchor,
     boot::Env,
     drive::{Queue, before, drive},
     index::{Index, Shared},
@@ -29,23 +30,39 @@ use crate::{
 /// When many members come at once the ClusterSet's status is not written for each.
 const REPORT_PACE: Duration = Duration::from_secs(1);
 
-/// Serves the Common Area `common_area` until `stop`.
+/// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup.
 pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
+    while serve(&env, &common_area, &stop).await == Ended::Restored {
+        tracing::warn!(common_area, "restored from a backup or emptied: looking at all anew");
+        env.metrics.restored(&common_area);
+    }
+}
+
+/// Why serving ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    Restored,
+}
+
+async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended {
     tracing::info!(common_area, "serving");
+    let leases = Api::<Lease>::namespaced(env.client.clone(), common_area);
+    let anchor = Anchor::new(leases, name::LEADER_LEASE.into());
     let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
     let reports = Shared::<Index<String, Reported>>::default();
     let vouching = Shared::<Vouching<api::ServiceName>>::default();
     let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
     let (merges, judgements) = (Queue::new(Duration::ZERO), Queue::new(Duration::ZERO));
-    let watches = Watches::default();
+    let watches = Watches::anchored(anchor.clone());
     let mut tasks = JoinSet::new();
 
     let source = |kind| Source { cluster: "leader", kind };
     let (index, reported, queue, judged) =
         (services.clone(), reports.clone(), merges.clone(), judgements.clone());
-    let refused = env.metrics.refused(&common_area);
+    let refused = env.metrics.refused(common_area);
     tasks.spawn(watches.watch(
-        Api::<Record>::namespaced(env.client.clone(), &common_area),
+        Api::<Record>::namespaced(env.client.clone(), common_area),
         watcher::Config::default(),
         source("ResourceExport"),
         env.metrics.clone(),
@@ -58,7 +75,7 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     ));
     let (index, queue) = (services.clone(), merges.clone());
     tasks.spawn(watches.watch(
-        Api::<Import>::namespaced(env.client.clone(), &common_area),
+        Api::<Import>::namespaced(env.client.clone(), common_area),
         watcher::Config::default(),
         source("ResourceImport"),
         env.metrics.clone(),
@@ -67,7 +84,7 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     let (vouched, queue) = (vouching.clone(), merges.clone());
     let (members, report) = (sets.clone(), reports_due.clone());
     tasks.spawn(watches.watch(
-        Api::<LeaseView>::namespaced(env.client.clone(), &common_area),
+        Api::<LeaseView>::namespaced(env.client.clone(), common_area),
         watcher::Config::default(),
         source("Lease"),
         env.metrics.clone(),
@@ -84,7 +101,7 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
     let set_watch = Watches::default();
     let (known, report) = (sets.clone(), reports_due.clone());
     tasks.spawn(set_watch.watch(
-        Api::<Set>::namespaced(env.client.clone(), &common_area),
+        Api::<Set>::namespaced(env.client.clone(), common_area),
         watcher::Config::default(),
         source("ClusterSet"),
         env.metrics.clone(),
@@ -101,17 +118,16 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
         move || watches.are_open(Instant::now()) && merges.is_idle() && judgements.is_idle()
     };
-    let leases = Api::<Lease>::namespaced(env.client.clone(), &common_area);
-    tasks.spawn(lease::keep(leases, name::LEADER_LEASE.into(), env.holder.clone(), settled, presence));
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
 
-    let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone());
+    let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone()).strict();
     let merging = Merging {
         index: services,
         queue: merges.clone(),
         vouching,
         writer: writer.clone(),
         client: env.client.clone(),
-        common_area: common_area.clone(),
+        common_area: common_area.to_owned(),
     };
     let judging =
         Judging { reports, queue: judgements.clone(), writer: writer.clone(), events: env.events.clone() };
@@ -120,11 +136,11 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         queue: reports_due.clone(),
         writer,
         env: env.clone(),
-        common_area: common_area.clone(),
+        common_area: common_area.to_owned(),
     };
-    let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(&common_area));
+    let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(common_area));
     let controllers = async {
-        if before(&stop, watches.listed()).await {
+        if before(stop, watches.listed()).await {
             tokio::join!(
                 drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
                 drive("judge", judgements, metrics.clone(), stop.clone(), |key| judging
@@ -137,19 +153,25 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
         }
     };
     tokio::pin!(controllers);
-    loop {
+    let ended = loop {
         tokio::select! {
-            () = &mut controllers => break,
+            () = &mut controllers => break Ended::Stopped,
+            () = watches.restored() => break Ended::Restored,
             Ok(()) = present.changed() => {
-                gauge.set(i64::from(*present.borrow_and_update() == Presence::Held));
+                let now = present.borrow_and_update().clone();
+                gauge.set(i64::from(now == Presence::Held));
+                if now == Presence::Restored {
+                    break Ended::Restored;
+                }
             }
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
-    }
+    };
     gauge.set(0);
-    env.metrics.refused(&common_area).set(0);
+    env.metrics.refused(common_area).set(0);
     for state in ["connected", "disconnected"] {
-        env.metrics.members(&common_area, state).set(0);
+        env.metrics.members(common_area, state).set(0);
     }
     tracing::info!(common_area, "served");
+    ended
 }

@@ -11,6 +11,7 @@ use std::{
 use api::{ServiceName, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
+    anchor::Anchor,
     boot::Env,
     drive::{before, drive},
     failure::Failure,
@@ -95,6 +96,15 @@ struct Link {
     hub: Watches,
 }
 
+/// Why a link ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// It was stopped, or our ID turned out to be taken.
+    Over,
+    /// The Common Area was restored from a backup: all that is known of it is to be looked at anew.
+    Restored,
+}
+
 /// Exports and imports by way of the leader that `client` reaches, until `stop`, or until our ID turns out to be taken.
 pub async fn run(
     env: Env,
@@ -103,18 +113,38 @@ pub async fn run(
     report: watch::Sender<Report>,
     stop: CancellationToken,
 ) {
+    let mut restored = false;
+    while once(&env, &target, &client, restored, &report, &stop).await == Ended::Restored {
+        tracing::warn!(
+            "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
+        );
+        env.metrics.restored(&target.us.common_area);
+        restored = true;
+    }
+}
+
+async fn once(
+    env: &Env,
+    target: &Target,
+    client: &Client,
+    restored: bool,
+    report: &watch::Sender<Report>,
+    stop: &CancellationToken,
+) -> Ended {
+    let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
+    let anchor = Anchor::new(leases, name::member_lease(&target.us.cluster));
     let link = Link {
         env: env.clone(),
         knowledge: Knowledge::default(),
-        vouching: Shared::default(),
+        vouching: Shared::new(Vouching::new(restored)),
         heard: Shared::default(),
         told: Arc::default(),
         local: Watches::default(),
-        hub: Watches::default(),
+        hub: Watches::anchored(anchor.clone()),
     };
     let mut tasks = JoinSet::new();
     link.watch_here(&mut tasks);
-    link.watch_there(&mut tasks, &client, &target);
+    link.watch_there(&mut tasks, client, target);
 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
@@ -124,18 +154,11 @@ pub async fn run(
             link.local.are_open(now) && link.hub.are_open(now) && link.knowledge.exports.is_idle()
         }
     };
-    let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
-    tasks.spawn(lease::keep(
-        leases,
-        name::member_lease(&target.us.cluster),
-        env.holder.clone(),
-        settled,
-        presence,
-    ));
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
     tasks.spawn(introduce(env.clone(), target.clone(), client.clone(), present.clone()));
 
     let gauge = env.metrics.present(&target.us.common_area);
-    let controllers = link.control(&target, &client, present.clone(), stop.clone());
+    let controllers = link.control(target, client, present.clone(), stop.clone());
     tokio::pin!(controllers);
     let mut since: Option<Instant> = None;
     loop {
@@ -147,13 +170,15 @@ pub async fn run(
             Presence::Held => link.sees(since.get_or_insert_with(Instant::now).elapsed()),
             Presence::Failing { failure } => State::Lost { failure },
             // Whoever took our ID while we were silent exports under it now: everything starts anew, and waits.
-            Presence::Taken { .. } if since.is_some() => return,
+            Presence::Taken { .. } if since.is_some() => return Ended::Over,
             Presence::Taken { holder } => State::IdTaken { holder },
+            Presence::Restored => return Ended::Restored,
         };
         let told = Report { state, members: link.heard.with(|heard| heard.roster.members()) };
         report.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
+            () = link.hub.restored() => return Ended::Restored,
             Ok(()) = present.changed() => {}
             () = link.told.notified() => {}
             () = everything_listed(&link), if waiting => {}
@@ -162,6 +187,7 @@ pub async fn run(
         }
     }
     gauge.set(0);
+    Ended::Over
 }
 
 async fn everything_listed(link: &Link) {
@@ -193,7 +219,7 @@ impl Link {
     ) {
         let metrics = &self.env.metrics;
         let here = Writer::new(self.env.client.clone(), label::MEMBER, "local", metrics.clone());
-        let there = Writer::new(leader.clone(), label::MEMBER, "leader", metrics.clone());
+        let there = Writer::new(leader.clone(), label::MEMBER, "leader", metrics.clone()).strict();
         let status = ExportStatus {
             cluster: target.us.cluster.clone(),
             knowledge: self.knowledge.clone(),
@@ -201,7 +227,13 @@ impl Link {
             writer: here.clone(),
             events: self.env.events.clone(),
         };
-        let exporting = Exporting { us: target.us.clone(), knowledge: self.knowledge.clone(), writer: there };
+        let exporting = Exporting {
+            us: target.us.clone(),
+            knowledge: self.knowledge.clone(),
+            local: self.env.client.clone(),
+            writer: there,
+            events: self.env.events.clone(),
+        };
         let importing = Importing {
             us: target.us.clone(),
             knowledge: self.knowledge.clone(),
@@ -209,6 +241,7 @@ impl Link {
             leader: leader.clone(),
             writer: here,
             events: self.env.events.clone(),
+            metrics: metrics.clone(),
         };
         let tell = async {
             if before(&stop, self.local.listed()).await {

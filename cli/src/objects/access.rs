@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use api::label;
+use api::{label, name};
 use k8s_openapi::{
-    api::{
-        core::v1::{Secret, ServiceAccount},
-        rbac::v1::PolicyRule,
-    },
+    api::core::v1::{Secret, ServiceAccount},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
 use super::{
     Object, area,
-    rights::{ANTREA, Account, COORDINATION, OWN, READ, inside, rule},
+    rights::{ANTREA, Account, CHANGE, COORDINATION, OWN, READ, READ_AND_CREATE, inside, rule, rule_on},
     within,
 };
 
@@ -29,34 +26,35 @@ pub fn token_secret(id: &str) -> String {
 
 /// ServiceAccount, Role, RoleBinding and token Secret of member `id` in the Common Area of `set`.
 ///
-/// The verb `act-as` on the member's own ID is what an admission policy asks for: a record may be written only by who
-/// may act as the cluster it claims to come from.
+/// The verb `act-as` on the member's own ID is what policy `freeport-records` asks for: a record may be written only by who
+/// may act as the cluster it claims to come from. Lease and announce have one name for each member, so rights alone keep
+/// it from those of others, but for creating them.
 pub fn objects(set: &str, id: &str) -> Vec<Object> {
-    let (area, name) = (area::name(set), account(id));
+    let (area, account) = (area::name(set), account(id));
 
     let service_account = ServiceAccount {
-        metadata: annotated(within(&area, &name), label::CLUSTER_ID, id),
+        metadata: annotated(within(&area, &account), label::CLUSTER_ID, id),
         ..ServiceAccount::default()
     };
 
-    let act_as =
-        PolicyRule { resource_names: Some(vec![id.into()]), ..rule(ANTREA, "resourceexports", &["act-as"]) };
     let rights = vec![
         rule(ANTREA, "resourceexports", OWN),
-        act_as,
+        rule_on(ANTREA, "resourceexports", &[id], &["act-as"]),
         rule(ANTREA, "resourceimports", READ),
-        rule(ANTREA, "memberclusterannounces", OWN),
-        rule(COORDINATION, "leases", OWN),
+        rule(ANTREA, "memberclusterannounces", READ_AND_CREATE),
+        rule_on(ANTREA, "memberclusterannounces", &[&name::announce(id)], CHANGE),
+        rule(COORDINATION, "leases", READ_AND_CREATE),
+        rule_on(COORDINATION, "leases", &[&name::member_lease(id)], CHANGE),
     ];
 
     let token = Secret {
-        metadata: annotated(within(&area, &token_secret(id)), "kubernetes.io/service-account.name", &name),
+        metadata: annotated(within(&area, &token_secret(id)), "kubernetes.io/service-account.name", &account),
         type_: Some("kubernetes.io/service-account-token".into()),
         ..Secret::default()
     };
 
     let mut objects = vec![Object::new(&service_account)];
-    let holder = Account { namespace: &area, name: &name };
+    let holder = Account { namespace: &area, name: &account };
     objects.extend(inside(&area, &holder, rights));
     objects.push(Object::new(&token));
     objects

@@ -3,7 +3,7 @@
 use api::label;
 
 use super::{
-    Object, SYSTEM, daemon_account,
+    Object, SYSTEM, daemon_account, deployment, policy,
     rights::{Account, CORE, READ, everywhere, rule},
     system_namespace,
 };
@@ -11,10 +11,22 @@ use super::{
 /// The leader's ServiceAccount.
 pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::LEADER };
 
-/// Namespace, ServiceAccount, and the right to find Common Areas by their label. Rights in a Common Area come with the
+/// Namespace, ServiceAccount, the right to find Common Areas by their label, and the policy that keeps members to their
+/// own records in all of them. Rights in a Common Area come with the
 /// [area](super::area), so that one without them does not stall the others.
 pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
+    objects.extend(policy::records::objects());
     objects
+}
+
+/// The Deployment that runs the leader inside its cluster.
+pub fn deployment(image: &str) -> Object {
+    deployment::deployment(ACCOUNT.name, image)
+}
+
+/// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
+pub fn workload(image: &str) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
 }

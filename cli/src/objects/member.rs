@@ -9,10 +9,10 @@ use api::{
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use super::{
-    Object, SYSTEM, area, daemon_account,
+    Object, SYSTEM, area, daemon_account, deployment, policy,
     rights::{
-        ANTREA, Account, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, everywhere, inside, report, rule,
-        rule_on,
+        ALL, ANTREA, Account, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated, everywhere, inside,
+        report, rule, rule_on,
     },
     system_namespace, within,
 };
@@ -23,7 +23,8 @@ const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
-/// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only.
+/// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
+/// users of a Namespace may do there, and that ServiceImports are not theirs to write.
 pub fn objects() -> Vec<Object> {
     let cluster = vec![
         rule(CORE, "namespaces", READ),
@@ -47,7 +48,31 @@ pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, cluster));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
+    objects.extend(users());
+    objects.extend(policy::imports::objects());
     objects
+}
+
+/// Who may edit a Namespace exports its Services; who may view it sees exports and imports.
+fn users() -> [Object; 2] {
+    [
+        aggregated("freeport-edit", &["admin", "edit"], vec![rule(MCS, "serviceexports", ALL)]),
+        aggregated(
+            "freeport-view",
+            &["view"],
+            vec![rule(MCS, "serviceexports", READ), rule(MCS, "serviceimports", READ)],
+        ),
+    ]
+}
+
+/// The Deployment that runs the member inside its cluster.
+pub fn deployment(image: &str) -> Object {
+    deployment::deployment(ACCOUNT.name, image)
+}
+
+/// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
+pub fn workload(image: &str) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
 }
 
 /// What proves a member to the leader's API server, and that server to the member.

@@ -23,8 +23,15 @@ pub(super) const EVENTS: &str = "events.k8s.io";
 
 /// Verbs of a watching reader.
 pub(super) const READ: &[&str] = &["get", "list", "watch"];
+/// Verbs on a kind of which [`CHANGE`] is for some names only; creating cannot be limited to names.
+pub(super) const READ_AND_CREATE: &[&str] = &["get", "list", "watch", "create"];
+/// Verbs on what is there already.
+pub(super) const CHANGE: &[&str] = &["patch", "delete"];
 /// Verbs of the owner of all objects of a kind.
 pub(super) const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// Every verb of people and their tools, who also replace objects and delete many at once.
+pub(super) const ALL: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// Verbs of the owner of objects that outlive it.
 pub(super) const KEEP: &[&str] = &["get", "list", "watch", "create", "patch"];
 
@@ -66,6 +73,16 @@ pub(super) fn everywhere(account: &Account<'_>, rules: Vec<PolicyRule>) -> [Obje
         subjects: Some(vec![subject(account)]),
     };
     [Object::new(&role), Object::new(&binding)]
+}
+
+/// A ClusterRole without a binding, whose rights Kubernetes adds to its own ClusterRoles `to` for users of a Namespace.
+pub(super) fn aggregated(name: &str, to: &[&str], rules: Vec<PolicyRule>) -> Object {
+    let mut metadata = named(name);
+    let labels = metadata.labels.get_or_insert_default();
+    for role in to {
+        labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".into());
+    }
+    Object::new(&ClusterRole { metadata, rules: Some(rules), ..ClusterRole::default() })
 }
 
 /// A Role in `namespace` and its binding, both named as the account, which may live in another Namespace.

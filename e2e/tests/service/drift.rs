@@ -1,20 +1,15 @@
-//! Somebody else changes or deletes what Freeport made, or was there first.
+//! Somebody else changes or deletes what Freeport made.
 
-use api::{
-    mcs::{ServiceImport, ServiceImportSpec},
-    resource_export::ResourceExport,
-    resource_import::ResourceImport,
-};
+use api::{mcs::ServiceImport, resource_export::ResourceExport, resource_import::ResourceImport};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{
-    ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
-use crate::{
-    fixture::{AREA, always, eventually, shared},
+use e2e::{
+    fixture::{AREA, shared},
     seen::{imported, records, right},
+    waiting::{always, eventually},
+    watched::Watched,
 };
 
 #[test]
@@ -30,40 +25,51 @@ fn what_users_delete_or_edit_is_put_back_and_the_address_stays() {
         let back = async |what: &str| {
             eventually(what, || async {
                 right(imported(west, &ns, "web").await, |seen| {
-                    (&seen.vip, &seen.ports, &seen.endpoints)
-                        == (&before.vip, &before.ports, &before.endpoints)
+                    (&seen.vip, &seen.ports, &seen.clusters, &seen.endpoints, &seen.not_ready)
+                        == (
+                            &before.vip,
+                            &before.ports,
+                            &before.clusters,
+                            &before.endpoints,
+                            &before.not_ready,
+                        )
                 })
             })
-            .await;
+            .await
         };
+        let ours = ListParams::default().labels("multicluster.kubernetes.io/service-name=web");
+        let slice = async || west.api::<EndpointSlice>(&ns).list(&ours).await.unwrap().items[0].name_any();
+
         west.delete::<Service>(&ns, "antrea-mc-web").await;
         back("the Service, with its address").await;
-        let slices = west.api::<EndpointSlice>(&ns).list(&ListParams::default()).await.unwrap();
-        for slice in slices {
-            west.delete::<EndpointSlice>(&ns, &slice.name_any()).await;
-        }
+        west.delete::<EndpointSlice>(&ns, &slice().await).await;
         back("the slice").await;
         west.delete::<ServiceImport>(&ns, "web").await;
-        back("the ServiceImport").await;
-        let edit = json!({"spec": {"ports": [{"name": "evil", "port": 666}]}, "metadata": {"labels": {"theirs": "stays"}}});
-        west.api::<ServiceImport>(&ns)
-            .patch("web", &PatchParams::default(), &Patch::Merge(&edit))
-            .await
-            .unwrap();
-        west.api::<Service>(&ns)
-            .patch("antrea-mc-web", &PatchParams::default(), &Patch::Merge(&edit))
-            .await
-            .unwrap();
+        let again = back("the ServiceImport").await;
+        assert_ne!(again.import_uid, before.import_uid);
+
+        let edit = json!({"endpoints": [{"addresses": ["10.6.6.6"]}], "ports": []});
+        west.patch::<EndpointSlice>(&ns, &slice().await, &edit).await;
+        back("its endpoints").await;
+        let edit = json!({
+            "spec": {"ports": [{"name": "evil", "port": 666}]},
+            "metadata": {"labels": {"theirs": "stays"}},
+        });
+        west.patch::<ServiceImport>(&ns, "web", &edit).await;
+        west.patch::<Service>(&ns, "antrea-mc-web", &edit).await;
         back("their ports").await;
         let import = west.api::<ServiceImport>(&ns).get("web").await.unwrap();
-        assert_eq!(import.labels()["theirs"], "stays");
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
+        let service = west.api::<Service>(&ns).get("antrea-mc-web").await.unwrap();
+        assert_eq!(
+            (&import.labels()["theirs"], &service.labels()["theirs"]),
+            (&"stays".into(), &"stays".into())
+        );
+        world.release(&ns).await;
     });
 }
 
 #[test]
-fn records_an_administrator_deletes_come_back_and_no_import_goes() {
+fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
     shared(async |world| {
         let ns = world.namespace("records", &["east", "west"]).await;
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
@@ -74,68 +80,49 @@ fn records_an_administrator_deletes_come_back_and_no_import_goes() {
         .await;
         let there = records(world, &ns, "web").await;
         assert_eq!(there.len(), 3, "{there:?}");
+        let back = async || {
+            eventually("the records are back", || async {
+                match records(world, &ns, "web").await {
+                    records if records == there => Ok(()),
+                    records => Err(format!("{records:?}")),
+                }
+            })
+            .await;
+        };
+        let watches = (
+            Watched::<ServiceImport>::of(west, &ns).await,
+            Watched::<Service>::of(west, &ns).await,
+            Watched::<EndpointSlice>::of(west, &ns).await,
+        );
         for record in &there {
             if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
                 leader.delete::<ResourceImport>(AREA, record).await;
-            } else {
-                leader.delete::<ResourceExport>(AREA, record).await;
+                back().await;
             }
         }
-        always("the import stays", || async {
+        for record in &there {
+            let exports = leader.api::<ResourceExport>(AREA);
+            if exports.get_opt(record).await.unwrap().is_some() {
+                leader.delete::<ResourceExport>(AREA, record).await;
+                back().await;
+                let said = exports.get(record).await.unwrap().spec;
+                let nothing = json!({"spec": {"service": null, "endpointSlice": null, "name": "other"}});
+                leader.patch::<ResourceExport>(AREA, record, &nothing).await;
+                eventually("it says the same again", || async {
+                    let says = exports.get(record).await.map_err(|error| error.to_string())?.spec;
+                    if says == said { Ok(()) } else { Err(format!("{says:?}")) }
+                })
+                .await;
+            }
+        }
+        back().await;
+        always("the import is as it was", || async {
             right(imported(west, &ns, "web").await, |seen| *seen == before).map(drop)
         })
         .await;
-        eventually("the records are back", || async {
-            match records(world, &ns, "web").await {
-                records if records == there => Ok(()),
-                records => Err(format!("{records:?}")),
-            }
-        })
-        .await;
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
-    });
-}
-
-#[test]
-fn what_was_there_before_us_is_left_alone() {
-    shared(async |world| {
-        let ns = world.namespace("foreign", &["east", "west"]).await;
-        let (east, west) = (world.cluster("east"), world.cluster("west"));
-        let theirs = west.service(&ns, "antrea-mc-web", &[("mine", 7)]).await;
-        let import = ServiceImport::new("api", ServiceImportSpec::default());
-        let import = west.api(&ns).create(&PostParams::default(), &import).await.unwrap();
-        east.exported(&ns, "web", &["10.1.0.1"]).await;
-        east.exported(&ns, "api", &["10.1.0.2"]).await;
-        east.exported(&ns, "other", &["10.1.0.3"]).await;
-        eventually("others go on", || imported(west, &ns, "other")).await;
-        eventually("ServiceNameTaken", || async {
-            let import =
-                west.api::<ServiceImport>(&ns).get_opt("web").await.unwrap().ok_or("no ServiceImport")?;
-            let ready = import.status.unwrap_or_default().conditions.into_iter().find(|c| c.type_ == "Ready");
-            match ready {
-                Some(ready) if ready.reason == "ServiceNameTaken" && import.spec.ips.is_empty() => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
-        always("theirs is untouched", || async {
-            let now = west.api::<Service>(&ns).get("antrea-mc-web").await.unwrap();
-            let import_now = west.api::<ServiceImport>(&ns).get("api").await.unwrap();
-            let theirs_slices = ListParams::default().labels("kubernetes.io/service-name=antrea-mc-web");
-            let slices = west.api::<EndpointSlice>(&ns).list(&theirs_slices).await.unwrap();
-            match (now == theirs, import_now == import, slices.items.len()) {
-                (true, true, 0) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
-        west.delete::<Service>(&ns, "antrea-mc-web").await;
-        west.delete::<ServiceImport>(&ns, "api").await;
-        for service in ["web", "api"] {
-            eventually("once they are gone", || imported(west, &ns, service)).await;
-        }
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
+        watches.0.nothing_deleted("the ServiceImport");
+        watches.1.nothing_deleted("the Service");
+        watches.2.nothing_deleted("the slice");
+        world.release(&ns).await;
     });
 }

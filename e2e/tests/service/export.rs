@@ -5,9 +5,10 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
-use crate::{
-    fixture::{CLUSTERS, eventually, shared},
-    seen::{imported, not_imported, records, right, says},
+use e2e::{
+    fixture::{CLUSTERS, shared},
+    seen::{holds, imported, not_imported, right, says},
+    waiting::eventually,
 };
 
 #[test]
@@ -36,18 +37,10 @@ fn an_export_appears_in_every_cluster_and_goes_everywhere() {
             let cluster = world.cluster(name);
             eventually(&format!("gone from {name}"), || not_imported(cluster, &ns, "web")).await;
         }
-        eventually("the Common Area is empty of it", || async {
-            match records(world, &ns, "web").await {
-                records if records.is_empty() => Ok(()),
-                records => Err(format!("{records:?}")),
-            }
-        })
-        .await;
+        eventually("the Common Area is empty of it", || holds(world, &ns, "web", 0)).await;
         let after = east.api::<Service>(&ns).get("web").await.unwrap();
         assert_eq!(before, after, "the local Service is untouched (R-6)");
-        for name in CLUSTERS {
-            world.cluster(name).delete_namespace(&ns).await;
-        }
+        world.release(&ns).await;
     });
 }
 
@@ -67,8 +60,7 @@ fn an_export_outlives_its_service_and_speaks_for_the_next_one() {
         let seen = eventually("imported again", || imported(west, &ns, "web")).await;
         assert_eq!(seen.ports, [("http".to_owned(), 81)]);
         eventually("Ready", || says(east, (&ns, "web"), "Ready", "True", "Exported")).await;
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
+        world.release(&ns).await;
     });
 }
 
@@ -88,8 +80,7 @@ fn node_ports_and_load_balancers_are_exported_like_any_service() {
             let derived = west.api::<Service>(&ns).get(&format!("antrea-mc-{name}")).await.unwrap();
             assert_eq!(derived.spec.unwrap().type_.as_deref(), Some("ClusterIP"));
         }
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
+        world.release(&ns).await;
     });
 }
 
@@ -122,7 +113,6 @@ fn endpoints_follow_wherever_they_are_imported() {
         has(&[]).await;
         east.replace_slice(&ns, "web", "web-1", &["10.1.0.9"], &[("http", 8080)]).await;
         has(&["10.1.0.9:8080"]).await;
-        east.delete_namespace(&ns).await;
-        west.delete_namespace(&ns).await;
+        world.release(&ns).await;
     });
 }

@@ -3,13 +3,13 @@
 
 #![cfg(test)]
 
-mod audit;
-mod bad_input;
+mod bad_export;
+mod bad_record;
+mod downtime;
 mod drift;
 mod export;
-mod fixture;
 mod merge;
 mod namespace;
 mod process;
 mod restart;
-mod seen;
+mod taken;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use fleet::program;
 use tokio::process::Command;
 
-use crate::fixture::shared;
+use e2e::fixture::shared;
 
 #[test]
 fn a_wrong_flag_or_file_is_one_clear_line_and_exit_code_2() {

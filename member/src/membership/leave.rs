@@ -13,6 +13,7 @@ use api::{
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service, discovery::v1::EndpointSlice};
 use kit::{
+    anchor::Anchor,
     backoff,
     boot::Env,
     failure::{Failure, classify},
@@ -31,7 +32,7 @@ use super::{
     desk::{self, Target},
     note::{Note, Order},
 };
-use crate::service::{export::Exporting, knowledge::Knowledge, view::OwnRecord};
+use crate::service::{entry::Unexported, export::Exporting, knowledge::Knowledge, view::OwnRecord};
 
 /// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -187,9 +188,10 @@ async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Fai
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let lease = name::member_lease(&target.us.cluster);
+    let anchor = Anchor::new(leases.clone(), lease.clone());
     let mut tasks = JoinSet::new();
     // Never settled: what we remove is not to be taken for what we vouch for.
-    tasks.spawn(lease::keep(leases.clone(), lease.clone(), env.holder.clone(), || false, presence));
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), || false, presence));
     let now = present.wait_for(|now| *now != Presence::Unknown).await.map(|now| now.clone());
     match now.unwrap_or(Presence::Unknown) {
         Presence::Held => {}
@@ -198,10 +200,10 @@ async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Fai
             return Ok(());
         }
         Presence::Failing { failure } => return Err(failure),
-        Presence::Unknown => return Err(Failure::Unreachable("no answer in time")),
+        Presence::Unknown | Presence::Restored => return Err(Failure::Unreachable("no answer in time")),
     }
-    let there = writer(env, client.clone(), "leader");
-    withdraw_records(target, client, &there).await?;
+    let there = writer(env, client.clone(), "leader").strict();
+    withdraw_records(env, target, client, &there).await?;
     tasks.shutdown().await;
 
     let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &target.us.common_area);
@@ -223,7 +225,12 @@ async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Fai
 
 /// Withdraws our Service records and removes our slice records, as [`Exporting`] does when no export is left, and gives the
 /// leader time to delete what is withdrawn.
-async fn withdraw_records(target: &Target, client: &Client, there: &Writer) -> Result<(), Failure> {
+async fn withdraw_records(
+    env: &Env,
+    target: &Target,
+    client: &Client,
+    there: &Writer,
+) -> Result<(), Failure> {
     let records = Api::<OwnRecord>::namespaced(client.clone(), &target.us.common_area);
     let own = ListParams::default().labels(&format!("{}={}", label::SOURCE_CLUSTER_ID, target.us.cluster));
     let begun = Instant::now();
@@ -234,10 +241,21 @@ async fn withdraw_records(target: &Target, client: &Client, there: &Writer) -> R
         if services.is_empty() {
             return Ok(());
         }
-        let exporting = Exporting { us: target.us.clone(), knowledge, writer: there.clone() };
+        knowledge.known.with(|known| {
+            for service in &services {
+                known.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
+            }
+        });
+        let exporting = Exporting {
+            us: target.us.clone(),
+            knowledge,
+            local: env.client.clone(),
+            writer: there.clone(),
+            events: env.events.clone(),
+        };
         let withdraw = |service| {
             let exporting = exporting.clone();
-            Box::pin(async move { exporting.reconcile(service).await.map(drop) })
+            async move { Box::pin(exporting.reconcile(service)).await.map(drop) }
         };
         match all(services.into_iter().map(withdraw)).await {
             Ok(()) if begun.elapsed() >= PATIENCE => {

@@ -11,7 +11,10 @@ use api::{
 use kit::index::{Entry, Index, Part};
 use kube::{Resource, ResourceExt};
 
-use super::view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice};
+use super::{
+    import::belief::{Hub, is_measured, parts},
+    view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
+};
 
 /// Everything a member knows.
 #[derive(Default)]
@@ -49,7 +52,7 @@ pub struct ServiceEntry {
     /// Our slice records, by name.
     pub own_slices: BTreeMap<String, OwnRecord>,
     /// What the leader merged.
-    pub hub_import: Option<ResourceImportSpec>,
+    pub hub_import: Option<HubRecord>,
     /// Other clusters' slices: by cluster ID, then by the record's name.
     pub peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
 
@@ -60,6 +63,12 @@ pub struct ServiceEntry {
     /// EndpointSlices we imported, by name.
     pub imported_slices: BTreeMap<String, Slice>,
 
+    /// Why the ServiceExport is not there, once that was looked into.
+    pub unexported: Option<Unexported>,
+    /// uid of the ResourceImport that was measured against what is here and is believed since.
+    pub accepted: Option<String>,
+    /// Clusters of which it is known that they take no part any more, though the import does not say it.
+    pub parts_gone: BTreeSet<String>,
     /// The leader vouches that it imports this no more, and a read confirmed it.
     pub import_gone: bool,
     /// Imported slices whose records are gone: their writers vouch for it, and a read confirmed it.
@@ -68,10 +77,34 @@ pub struct ServiceEntry {
 
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
-        let doubts =
-            Self { import_gone: self.import_gone, slices_gone: self.slices_gone.clone(), ..Self::default() };
-        *self == doubts
+        let learned = Self {
+            unexported: self.unexported,
+            accepted: self.accepted.clone(),
+            parts_gone: self.parts_gone.clone(),
+            import_gone: self.import_gone,
+            slices_gone: self.slices_gone.clone(),
+            ..Self::default()
+        };
+        *self == learned
     }
+}
+
+/// A ResourceImport.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HubRecord {
+    /// Its uid.
+    pub uid: String,
+    /// What it says.
+    pub spec: ResourceImportSpec,
+}
+
+/// Why a ServiceExport is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unexported {
+    /// Somebody deleted it.
+    Decided,
+    /// Its CRD was deleted, and it along with it.
+    Vanished,
 }
 
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
@@ -113,9 +146,23 @@ macro_rules! single {
         }
     };
 }
-single!(Export, export);
 single!(Service, service);
 single!(Import, import);
+
+impl Part<ServiceName, ServiceEntry> for Export {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        entry.unexported = None;
+        replace(&mut entry.export, self)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.export = None;
+    }
+}
 
 impl Part<ServiceName, ServiceEntry> for Derived {
     fn key(&self) -> Option<ServiceName> {
@@ -249,14 +296,23 @@ impl Part<ServiceName, ServiceEntry> for HubImport {
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
-        let new = self.spec.0.ok();
+        let uid = self.metadata.uid.unwrap_or_default();
+        let new = self.spec.0.ok().map(|spec| HubRecord { uid, spec });
+        let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
+        for exporter in named {
+            entry.parts_gone.remove(&exporter.cluster_id);
+        }
         std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone
     }
 
     fn take(entry: &mut ServiceEntry, _: &str) {
         // An import that named nobody before it went did not just vanish, however quickly it went.
-        let named = entry.hub_import.take().and_then(|import| import.exporters);
-        entry.import_gone |= named.is_some_and(|exporters| exporters.is_empty());
+        let Some(import) = entry.hub_import.take() else { return };
+        let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
+        if nobody && is_measured(&Hub::default(), entry, &import) {
+            entry.import_gone = true;
+            entry.parts_gone.extend(parts(entry));
+        }
     }
 }
 

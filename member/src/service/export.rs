@@ -2,7 +2,9 @@
 //! there; deletes slice records it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
 //! to run twice: the records are a function of the local objects, and only differences are sent.
 
-use std::collections::BTreeMap;
+mod vanished;
+
+use std::{collections::BTreeMap, time::Duration};
 
 use api::{
     ServiceName, label,
@@ -13,16 +15,18 @@ use api::{
 };
 use k8s_openapi::api::core::v1 as core;
 use kit::{
+    events::Events,
     queue::Outcome,
     view::Lenient,
     write::{Error, Writer},
 };
-use kube::api::ObjectMeta;
+use kube::{Client, Resource, api::ObjectMeta};
 
+use self::vanished::still_exported;
 use super::{
-    entry::ServiceEntry,
+    entry::{ServiceEntry, Unexported},
     knowledge::Knowledge,
-    view::{OwnRecord, Service, Slice},
+    view::{Export, OwnRecord, Service, Slice},
 };
 
 /// What this cluster offers under one Service name.
@@ -45,24 +49,24 @@ pub struct Invalid {
 
 /// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
 pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Result<Option<Offer>, Invalid> {
-    let Some(export) = entry.export.as_ref().filter(|e| e.metadata.deletion_timestamp.is_none()) else {
-        return Ok(None);
+    let live = entry.export.as_ref().filter(|e| e.metadata.deletion_timestamp.is_none());
+    let asked = match (live, still_exported(entry)) {
+        (Some(export), _) => asked_for(export),
+        (None, Some(said)) => {
+            Ok(ServicePayload { service_spec: core::ServiceSpec::default(), ..said.clone() })
+        }
+        (None, None) => return Ok(None),
     };
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
     exportable(service, local)?;
-    let spec =
-        export.spec.0.as_ref().map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
     let payload = ServicePayload {
         service_spec: core::ServiceSpec {
             ports: Some(local.spec.ports.iter().map(exported_port).collect()),
             ip_families: Some(vec![IPV4.into()]),
             ..core::ServiceSpec::default()
         },
-        exported_at: export.metadata.creation_timestamp.clone(),
-        exported_labels: spec.exported_labels.clone(),
-        exported_annotations: spec.exported_annotations.clone(),
-        withdrawn: false,
+        ..asked?
     };
     let slices =
         entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
@@ -72,6 +76,18 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
 }
 
 const IPV4: &str = "IPv4";
+
+/// What the ServiceExport itself says.
+fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
+    let spec = export.spec.0.as_ref();
+    let spec = spec.map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
+    Ok(ServicePayload {
+        exported_at: export.metadata.creation_timestamp.clone(),
+        exported_labels: spec.exported_labels.clone(),
+        exported_annotations: spec.exported_annotations.clone(),
+        ..ServicePayload::default()
+    })
+}
 
 fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
     Invalid { reason, message: message.into() }
@@ -252,16 +268,24 @@ pub struct Exporting {
     pub us: Identity,
     /// Everything this member knows.
     pub knowledge: Knowledge,
+    /// Reads from this cluster.
+    pub local: Client,
     /// Writes to the Common Area.
     pub writer: Writer,
+    /// Where to leave Events.
+    pub events: Events,
 }
 
 impl Exporting {
     /// Brings our records of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let steps = self.knowledge.known.with(|known| {
-            known.services.get(&service).map(|entry| desired(&self.us, &service, entry)).unwrap_or_default()
-        });
+        let Some(entry) = self.knowledge.known.with(|known| known.services.get(&service).cloned()) else {
+            return Ok(Outcome::Done);
+        };
+        if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
+            return Ok(Outcome::Again(Duration::ZERO));
+        }
+        let steps = desired(&self.us, &service, &entry);
         for step in steps {
             match step {
                 Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
@@ -274,6 +298,22 @@ impl Exporting {
             }
         }
         Ok(Outcome::Done)
+    }
+
+    /// Finds out why a ServiceExport is gone, if one is.
+    async fn look_into(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
+        let Some(said) = still_exported(entry) else { return Ok(false) };
+        let why = vanished::why(&self.local, said.exported_at.as_ref()).await?;
+        if let (Unexported::Vanished, Some(local)) = (why, &entry.service) {
+            let message = "its ServiceExport vanished along with the CRD of ServiceExports, which nobody may have meant: it stays \
+                           exported; create the ServiceExport again, and delete it if it shall end";
+            tracing::warn!(%service, message);
+            self.events.warn(local.object_ref(&()), "Export", "ServiceExportVanished", message);
+        }
+        self.knowledge.known.with(|known| {
+            known.services.note(service, |entry| entry.unexported = entry.export.is_none().then_some(why));
+        });
+        Ok(true)
     }
 
     async fn put(&self, have: Option<&OwnRecord>, want: &OwnRecord) -> Result<Option<OwnRecord>, Error> {

@@ -3,9 +3,13 @@
 //! slices, not by way of the leader. Safe to run twice: what is written is a function of what is watched, deletions name
 //! the uid, and nothing without our label is touched.
 
+pub mod belief;
 pub mod plan;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use api::{
     ServiceName,
@@ -21,8 +25,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
     index::{Part, Shared},
+    metrics::Metrics,
     queue::Outcome,
-    vouch::Vouching,
+    vouch::{Standing, Vouching},
     write::{Error, Writer},
 };
 use kube::{
@@ -30,12 +35,15 @@ use kube::{
     api::{ListParams, PartialObjectMeta},
 };
 
-use self::plan::{Doubt, Plan, Realise, desired, service_import};
+use self::{
+    belief::Hub,
+    plan::{Doubt, Plan, Realise, desired, service_import},
+};
 use super::{
     entry::ServiceEntry,
     export::Identity,
     knowledge::Knowledge,
-    view::{Derived, Import, Service, is_ours},
+    view::{Derived, Import, OwnRecord, Service, is_ours},
 };
 
 /// Pauses between attempts to get the address of a lost Service back, in milliseconds.
@@ -56,31 +64,34 @@ pub struct Importing {
     pub writer: Writer,
     /// Where to leave Events.
     pub events: Events,
+    /// Counts what is doubted.
+    pub metrics: Metrics,
 }
 
 impl Importing {
     /// Brings what realises one import up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let planned = self.knowledge.known.with(|known| {
-            let entry = known.services.get(&service).filter(|_| known.is_active(&service.namespace))?;
-            Some((desired(&self.us.cluster, &service, entry), entry.clone()))
+        let known = self.knowledge.known.with(|known| {
+            known.services.get(&service).filter(|_| known.is_active(&service.namespace)).cloned()
         });
-        let Some((plan, entry)) = planned else {
+        let Some(entry) = known else {
             self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
             return Ok(Outcome::Done);
         };
+        let hub = self.hub(&service, &entry);
+        let plan = desired(&self.us.cluster, &service, &hub, &entry);
         let doubts = match &plan {
-            Plan::Hold(doubt) => vec![doubt.clone()],
-            Plan::Realise(realise) => realise.doubts.clone(),
-            Plan::Nothing | Plan::Remove => vec![],
+            Plan::Hold(doubts) => doubts,
+            Plan::Realise(realise) => &realise.doubts,
+            Plan::Nothing | Plan::Remove => &vec![],
         };
-        if self.settle(&service, &entry, doubts).await? {
+        if self.settle(&service, &hub, &entry, doubts).await? {
             return Ok(Outcome::Again(Duration::ZERO));
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(()),
             Plan::Remove => self.remove(&entry).await,
-            Plan::Realise(realise) => self.realise(&service, &entry, realise).await,
+            Plan::Realise(realise) => self.realise(&service, &hub, &entry, realise).await,
         };
         match done {
             // The Namespace is going: if it comes back its event asks again.
@@ -92,27 +103,97 @@ impl Importing {
         }
     }
 
+    /// What is known of those who write about the Service.
+    fn hub(&self, service: &ServiceName, entry: &ServiceEntry) -> Hub {
+        let named = entry.hub_import.iter().flat_map(|import| import.spec.exporters.iter().flatten());
+        let clusters = named.map(|e| e.cluster_id.clone()).chain(belief::parts(entry));
+        let writers =
+            clusters.map(|cluster| name::member_lease(&cluster)).chain([name::LEADER_LEASE.to_owned()]);
+        self.vouching.with(|vouching| Hub {
+            uid: vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
+            restored: vouching.is_restored(),
+            outdated: writers.filter(|writer| !vouching.is_current(service, writer)).collect(),
+        })
+    }
+
     /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes.
     async fn settle(
         &self,
         service: &ServiceName,
+        hub: &Hub,
         entry: &ServiceEntry,
-        doubts: Vec<Doubt>,
+        doubts: &[Doubt],
     ) -> Result<bool, Error> {
-        let writers = doubts.iter().map(Doubt::writer).collect();
-        self.vouching.with(|vouching| vouching.keep(service, &writers));
-        let mut changed = false;
+        let mut missing = BTreeMap::<String, BTreeSet<String>>::new();
+        let mut by_writer = Vec::new();
         for doubt in doubts {
-            if !self.vouching.with(|v| v.doubt(service, &doubt.writer(), doubt.missing())) {
-                tracing::info!(%service, writer = doubt.writer(), "its record vanished unsaid: keeping what is imported");
+            if let Some(writer) = self.who_vouches(hub, entry, doubt) {
+                missing.entry(writer.clone()).or_default().extend(what_is_missing(service, doubt));
+                by_writer.push((writer, doubt));
+            }
+        }
+        let vouched: BTreeSet<String> = self.vouching.with(|vouching| {
+            vouching.keep(service, &missing.keys().cloned().collect());
+            self.metrics.doubted(vouching.doubted());
+            missing
+                .iter()
+                .filter(|(writer, what)| vouching.doubt(service, writer, what))
+                .map(|(w, _)| w.clone())
+                .collect()
+        });
+        let mut changed = false;
+        for (writer, doubt) in by_writer {
+            if !vouched.contains(&writer) {
+                tracing::info!(%service, writer, ?doubt, "vanished without a word: keeping what is imported");
                 continue;
             }
-            changed |= match &doubt {
-                Doubt::Import(_) => self.confirm_import_gone(service).await?,
+            changed |= match doubt {
+                Doubt::Import => self.confirm_import_gone(service).await?,
+                Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await?,
                 Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
             };
         }
         Ok(changed)
+    }
+
+    /// Whose word it takes: the one who writes the record. For a cluster that has no Lease, so does not belong to the set any
+    /// more, the leader speaks, but only one that can have known it: a new or restored hub has not.
+    fn who_vouches(&self, hub: &Hub, entry: &ServiceEntry, doubt: &Doubt) -> Option<String> {
+        let cluster = match doubt {
+            Doubt::Import => return Some(name::LEADER_LEASE.into()),
+            Doubt::Part { cluster } | Doubt::Slices { cluster, .. } => cluster,
+        };
+        let writer = name::member_lease(cluster);
+        let belongs = self.vouching.with(|vouching| vouching.standing(&writer)) != Standing::Unknown;
+        match (belongs, hub.is_the_same(entry)) {
+            (true, _) => Some(writer),
+            (false, true) => Some(name::LEADER_LEASE.into()),
+            (false, false) => None,
+        }
+    }
+
+    /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
+    async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
+        let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
+        let record = records.get_opt(&name::service_export(cluster, service)).await;
+        let record = record.map_err(|error| Error::Unreachable(Box::new(error)))?;
+        let withdrawn = |record: &OwnRecord| {
+            record
+                .spec
+                .0
+                .as_ref()
+                .is_ok_and(|spec| spec.service.as_ref().is_some_and(|service| service.withdrawn))
+        };
+        let gone = record.as_ref().is_none_or(withdrawn);
+        if gone {
+            tracing::info!(%service, cluster, "takes no part any more, and that is vouched for");
+            self.knowledge.known.with(|known| {
+                known.services.note(service, |entry| {
+                    entry.parts_gone.insert(cluster.to_owned());
+                });
+            });
+        }
+        Ok(gone)
     }
 
     async fn confirm_import_gone(&self, service: &ServiceName) -> Result<bool, Error> {
@@ -189,9 +270,15 @@ impl Importing {
     async fn realise(
         &self,
         service: &ServiceName,
+        hub: &Hub,
         entry: &ServiceEntry,
         realise: Realise,
     ) -> Result<(), Error> {
+        if let Some(uid) = realise.accepted.as_ref().filter(|uid| entry.accepted.as_ref() != Some(*uid)) {
+            self.knowledge.known.with(|known| {
+                known.services.note(service, |entry| entry.accepted = Some(uid.clone()));
+            });
+        }
         if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
             let message =
                 "a ServiceImport of this name is there that Freeport did not make; it is left alone";
@@ -204,7 +291,7 @@ impl Importing {
         } else {
             self.put_service(service, entry, &realise).await?.spec.cluster_ip.into_iter().collect()
         };
-        let want = service_import(service, &realise, addresses);
+        let want = service_import(service, hub, &realise, addresses);
         let written = self.writer.put(entry.import.as_ref(), &want).await?;
         if let Some(import) = written.clone() {
             self.knowledge.echo(import);
@@ -259,7 +346,7 @@ impl Importing {
     }
 
     async fn tell(&self, import: &Import, realise: &Realise) -> Result<(), Error> {
-        let verdict = plan::ready(&import.name_any(), realise.taken);
+        let verdict = plan::ready(&import.name_any(), realise);
         let have = import.status.0.clone().unwrap_or_default();
         let want = status(realise, &verdict, &have, import.metadata.generation);
         if have.clusters == want.clusters
@@ -274,6 +361,15 @@ impl Importing {
         let told = self.writer.put_status(import, &want).await?;
         self.knowledge.echo(told);
         Ok(())
+    }
+}
+
+/// Names of the records that are missing.
+fn what_is_missing(service: &ServiceName, doubt: &Doubt) -> BTreeSet<String> {
+    match doubt {
+        Doubt::Import => [name::service_import(service)].into(),
+        Doubt::Part { cluster } => [name::service_export(cluster, service)].into(),
+        Doubt::Slices { missing, .. } => missing.clone(),
     }
 }
 

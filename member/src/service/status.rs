@@ -58,7 +58,7 @@ fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
         record.metadata.uid.as_deref().unwrap_or_default(),
         record.metadata.generation.unwrap_or_default()
     );
-    let exporters = entry.hub_import.iter().flat_map(|import| import.exporters.iter().flatten());
+    let exporters = entry.hub_import.iter().flat_map(|import| import.spec.exporters.iter().flatten());
     // A verdict on an older record says nothing about this one.
     match exporters.into_iter().find(|e| e.cluster_id == cluster && e.observed == observed) {
         Some(verdict) => match &verdict.refused {
@@ -135,7 +135,10 @@ mod tests {
     use api::resource_import::{Exporter, Objection, ResourceImportSpec};
 
     use super::*;
-    use crate::service::export::tests::{entry, own_record};
+    use crate::service::{
+        entry::{HubRecord, Unexported},
+        export::tests::{entry, own_record},
+    };
 
     fn says(entry: &ServiceEntry) -> Vec<(&'static str, &'static str, String)> {
         let verdicts = desired("east", &ServiceName::new("shop", "web"), entry);
@@ -156,7 +159,9 @@ mod tests {
                 refused,
                 ..Exporter::default()
             };
-            Some(ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() })
+            let spec =
+                ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() };
+            Some(HubRecord { spec, ..HubRecord::default() })
         };
         entry.hub_import = verdict("u1/1", None);
         assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()), "a verdict on an older record");
@@ -168,7 +173,7 @@ mod tests {
 
         entry.service = None;
         assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));
-        entry.export = None;
+        (entry.export, entry.unexported) = (None, Some(Unexported::Decided));
         assert!(says(&entry).is_empty());
     }
 }

@@ -109,8 +109,8 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = ServiceImport)]
 pub struct Import {
-    /// Name and labels.
-    #[serde(deserialize_with = "lean")]
+    /// Name, labels, and by which ResourceImport it was last measured.
+    #[serde(deserialize_with = "annotated")]
     pub metadata: ObjectMeta,
     /// The merged Service and its addresses here.
     #[serde(default)]

@@ -129,7 +129,7 @@ fn what_cannot_be_exported_says_why() {
 #[test]
 fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
     let mut told = carried_out(entry());
-    told.export = None;
+    (told.export, told.unexported) = (None, Some(Unexported::Decided));
     let steps = desired(&us(), &service(), &told);
     let Step::Put { want, .. } = &steps[0] else { panic!() };
     assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn);
@@ -142,6 +142,20 @@ fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
     assert_eq!(have.as_ref(), Some(want), "said once, then the leader's turn");
     gone.own_service = None;
     assert!(desired(&us(), &service(), &gone).is_empty());
+}
+
+#[test]
+fn an_export_that_vanished_with_its_crd_goes_on() {
+    let mut told = carried_out(entry());
+    for why in [None, Some(Unexported::Vanished)] {
+        (told.export, told.unexported) = (None, why);
+        assert_eq!(carried_out(told.clone()), told, "nobody decided: {why:?}");
+    }
+    told.slices.clear();
+    assert!(
+        matches!(desired(&us(), &service(), &told)[1], Step::Remove { .. }),
+        "its endpoints are followed"
+    );
 }
 
 #[test]

@@ -8,12 +8,13 @@ use api::{
     label,
     mcs::{self, ServiceImportSpec},
     name,
-    resource_import::{Exporter, ResourceImportSpec},
+    resource_import::Exporter,
     slice::SlicePayload,
 };
 use kit::view::Lenient;
 use kube::{ResourceExt, api::ObjectMeta};
 
+use super::belief::{self, Hub};
 use crate::service::{
     entry::ServiceEntry,
     export::offer,
@@ -25,8 +26,8 @@ use crate::service::{
 pub enum Plan {
     /// Nothing is imported and nothing of ours is here.
     Nothing,
-    /// The import vanished unsaid: everything stays as it is.
-    Hold(Doubt),
+    /// The import vanished unsaid, and what it was is not known any more: everything stays as it is.
+    Hold(Vec<Doubt>),
     /// Nobody exports it any more: what we made goes.
     Remove,
     /// This has to be here.
@@ -37,7 +38,12 @@ pub enum Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The leader's import.
-    Import(BTreeSet<String>),
+    Import,
+    /// A cluster's part in it.
+    Part {
+        /// Which cluster.
+        cluster: String,
+    },
     /// Slices of a cluster.
     Slices {
         /// Which cluster.
@@ -45,23 +51,6 @@ pub enum Doubt {
         /// Names of the imported slices whose records are missing.
         missing: BTreeSet<String>,
     },
-}
-
-impl Doubt {
-    /// Lease of the one who has to vouch.
-    pub fn writer(&self) -> String {
-        match self {
-            Doubt::Import(_) => name::LEADER_LEASE.into(),
-            Doubt::Slices { cluster, .. } => name::member_lease(cluster),
-        }
-    }
-
-    /// Names of what is missing.
-    pub fn missing(&self) -> &BTreeSet<String> {
-        match self {
-            Doubt::Import(missing) | Doubt::Slices { missing, .. } => missing,
-        }
-    }
 }
 
 /// What realises an import here.
@@ -73,80 +62,108 @@ pub struct Realise {
     pub taken: bool,
     /// Clusters that take part, sorted.
     pub clusters: Vec<String>,
+    /// Those of them that take part only because nobody said that they do not.
+    pub kept: BTreeSet<String>,
     /// The EndpointSlices.
     pub slices: Vec<Slice>,
     /// Names of slices of ours that have to go.
     pub leftover: Vec<String>,
-    /// Slices that are missing without a word; what was imported from them stays.
+    /// What is missing without a word.
     pub doubts: Vec<Doubt>,
+    /// uid of the import, when nothing of what is here is missing in it.
+    pub accepted: Option<String>,
 }
 
 /// Plans for one import.
-pub fn desired(us: &str, service: &ServiceName, entry: &ServiceEntry) -> Plan {
+pub fn desired(us: &str, service: &ServiceName, hub: &Hub, entry: &ServiceEntry) -> Plan {
     let ours_here = entry.import.as_ref().is_some_and(|import| is_ours(&import.metadata))
         || entry.derived.as_ref().is_some_and(|derived| is_ours(&derived.metadata))
         || !entry.imported_slices.is_empty();
     match &entry.hub_import {
         None if !ours_here => Plan::Nothing,
-        None if entry.import_gone => Plan::Remove,
-        None => Plan::Hold(Doubt::Import([name::service_import(service)].into())),
-        Some(import) => {
-            let exporters: Vec<&Exporter> = import.exporters.iter().flatten().collect();
-            match exporters.is_empty() {
-                true if ours_here => Plan::Remove,
-                true => Plan::Nothing,
-                false => Plan::Realise(realise(us, service, entry, import, &exporters)),
+        Some(import) if !(ours_here && hub.leader_is_outdated()) => {
+            let absent = belief::absent(us, service, hub, entry, import);
+            let exporters: Vec<&Exporter> = import.spec.exporters.iter().flatten().collect();
+            if exporters.is_empty() && absent.is_empty() {
+                return if ours_here { Plan::Remove } else { Plan::Nothing };
+            }
+            let named =
+                exporters.iter().filter(|e| e.refused.is_none()).map(|e| e.cluster_id.clone()).collect();
+            // An import that does not know of all yet may lack their ports.
+            let known = if absent.is_empty() { None } else { belief::realised(entry) };
+            let merged = known.unwrap_or_else(|| belief::merged(&import.spec));
+            let accepted = absent.is_empty().then(|| import.uid.clone());
+            Plan::Realise(Realise { accepted, ..realise(us, service, hub, entry, merged, &named, absent) })
+        }
+        nothing_of_now => {
+            let missing = nothing_of_now.is_none();
+            let had: BTreeSet<_> =
+                belief::had(us, service, entry).difference(&entry.parts_gone).cloned().collect();
+            if missing && entry.import_gone && had.is_empty() {
+                return Plan::Remove;
+            }
+            let import = (missing && !entry.import_gone).then_some(Doubt::Import);
+            match belief::realised(entry) {
+                Some(merged) => {
+                    let mut realise = realise(us, service, hub, entry, merged, &BTreeSet::new(), had);
+                    realise.doubts.extend(import);
+                    realise.doubts.retain(|doubt| missing || matches!(doubt, Doubt::Slices { .. }));
+                    Plan::Realise(realise)
+                }
+                None => {
+                    let parts = had.into_iter().filter(|_| missing).map(|cluster| Doubt::Part { cluster });
+                    Plan::Hold(parts.chain(import).collect())
+                }
             }
         }
     }
 }
 
+/// `named` take part by the leader's word, `kept` because nobody said otherwise.
 fn realise(
     us: &str,
     service: &ServiceName,
+    hub: &Hub,
     entry: &ServiceEntry,
-    import: &ResourceImportSpec,
-    exporters: &[&Exporter],
+    mut merged: ServiceImportSpec,
+    named: &BTreeSet<String>,
+    kept: BTreeSet<String>,
 ) -> Realise {
-    let mut merged = import.service_import.as_ref().map(|merged| merged.spec.clone()).unwrap_or_default();
-    merged.ports = named(&merged.ports);
-    let taking_part: BTreeSet<&str> =
-        exporters.iter().filter(|e| e.refused.is_none()).map(|e| e.cluster_id.as_str()).collect();
+    merged.ports = port_names(&merged.ports);
     let own = offer(us, service, entry).ok().flatten().map(|offer| offer.slices).unwrap_or_default();
+    let taking_part: BTreeSet<String> = named.union(&kept).cloned().collect();
 
-    let (mut slices, mut leftover, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut slices, mut doubts, mut held) = (Vec::new(), Vec::new(), BTreeSet::new());
     let none = BTreeMap::new();
     for cluster in &taking_part {
-        let said = if *cluster == us { &own } else { entry.peers.get(*cluster).unwrap_or(&none) };
-        slices.extend(
-            said.iter().filter_map(|(record, payload)| imported(service, cluster, record, payload, &merged)),
-        );
+        if hub.is_outdated(cluster) && cluster != us {
+            held.extend(imported_from(entry, cluster).cloned());
+            continue;
+        }
+        let said = if cluster == us { &own } else { entry.peers.get(cluster).unwrap_or(&none) };
+        let wanted =
+            said.iter().filter_map(|(record, payload)| imported(service, cluster, record, payload, &merged));
+        slices.extend(wanted);
         let told: BTreeSet<_> =
             said.keys().map(|record| name::imported_slice(&service.name, record)).collect();
         let untold = |slice: &&String| !told.contains(*slice) && !entry.slices_gone.contains(*slice);
         let missing: BTreeSet<_> = imported_from(entry, cluster).filter(untold).cloned().collect();
-        if *cluster != us && !missing.is_empty() {
-            doubts.push(Doubt::Slices { cluster: (*cluster).to_owned(), missing });
+        if cluster != us && !missing.is_empty() {
+            held.extend(missing.iter().cloned());
+            doubts.push(Doubt::Slices { cluster: cluster.clone(), missing });
         }
     }
+    doubts.extend(kept.iter().map(|cluster| Doubt::Part { cluster: cluster.clone() }));
     let wanted: BTreeSet<_> = slices.iter().map(ResourceExt::name_any).collect();
-    for (name, slice) in &entry.imported_slices {
-        let cluster = slice.labels().get(label::MCS_SOURCE_CLUSTER).map(String::as_str).unwrap_or_default();
-        let held = cluster != us
-            && taking_part.contains(cluster)
-            && !entry.slices_gone.contains(name)
-            && !told_by(entry, service, cluster).any(|told| told == *name);
-        if !wanted.contains(name) && !held {
-            leftover.push(name.clone());
-        }
-    }
-    let clusters = taking_part.into_iter().map(str::to_owned).collect();
+    let unwanted = |slice: &&String| !wanted.contains(*slice) && !held.contains(*slice);
+    let mut leftover: Vec<_> = entry.imported_slices.keys().filter(unwanted).cloned().collect();
     let taken = entry.derived.as_ref().is_some_and(|derived| !is_ours(&derived.metadata));
     if taken {
         // Slices of ours would send that Service's clients to other clusters.
         (slices, doubts, leftover) = (vec![], vec![], entry.imported_slices.keys().cloned().collect());
     }
-    Realise { merged, taken, clusters, slices, leftover, doubts }
+    let clusters = taking_part.into_iter().collect();
+    Realise { merged, taken, clusters, kept, slices, leftover, doubts, accepted: None }
 }
 
 /// Names of the slices that are to be imported from what `cluster` says now.
@@ -168,7 +185,7 @@ pub fn imported_from<'a>(entry: &'a ServiceEntry, cluster: &'a str) -> impl Iter
 }
 
 /// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with the protocol if that is taken.
-fn named(ports: &[mcs::ServicePort]) -> Vec<mcs::ServicePort> {
+fn port_names(ports: &[mcs::ServicePort]) -> Vec<mcs::ServicePort> {
     let mut taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
     let mut named = ports.to_vec();
     for port in named.iter_mut().filter(|port| ports.len() > 1 && port.name.is_none()) {
@@ -257,22 +274,35 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
 }
 
 /// The ServiceImport, with the addresses of the Service that realises it; `ips` and `ipFamilies` agree in one write (R-26).
-pub fn service_import(service: &ServiceName, realise: &Realise, addresses: Vec<String>) -> Import {
+/// It notes the import it realises, but only once nothing is missing in that; after a restore nothing noted before counts.
+pub fn service_import(service: &ServiceName, hub: &Hub, realise: &Realise, addresses: Vec<String>) -> Import {
     let family = |ip: &String| if ip.contains(':') { "IPv6" } else { "IPv4" }.to_owned();
     let ip_families = addresses.iter().map(family).collect();
     let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
-    let status = Lenient::default();
-    Import { metadata: metadata(service, service.name.clone()), spec: Lenient(Ok(spec)), status }
+    let mut metadata = metadata(service, service.name.clone());
+    let noted = match &realise.accepted {
+        Some(uid) => Some(format!("{}/{uid}", hub.uid)),
+        None => hub.restored.then(String::new),
+    };
+    metadata.annotations = noted.map(|noted| [(label::REALISES.to_owned(), noted)].into());
+    Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }
 
 /// Whether the import works here: not when somebody else has the name of its Service.
-pub fn ready(name: &str, taken: bool) -> Verdict {
-    if taken {
+pub fn ready(name: &str, realise: &Realise) -> Verdict {
+    if realise.taken {
         let service = name::imported_service(name);
         let message = format!("a Service {service} is there that Freeport did not make; it is left alone");
         Verdict::new(mcs::READY, Status::False, "ServiceNameTaken", message)
-    } else {
+    } else if realise.kept.is_empty() {
         Verdict::new(mcs::READY, Status::True, "Ready", "the imported Service is in place")
+    } else {
+        let kept = realise.kept.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "the imported Service is in place; the records of {kept} vanished from the leader without a word, and its part \
+             is kept until {kept} is heard of"
+        );
+        Verdict::new(mcs::READY, Status::True, "Ready", message)
     }
 }
 

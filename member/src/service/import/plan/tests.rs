@@ -1,5 +1,5 @@
 use api::{
-    resource_import::{MergedService, Objection},
+    resource_import::{MergedService, Objection, ResourceImportSpec},
     slice::{Endpoint, SlicePort as Port},
 };
 use kit::index::{Change, Index, Part};
@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::service::{
+    entry::HubRecord,
     export::tests as exporting,
     view::{HubImport, PeerSlice},
 };
@@ -20,16 +21,21 @@ fn merged_port(name: Option<&str>, port: i32) -> mcs::ServicePort {
     mcs::ServicePort { name: name.map(str::to_owned), protocol: Some("TCP".into()), port, app_protocol: None }
 }
 
-fn hub_import(exporters: &[&str]) -> ResourceImportSpec {
+fn hub_import(exporters: &[&str]) -> HubRecord {
     let exporters =
         exporters.iter().map(|c| Exporter { cluster_id: (*c).into(), ..Exporter::default() }).collect();
     let spec =
         ServiceImportSpec { ports: vec![merged_port(Some("http"), 80)], ..ServiceImportSpec::default() };
-    ResourceImportSpec {
+    let spec = ResourceImportSpec {
         exporters: Some(exporters),
         service_import: Some(MergedService { spec, ..MergedService::default() }),
         ..ResourceImportSpec::default()
-    }
+    };
+    HubRecord { uid: "import-1".into(), spec }
+}
+
+fn hub() -> Hub {
+    Hub { uid: "hub-1".into(), ..Hub::default() }
 }
 
 fn payload(addresses: &[&str]) -> SlicePayload {
@@ -63,7 +69,7 @@ fn entry(exporters: &[&str]) -> ServiceEntry {
 }
 
 fn realised(us: &str, entry: &ServiceEntry) -> Realise {
-    match desired(us, &service(), entry) {
+    match desired(us, &service(), &hub(), entry) {
         Plan::Realise(realise) => realise,
         other => panic!("{other:?}"),
     }
@@ -71,7 +77,7 @@ fn realised(us: &str, entry: &ServiceEntry) -> Realise {
 
 /// The entry after its plan has been carried out by an API server that gives out addresses.
 fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
-    match desired(us, &service(), &entry) {
+    match desired(us, &service(), &hub(), &entry) {
         Plan::Nothing | Plan::Hold(_) => {}
         Plan::Remove => {
             entry.import = None;
@@ -81,7 +87,11 @@ fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
         Plan::Realise(realise) => {
             let mut derived = derived(&service(), &entry, &realise);
             let address = derived.spec.cluster_ip.get_or_insert_with(|| "10.96.0.9".into()).clone();
-            entry.import = Some(service_import(&service(), &realise, vec![address]));
+            let mut import = service_import(&service(), &hub(), &realise, vec![address]);
+            // A write sets the annotations it has and leaves the others.
+            let noted = entry.import.take().and_then(|import| import.metadata.annotations);
+            import.metadata.annotations = import.metadata.annotations.or(noted);
+            entry.import = Some(import);
             entry.derived = Some(derived);
             entry.imported_slices.retain(|name, _| !realise.leftover.contains(name));
             entry.imported_slices.extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
@@ -116,7 +126,7 @@ fn an_import_is_a_service_slices_and_a_service_import() {
 #[test]
 fn a_port_the_exporter_does_not_serve_is_not_reached_there() {
     let mut entry = entry(&["east"]);
-    entry.hub_import.as_mut().unwrap().service_import.as_mut().unwrap().spec.ports =
+    entry.hub_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports =
         vec![merged_port(None, 81)];
     assert!(realised("west", &entry).slices.is_empty());
 }
@@ -142,7 +152,8 @@ fn one_exporter_leaves_and_the_rest_stays() {
     entry.hub_import = Some(hub_import(&["north"]));
     let realise = realised("west", &entry);
     assert_eq!((realise.leftover.len(), realise.clusters.as_slice()), (1, &["north".to_owned()][..]));
-    entry.hub_import.as_mut().unwrap().exporters.as_mut().unwrap()[0].refused = Some(Objection::default());
+    entry.hub_import.as_mut().unwrap().spec.exporters.as_mut().unwrap()[0].refused =
+        Some(Objection::default());
     assert_eq!(carried_out("west", entry).imported_slices.len(), 0, "refused ones take no part");
 }
 
@@ -153,9 +164,9 @@ fn said_removal_is_believed_at_once() {
     let realise = realised("west", &entry);
     assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0), "an emptied slice");
     entry.hub_import = Some(hub_import(&[]));
-    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
     let entry = carried_out("west", entry);
-    assert_eq!(desired("west", &service(), &entry), Plan::Nothing);
+    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Nothing);
 }
 
 #[test]
@@ -179,13 +190,86 @@ fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
     assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0));
 
     entry.hub_import = None;
-    assert_eq!(
-        desired("west", &service(), &entry),
-        Plan::Hold(Doubt::Import(["shop-web-service".to_owned()].into()))
-    );
-    assert_eq!(carried_out("west", entry.clone()), entry);
+    let realise = realised("west", &entry);
+    assert!(realise.doubts.contains(&Doubt::Import) && realise.doubts.contains(&part("east")));
+    assert_eq!(carried_out("west", entry.clone()), entry, "nothing changes meanwhile");
     entry.import_gone = true;
-    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+    assert!(!realised("west", &entry).doubts.contains(&Doubt::Import), "the leader vouched");
+    assert_eq!(carried_out("west", entry.clone()), entry, "but east did not");
+    entry.parts_gone.insert("east".into());
+    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
+}
+
+fn part(cluster: &str) -> Doubt {
+    Doubt::Part { cluster: cluster.into() }
+}
+
+#[test]
+fn another_import_is_measured_before_it_is_believed() {
+    let both = carried_out("west", entry(&["east", "north"]));
+    let mut replaced = both.clone();
+    replaced.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) });
+    let realise = realised("west", &replaced);
+    assert_eq!((realise.clusters.len(), realise.doubts, realise.accepted), (2, vec![part("east")], None));
+    assert_eq!(ready("web", &realised("west", &replaced)).status, Status::True);
+    let held = carried_out("west", replaced.clone());
+    assert_eq!(held.imported_slices, both.imported_slices);
+    assert_eq!(belief::noted(&held), Some(("hub-1", "import-1")), "still to be measured after a restart");
+
+    replaced.parts_gone.insert("east".into());
+    let settled = carried_out("west", replaced);
+    assert_eq!((settled.imported_slices.len(), belief::noted(&settled)), (1, Some(("hub-1", "import-2"))));
+
+    let mut whole = both;
+    whole.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["east", "north"]) });
+    assert_eq!(realised("west", &whole).accepted.as_deref(), Some("import-2"));
+}
+
+#[test]
+fn a_part_that_is_missing_keeps_the_ports_it_needs() {
+    let mut entry = carried_out("west", entry(&["east", "north"]));
+    let mut other = HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) };
+    other.spec.service_import.as_mut().unwrap().spec.ports = vec![merged_port(Some("other"), 81)];
+    entry.hub_import = Some(other);
+    assert_eq!(realised("west", &entry).merged.ports[0].port, 80);
+}
+
+#[test]
+fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
+    let mut own = exporting::entry();
+    own.hub_import = Some(hub_import(&["east"]));
+    let mut own = carried_out("east", own);
+    own.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) });
+    assert_eq!(realised("east", &own).doubts, vec![part("east")]);
+    own.hub_import = None;
+    assert_eq!(realised("east", &own).slices.len(), 1);
+    own.export = None;
+    assert_eq!(realised("east", &own).slices.len(), 0, "ours to say");
+}
+
+#[test]
+fn after_a_restore_the_old_word_of_a_writer_changes_nothing() {
+    let before = carried_out("west", entry(&["east", "north"]));
+    let mut restored = before.clone();
+    restored.hub_import = Some(hub_import(&["north"]));
+    restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
+    let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
+    let outdated =
+        |writers: &[String]| Hub { restored: true, outdated: writers.iter().cloned().collect(), ..hub() };
+    let plan = |hub: &Hub, entry: &ServiceEntry| match desired("west", &service(), hub, entry) {
+        Plan::Realise(realise) => realise,
+        other => panic!("{other:?}"),
+    };
+    let realise = plan(&outdated(&all), &restored);
+    assert_eq!((realise.clusters.len(), realise.leftover.len(), realise.accepted), (2, 0, None));
+    let realise = plan(&outdated(&[]), &restored);
+    assert_eq!(
+        (realise.leftover.len(), realise.kept.len()),
+        (1, 1),
+        "north emptied its slice, east is missing"
+    );
+    let noted = service_import(&service(), &outdated(&[]), &realise, vec![]);
+    assert_eq!(noted.annotations()[label::REALISES], "", "measured after a restart as well");
 }
 
 #[test]
@@ -203,13 +287,14 @@ fn somebody_elses_service_is_left_alone() {
     let realise = realised("west", &entry);
     assert!(realise.taken && realise.slices.is_empty());
     assert_eq!(realise.leftover.len(), 1);
-    assert_eq!(ready("web", true).reason, "ServiceNameTaken");
+    assert_eq!(ready("web", &realise).reason, "ServiceNameTaken");
 }
 
 #[test]
 fn an_unnamed_port_beside_others_gets_a_name() {
     let udp = mcs::ServicePort { protocol: Some("UDP".into()), ..merged_port(None, 80) };
-    let names = |ports: &[mcs::ServicePort]| named(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
+    let names =
+        |ports: &[mcs::ServicePort]| port_names(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
     assert_eq!(names(&[merged_port(None, 80)]), [None]);
     let several = [merged_port(Some("http"), 8080), merged_port(None, 80), udp];
     assert_eq!(names(&several), [Some("http".to_owned()), Some("p80".into()), Some("p80-udp".into())]);
@@ -219,19 +304,21 @@ fn an_unnamed_port_beside_others_gets_a_name() {
 fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     let import = |exporters: serde_json::Value, version: &str| -> HubImport {
         let spec = json!({"kind": "ServiceImport", "namespace": "shop", "name": "web",
-            "serviceImport": hub_import(&[]).service_import, "exporters": exporters});
-        let meta = json!({"name": "shop-web-service", "namespace": "cs", "resourceVersion": version});
+            "serviceImport": hub_import(&[]).spec.service_import, "exporters": exporters});
+        let meta = json!({"name": "shop-web-service", "namespace": "cs", "uid": "import-1", "resourceVersion": version});
         serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
     };
     let mut known = Index::<ServiceName, ServiceEntry>::default();
     known.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
     let mut entry = carried_out("west", entry(&["east"]));
     known.change(Change::Apply(entry.import.clone().unwrap()));
+    known.change(Change::Reset(entry.imported_slices.values().cloned().collect()));
     known.change(Change::Apply(import(json!([]), "2")));
     known.change(Change::Remove(import(json!([]), "3")));
-    entry.import_gone = known.get(&service()).unwrap().import_gone;
+    let told = known.get(&service()).unwrap();
+    (entry.import_gone, entry.parts_gone) = (told.import_gone, told.parts_gone.clone());
     entry.hub_import = None;
-    assert_eq!(desired("west", &service(), &entry), Plan::Remove);
+    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
 }
 
 #[test]
@@ -257,8 +344,8 @@ proptest! {
         let import = json!({
             "metadata": {"name": name::service_import(&service()), "namespace": "cs", "resourceVersion": "1"},
             "spec": {"kind": "ServiceImport", "namespace": "shop", "name": "web",
-                "serviceImport": {"spec": hub_import(&[]).service_import.unwrap().spec},
-                "exporters": hub_import(&exporters).exporters},
+                "serviceImport": {"spec": hub_import(&[]).spec.service_import.unwrap().spec},
+                "exporters": hub_import(&exporters).spec.exporters},
         });
         let record = |(cluster, endpoints): (&String, &usize)| {
             let addresses: Vec<_> = (0..*endpoints).map(|n| format!("10.0.0.{n}")).collect();
@@ -284,7 +371,7 @@ proptest! {
         let mut shuffled = records.clone();
         if !shuffled.is_empty() { let by = (order as usize) % shuffled.len(); shuffled.rotate_left(by); }
         let entry = known(records, true);
-        prop_assert_eq!(desired("west", &service(), &known(shuffled, order % 2 == 0)), desired("west", &service(), &entry));
+        prop_assert_eq!(desired("west", &service(), &hub(), &known(shuffled, order % 2 == 0)), desired("west", &service(), &hub(), &entry));
 
         let settled = carried_out("west", entry);
         prop_assert_eq!(carried_out("west", settled.clone()), settled);

@@ -9,10 +9,13 @@ use api::{
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, events::v1::Event};
 use kube::{ResourceExt, api::ListParams};
 
-use crate::fixture::{AREA, Cluster, World};
+use crate::{
+    cluster::Cluster,
+    fixture::{AREA, World},
+};
 
 /// A complete import: Service, ServiceImport and slices that agree with each other.
 #[derive(Debug, PartialEq)]
@@ -23,6 +26,8 @@ pub struct Imported {
     pub clusters: BTreeSet<String>,
     /// Addresses behind each port's name, by cluster.
     pub endpoints: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+    /// Addresses of endpoints that are not ready.
+    pub not_ready: BTreeSet<String>,
     pub import_uid: String,
 }
 
@@ -44,7 +49,9 @@ pub async fn imported(cluster: &Cluster, namespace: &str, service: &str) -> Resu
     let vip = import.spec.ips.first().cloned().ok_or("the ServiceImport has no address")?;
 
     let spec = derived_service.spec.clone().unwrap_or_default();
-    assert_eq!(spec.cluster_ip.as_ref(), Some(&vip), "the ServiceImport tells the Service's address");
+    if spec.cluster_ip.as_ref() != Some(&vip) {
+        return Err(format!("the ServiceImport tells {vip}, the Service has {:?}", spec.cluster_ip));
+    }
     assert_eq!(import.spec.ip_families, ["IPv4"]);
     assert_eq!(import.spec.type_, ServiceImportType::ClusterSetIP);
     assert_eq!(derived_service.annotations()["multicluster.antrea.io/imported-service"], "true");
@@ -61,11 +68,13 @@ pub async fn imported(cluster: &Cluster, namespace: &str, service: &str) -> Resu
     if ready.status != "True" {
         return Err(format!("Ready is {ready:?}"));
     }
+    let slices = slices(cluster, namespace, service).await;
     Ok(Imported {
         vip,
         ports: import_ports,
         clusters,
-        endpoints: endpoints(cluster, namespace, service).await,
+        endpoints: endpoints(service, &slices),
+        not_ready: not_ready(&slices),
         import_uid: import.metadata.uid.unwrap_or_default(),
     })
 }
@@ -85,13 +94,18 @@ async fn slices(cluster: &Cluster, namespace: &str, service: &str) -> Vec<Endpoi
         .items
 }
 
-async fn endpoints(
-    cluster: &Cluster,
-    namespace: &str,
+fn not_ready(slices: &[EndpointSlice]) -> BTreeSet<String> {
+    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let not_ready = endpoints.filter(|e| e.conditions.as_ref().is_some_and(|c| c.ready == Some(false)));
+    not_ready.flat_map(|endpoint| endpoint.addresses.clone()).collect()
+}
+
+fn endpoints(
     service: &str,
+    slices: &[EndpointSlice],
 ) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
     let mut endpoints = BTreeMap::<String, BTreeMap<String, BTreeSet<String>>>::new();
-    for slice in slices(cluster, namespace, service).await {
+    for slice in slices {
         assert_eq!(slice.labels()["kubernetes.io/service-name"], name::imported_service(service));
         assert_eq!(slice.labels()["endpointslice.kubernetes.io/managed-by"], "freeport");
         let from = slice.labels()["multicluster.kubernetes.io/source-cluster"].clone();
@@ -165,7 +179,22 @@ pub async fn says(
     }
 }
 
-/// Imports of all these clusters, once each satisfies `right`.
+/// There is an Event of this reason about an object of this name.
+pub async fn event(cluster: &Cluster, namespace: &str, about: &str, reason: &str) -> Result<(), String> {
+    let events = cluster.api::<Event>(namespace).list(&ListParams::default()).await.unwrap().items;
+    let about =
+        |event: &&Event| event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(about);
+    let reasons: Vec<_> = events.iter().filter(about).filter_map(|event| event.reason.as_deref()).collect();
+    if reasons.contains(&reason) { Ok(()) } else { Err(format!("Events: {reasons:?}")) }
+}
+
+/// The Common Area holds this many records about a Service, or which it holds.
+pub async fn holds(world: &World, namespace: &str, service: &str, count: usize) -> Result<(), String> {
+    let records = records(world, namespace, service).await;
+    if records.len() == count { Ok(()) } else { Err(format!("{records:?}")) }
+}
+
+/// The import if it satisfies `right`, otherwise what it is.
 pub fn right(
     imported: Result<Imported, String>,
     right: impl FnOnce(&Imported) -> bool,

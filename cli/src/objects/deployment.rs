@@ -1,0 +1,170 @@
+//! How a daemon runs inside a cluster: its Deployment, and who may reach its Pod.
+//!
+//! Both daemons look the same from outside: one image holds both programs, and only the command, the labels and the
+//! ServiceAccount tell them apart.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        core::v1::{
+            Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
+            PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
+            SecurityContext,
+        },
+        networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec},
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{LabelSelector, ObjectMeta},
+        util::intstr::IntOrString,
+    },
+};
+
+use super::{Object, SYSTEM, ours, within};
+
+/// Image of this version, which holds both daemons. No registry has it yet: load it into the nodes, or name another.
+pub const DEFAULT_IMAGE: &str = concat!("freeport:", env!("CARGO_PKG_VERSION"));
+
+/// Where a daemon serves `/healthz`, `/readyz` and `/metrics`.
+const PORT: i32 = 8080;
+const PORT_NAME: &str = "metrics";
+/// Label by which Deployment and NetworkPolicy find the Pod. It stays as it is: a selector cannot be changed.
+const NAME: &str = "app.kubernetes.io/name";
+/// A user no image and no node gives a meaning to.
+const NOBODY: i64 = 65532;
+
+/// The Deployment of `daemon`, whose name is also that of its program and its ServiceAccount.
+///
+/// One Pod, and the old one ends before the new one starts: two would fight over the same objects until the newer one has
+/// the Lease.
+pub(super) fn deployment(daemon: &str, image: &str) -> Object {
+    Object::new(&Deployment {
+        metadata: within(SYSTEM, daemon),
+        spec: DeploymentSpec {
+            replicas: Some(1),
+            strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), rolling_update: None }),
+            selector: pods_of(daemon),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(pod_labels(daemon)), ..ObjectMeta::default() }),
+                spec: Some(pod(daemon, image)),
+            },
+            ..DeploymentSpec::default()
+        },
+        status: None,
+    })
+}
+
+/// Lets nobody in but to the port a daemon measures itself on. Nothing else listens in its Pod, and nothing else shall.
+pub(super) fn network_policy(daemon: &str) -> Object {
+    Object::new(&NetworkPolicy {
+        metadata: within(SYSTEM, daemon),
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(pods_of(daemon)),
+            policy_types: Some(vec!["Ingress".into()]),
+            ingress: Some(vec![NetworkPolicyIngressRule {
+                ports: Some(vec![NetworkPolicyPort {
+                    port: Some(IntOrString::Int(PORT)),
+                    protocol: Some("TCP".into()),
+                    end_port: None,
+                }]),
+                from: None,
+            }]),
+            egress: None,
+        }),
+    })
+}
+
+fn pods_of(daemon: &str) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(BTreeMap::from([(NAME.into(), daemon.into())])),
+        match_expressions: None,
+    }
+}
+
+fn pod_labels(daemon: &str) -> BTreeMap<String, String> {
+    let mut labels = ours();
+    labels.insert(NAME.into(), daemon.into());
+    labels
+}
+
+fn pod(daemon: &str, image: &str) -> PodSpec {
+    PodSpec {
+        service_account_name: Some(daemon.into()),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(NOBODY),
+            run_as_group: Some(NOBODY),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        containers: vec![container(daemon, image)],
+        ..PodSpec::default()
+    }
+}
+
+fn container(daemon: &str, image: &str) -> Container {
+    let quantities = |all: &[(&str, &str)]| {
+        Some(all.iter().map(|&(name, size)| (name.into(), Quantity(size.into()))).collect())
+    };
+    Container {
+        name: daemon.into(),
+        image: Some(image.into()),
+        command: Some(vec![format!("/{daemon}")]),
+        args: Some(vec![format!("--listen=0.0.0.0:{PORT}")]),
+        env: Some(vec![own_namespace()]),
+        ports: Some(vec![ContainerPort {
+            name: Some(PORT_NAME.into()),
+            container_port: PORT,
+            protocol: Some("TCP".into()),
+            ..ContainerPort::default()
+        }]),
+        liveness_probe: Some(probe("/healthz")),
+        readiness_probe: Some(probe("/readyz")),
+        resources: Some(ResourceRequirements {
+            requests: quantities(&[("cpu", "10m"), ("memory", "32Mi")]),
+            limits: quantities(&[("memory", "512Mi")]),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+/// `POD_NAMESPACE`, which daemons take for where their ClusterSet and Secrets are.
+fn own_namespace() -> EnvVar {
+    EnvVar {
+        name: "POD_NAMESPACE".into(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                api_version: Some("v1".into()),
+                field_path: "metadata.namespace".into(),
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}
+
+fn probe(path: &str) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.into()),
+            port: IntOrString::String(PORT_NAME.into()),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(10),
+        timeout_seconds: Some(3),
+        failure_threshold: Some(3),
+        ..Probe::default()
+    }
+}

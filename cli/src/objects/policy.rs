@@ -1,0 +1,137 @@
+//! Policies the API server itself enforces: no webhook that could be down, and nothing a daemon has to be trusted with.
+//!
+//! | module | policy | where |
+//! |---|---|---|
+//! | [`records`] | `freeport-records`: a member writes its own records only | the leader's cluster |
+//! | [`imports`] | `freeport-imports`: users do not write ServiceImports | each member's cluster |
+//!
+//! Rights cannot say either: a Role knows names, not what an object holds, and `create` not even those. They need
+//! Kubernetes 1.30.
+
+pub(super) mod imports;
+pub(super) mod records;
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{
+        MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+        ValidatingAdmissionPolicySpec, Validation, Variable,
+    },
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+
+use super::{Object, named};
+
+/// One policy and where it holds. Expressions are CEL.
+struct Policy<'a> {
+    /// Name of the policy and its binding.
+    name: &'a str,
+    /// Requests it looks at.
+    requests: Vec<NamedRuleWithOperations>,
+    /// Name and expression: it looks at requests for which all of them hold.
+    conditions: &'a [(&'a str, &'a str)],
+    /// Label and value of the Namespaces it holds in; everywhere if there is none.
+    namespaces: Option<(&'a str, &'a str)>,
+    /// Name and expression, each for the use of later ones.
+    variables: &'a [(&'a str, &'a str)],
+    /// All must hold. The first that does not is what the writer is told.
+    checks: &'a [Check],
+}
+
+/// What must hold.
+struct Check {
+    /// True if the request may pass.
+    holds: &'static str,
+    /// Whether it is refused as the wrong writer (403) or the wrong content (422).
+    refused: Refused,
+    /// The rule, for a request that [`says`](Self::says) cannot be evaluated for.
+    rule: &'static str,
+    /// The sentence for the writer, with the names it is about.
+    says: &'static str,
+}
+
+enum Refused {
+    Forbidden,
+    Invalid,
+}
+
+/// Requests to `operations` on `resources` of one group.
+fn requests(
+    group: &str,
+    versions: &[&str],
+    resources: &[&str],
+    operations: &[&str],
+) -> NamedRuleWithOperations {
+    let owned = |words: &[&str]| Some(words.iter().map(|&word| word.into()).collect());
+    NamedRuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(versions),
+        resources: owned(resources),
+        operations: owned(operations),
+        scope: Some("Namespaced".into()),
+        resource_names: None,
+    }
+}
+
+impl Policy<'_> {
+    /// The policy and its binding. What cannot be evaluated is refused.
+    fn objects(self) -> [Object; 2] {
+        let policy = ValidatingAdmissionPolicy {
+            metadata: named(self.name),
+            spec: Some(ValidatingAdmissionPolicySpec {
+                failure_policy: Some("Fail".into()),
+                match_constraints: Some(MatchResources {
+                    // Of whatever version: what is served beside those named here is looked at as well.
+                    match_policy: Some("Equivalent".into()),
+                    resource_rules: Some(self.requests),
+                    ..MatchResources::default()
+                }),
+                match_conditions: expressions(self.conditions, |name, expression| MatchCondition {
+                    name,
+                    expression,
+                }),
+                variables: expressions(self.variables, |name, expression| Variable { name, expression }),
+                validations: Some(self.checks.iter().map(Check::validation).collect()),
+                ..ValidatingAdmissionPolicySpec::default()
+            }),
+            status: None,
+        };
+        let binding = ValidatingAdmissionPolicyBinding {
+            metadata: named(self.name),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: self.name.into(),
+                validation_actions: vec!["Deny".into()],
+                match_resources: self.namespaces.map(labelled),
+                param_ref: None,
+            },
+        };
+        [Object::new(&policy), Object::new(&binding)]
+    }
+}
+
+/// None rather than an empty list, which the API server would not keep.
+fn expressions<T>(all: &[(&str, &str)], make: impl Fn(String, String) -> T) -> Option<Vec<T>> {
+    let made = all.iter().map(|&(name, expression)| make(name.into(), expression.trim().into()));
+    (!all.is_empty()).then(|| made.collect())
+}
+
+fn labelled((key, value): (&str, &str)) -> MatchResources {
+    let selector =
+        LabelSelector { match_labels: Some([(key.into(), value.into())].into()), match_expressions: None };
+    MatchResources { namespace_selector: Some(selector), ..MatchResources::default() }
+}
+
+impl Check {
+    fn validation(&self) -> Validation {
+        let reason = match self.refused {
+            Refused::Forbidden => "Forbidden",
+            Refused::Invalid => "Invalid",
+        };
+        Validation {
+            expression: self.holds.trim().into(),
+            message: Some(self.rule.into()),
+            message_expression: Some(self.says.trim().into()),
+            reason: Some(reason.into()),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `freeport-records`: what the members of a ClusterSet may write into its Common Area.
+//!
+//! It looks at requests by ServiceAccounts of the Common Area itself, which are the members. The leader's ServiceAccount
+//! lives elsewhere, as do people.
+//!
+//! Who is which cluster is said by rights: the verb `act-as` on ResourceExports of the name of a cluster ID. So a member
+//! is more than a name of a ServiceAccount, and taking `act-as` away takes the cluster away.
+//!
+//! Objects are `dyn` here, since every expression is type-checked against every kind. `request.name` is not used: it is
+//! missing when a collection is deleted.
+
+use api::label;
+
+use super::{Check, Policy, Refused, requests};
+use crate::objects::{
+    Object,
+    rights::{ANTREA, COORDINATION},
+};
+
+/// Name of the policy and of its binding. Without the binding it is off.
+pub const NAME: &str = "freeport-records";
+
+const IS_OF_THE_AREA: &str =
+    "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')";
+
+/// What an update is measured against is what is stored, so nobody becomes an owner by writing.
+const VARIABLES: &[(&str, &str)] = &[
+    ("resource", "request.resource.resource"),
+    ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
+    ("stored", "dyn(request.operation == 'CREATE' ? object : oldObject)"),
+    ("objectName", "string(variables.stored.metadata.name)"),
+    // Whose Lease or announce it is, its name says. It is empty for records, whose spec does.
+    (
+        "prefix",
+        "
+variables.resource == 'leases' ? 'freeport-member-' :
+variables.resource == 'memberclusterannounces' ? 'member-announce-from-' : ''",
+    ),
+    (
+        "cluster",
+        "
+variables.prefix == '' ? string(variables.stored.?spec.?clusterID.orValue('')) :
+variables.objectName.startsWith(variables.prefix) ?
+variables.objectName.substring(size(variables.prefix)) : ''",
+    ),
+    // A record that is there afterwards; all below is about it.
+    ("isRecord", "variables.resource == 'resourceexports' && request.operation != 'DELETE'"),
+    ("spec", "variables.written.?spec.orValue({})"),
+    ("kind", "string(variables.spec[?'kind'].orValue(''))"),
+    ("ofNamespace", "string(variables.spec[?'namespace'].orValue(''))"),
+    ("ofName", "string(variables.spec[?'name'].orValue(''))"),
+    ("isOurs", "variables.kind in ['Service', 'EndpointSlice']"),
+    ("isOfService", "variables.isOurs || variables.kind == 'Endpoints'"),
+    // What its name begins with: api::name::service_export and slice_export. What comes after that is the suffix.
+    (
+        "separator",
+        "
+variables.kind == 'EndpointSlice' ||
+variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '-'",
+    ),
+    (
+        "canonical",
+        "
+!variables.isOfService ? variables.cluster + '-' :
+variables.cluster + variables.separator + variables.ofNamespace + variables.separator +
+variables.ofName + variables.separator",
+    ),
+    (
+        "suffix",
+        "
+variables.objectName.startsWith(variables.canonical) ?
+variables.objectName.substring(size(variables.canonical)) : ''",
+    ),
+    ("about", "'a record of kind ' + variables.kind + ' of cluster ' + variables.cluster"),
+];
+
+const CHECKS: &[Check] = &[
+    Check {
+        holds: "variables.resource != 'resourceimports'",
+        refused: Refused::Forbidden,
+        rule: "ResourceImports are written by the leader alone",
+        says: "
+'ResourceImport ' + variables.objectName + ' is not for ' + request.userInfo.username +
+': ResourceImports are written by the leader alone'",
+    },
+    Check {
+        holds: "!has(request.subResource) || request.subResource != 'status'",
+        refused: Refused::Forbidden,
+        rule: "the status of a record is written by the leader alone",
+        says: "
+'the status of ' + variables.objectName + ' of cluster ' + variables.cluster + ' is written by the leader alone'",
+    },
+    Check {
+        holds: "variables.prefix == '' || variables.cluster != ''",
+        refused: Refused::Forbidden,
+        rule: "a member writes only the Lease and the announce of its own cluster",
+        says: "
+variables.objectName + ' is of no cluster: a member writes only ' + variables.prefix + '<its cluster ID>'",
+    },
+    Check {
+        holds: "
+authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
+    .namespace(request.namespace).name(variables.cluster).check('act-as').allowed()",
+        refused: Refused::Forbidden,
+        rule: "what is a cluster's is written by that cluster's member alone",
+        says: "
+variables.objectName + ' is of cluster \"' + variables.cluster + '\", which ' +
+request.userInfo.username + ' may not act as'",
+    },
+    Check {
+        holds: "
+variables.resource != 'memberclusterannounces' || request.operation == 'DELETE' ||
+variables.written.?clusterID.orValue('') == variables.cluster",
+        refused: Refused::Invalid,
+        rule: "an announce names the cluster it is named after",
+        says: "'clusterID of ' + variables.objectName + ' must be ' + variables.cluster",
+    },
+    Check {
+        holds: "
+request.operation != 'UPDATE' || !variables.isRecord ||
+['clusterID', 'namespace', 'name', 'kind'].all(field,
+    variables.written.?spec[?field].orValue('') == variables.stored.?spec[?field].orValue(''))",
+        refused: Refused::Invalid,
+        rule: "clusterID, namespace, name and kind of a record do not change",
+        says: "
+'clusterID, namespace, name and kind of ' + variables.objectName + ' of cluster ' + variables.cluster +
+' do not change: write another record'",
+    },
+    Check {
+        holds: "!variables.isRecord || variables.isOfService || variables.kind in ['ClusterInfo', 'LabelIdentity']",
+        refused: Refused::Invalid,
+        rule: "members write no records of this kind",
+        says: "
+variables.about + ' is not taken: kinds are Service, EndpointSlice, Endpoints, ClusterInfo and LabelIdentity'",
+    },
+    // With a dot in it, a Namespace could make one cluster's canonical name look like another's.
+    Check {
+        holds: "
+!variables.isRecord || !variables.isOfService ||
+[variables.ofNamespace, variables.ofName].all(label, label.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",
+        refused: Refused::Invalid,
+        rule: "namespace and name of a record are DNS labels",
+        says: "
+variables.about + ' must have a namespace and a name that are DNS labels, not \"' +
+variables.ofNamespace + '\" and \"' + variables.ofName + '\"'",
+    },
+    Check {
+        holds: "
+!variables.isRecord ||
+(variables.kind == 'Service' ? variables.suffix == 'service' :
+ variables.kind == 'Endpoints' ? variables.suffix == 'endpoints' :
+ variables.kind == 'EndpointSlice' ? variables.suffix.matches('^slice[.][0-9a-f]{16}$') :
+ variables.kind == 'ClusterInfo' ? variables.suffix == 'clusterinfo' :
+ variables.suffix.matches('^[0-9a-f]{16}$'))",
+        refused: Refused::Invalid,
+        rule: "a record is named after what it is about",
+        says: "
+variables.about + ' must be named ' + variables.canonical +
+(variables.kind == 'Service' ? 'service' :
+ variables.kind == 'Endpoints' ? 'endpoints' :
+ variables.kind == 'EndpointSlice' ? 'slice.<16 hex digits>' :
+ variables.kind == 'ClusterInfo' ? 'clusterinfo' :
+ '<16 hex digits>') + ', not ' + variables.objectName",
+    },
+    // Members find records by their labels. Antrea's may lack some, but none may claim to be another's.
+    Check {
+        holds: "
+!variables.isRecord ||
+[['sourceClusterID', variables.cluster], ['sourceNamespace', variables.ofNamespace],
+ ['sourceName', variables.ofName], ['sourceKind', variables.kind]].all(pair,
+    variables.written.metadata.?labels[?pair[0]].orValue(variables.isOurs ? '' : pair[1]) == pair[1])",
+        refused: Refused::Invalid,
+        rule: "labels sourceClusterID, sourceNamespace, sourceName and sourceKind of a record say what its spec says",
+        says: "
+variables.about + ' must have the labels sourceClusterID=' + variables.cluster +
+', sourceNamespace=' + variables.ofNamespace + ', sourceName=' + variables.ofName + ', sourceKind=' + variables.kind",
+    },
+    Check {
+        holds: "
+!variables.isRecord ||
+['clusterNetworkPolicy', 'externalEntity', 'raw'].all(field, !(field in variables.spec))",
+        refused: Refused::Invalid,
+        rule: "clusterNetworkPolicy, externalEntity and raw are not taken from members",
+        says: "variables.about + ' must not have clusterNetworkPolicy, externalEntity or raw'",
+    },
+];
+
+/// Holds in every Common Area of this cluster.
+pub fn objects() -> [Object; 2] {
+    let all = &["CREATE", "UPDATE", "DELETE"];
+    let records = [
+        "resourceexports",
+        "resourceexports/status",
+        "resourceimports",
+        "resourceimports/status",
+        "memberclusterannounces",
+    ];
+    Policy {
+        name: NAME,
+        requests: vec![
+            requests(ANTREA, &["v1alpha1"], &records, all),
+            requests(COORDINATION, &["v1"], &["leases"], all),
+        ],
+        conditions: &[("by-a-service-account-of-the-common-area", IS_OF_THE_AREA)],
+        namespaces: Some((label::COMMON_AREA, label::TRUE)),
+        variables: VARIABLES,
+        checks: CHECKS,
+    }
+    .objects()
+}

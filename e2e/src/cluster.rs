@@ -1,0 +1,158 @@
+//! An administrator in one cluster, and what users do there.
+
+use api::mcs::{ServiceExport, ServiceExportSpec};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        core::v1::{Namespace, Service},
+        discovery::v1::EndpointSlice,
+    },
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::waiting::eventually;
+
+/// An administrator in one cluster.
+pub struct Cluster {
+    pub name: String,
+    pub client: Client,
+}
+
+impl Cluster {
+    pub fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    pub async fn create<K>(&self, namespace: &str, object: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        self.api::<K>(namespace).create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    pub async fn patch<K>(&self, namespace: &str, name: &str, patch: &Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        self.api(namespace).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    pub async fn create_namespace(&self, name: &str) {
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        Api::all(self.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    }
+
+    /// Deletes the Namespace and waits until it is gone.
+    pub async fn delete_namespace(&self, name: &str) {
+        let namespaces = Api::<Namespace>::all(self.client.clone());
+        namespaces.delete(name, &DeleteParams::default()).await.unwrap();
+        eventually(&format!("Namespace {name} of {} is gone", self.name), || async {
+            match namespaces.get_opt(name).await.unwrap() {
+                None => Ok(()),
+                Some(namespace) => Err(format!("{:?}", namespace.status)),
+            }
+        })
+        .await;
+    }
+
+    /// Deletes the Namespace if it is there, without waiting.
+    pub async fn release_namespace(&self, name: &str) {
+        let deleted = Api::<Namespace>::all(self.client.clone()).delete(name, &DeleteParams::default()).await;
+        match deleted {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            deleted => drop(deleted.unwrap()),
+        }
+    }
+
+    /// Namespaces that are being deleted.
+    pub async fn namespaces_going(&self) -> Vec<String> {
+        let namespaces =
+            Api::<Namespace>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
+        let going =
+            namespaces.into_iter().filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
+        going.map(|namespace| format!("{} of {}", namespace.name_any(), self.name)).collect()
+    }
+
+    /// A Service without selector and ports `(name, number)`: without nodes, tests write the endpoints.
+    pub async fn service(&self, namespace: &str, name: &str, ports: &[(&str, i32)]) -> Service {
+        let ports: Vec<_> = ports.iter().map(|(name, port)| json!({"name": name, "port": port})).collect();
+        self.create(namespace, json!({"metadata": {"name": name}, "spec": {"ports": ports}})).await
+    }
+
+    /// A slice of the Service: ready endpoints, and ports `(name, number)`.
+    pub async fn slice(
+        &self,
+        namespace: &str,
+        service: &str,
+        name: &str,
+        addresses: &[&str],
+        ports: &[(&str, i32)],
+    ) {
+        let _: EndpointSlice = self.create(namespace, slice(service, name, addresses, ports)).await;
+    }
+
+    pub async fn replace_slice(
+        &self,
+        namespace: &str,
+        service: &str,
+        name: &str,
+        addresses: &[&str],
+        ports: &[(&str, i32)],
+    ) {
+        let object: EndpointSlice = serde_json::from_value(slice(service, name, addresses, ports)).unwrap();
+        self.api(namespace).replace(name, &PostParams::default(), &object).await.unwrap();
+    }
+
+    pub async fn export(&self, namespace: &str, name: &str) -> ServiceExport {
+        let export = ServiceExport::new(name, ServiceExportSpec::default());
+        self.api(namespace).create(&PostParams::default(), &export).await.unwrap()
+    }
+
+    pub async fn delete<K>(&self, namespace: &str, name: &str)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        self.api::<K>(namespace).delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub async fn unexport(&self, namespace: &str, name: &str) {
+        self.delete::<ServiceExport>(namespace, name).await;
+    }
+
+    /// Service `name` on port 80 with one slice of these endpoints on 8080, exported.
+    pub async fn exported(&self, namespace: &str, name: &str, addresses: &[&str]) {
+        self.service(namespace, name, &[("http", 80)]).await;
+        self.slice(namespace, name, &format!("{name}-1"), addresses, &[("http", 8080)]).await;
+        self.export(namespace, name).await;
+    }
+}
+
+fn slice(service: &str, name: &str, addresses: &[&str], ports: &[(&str, i32)]) -> Value {
+    let endpoint = |a: &&str| json!({"addresses": [a], "conditions": {"ready": true}, "nodeName": "n1"});
+    let port = |(name, port): &(&str, i32)| json!({"name": name, "port": port, "protocol": "TCP"});
+    json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": addresses.iter().map(endpoint).collect::<Vec<_>>(),
+        "ports": ports.iter().map(port).collect::<Vec<_>>(),
+    })
+}

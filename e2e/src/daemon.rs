@@ -1,0 +1,155 @@
+//! The daemons as processes: their end, their start, what they measure.
+
+use std::{cell::RefCell, collections::BTreeMap, fs};
+
+use api::name;
+use fleet::Exit;
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::lease::LeaseView;
+use kube::{Api, ResourceExt, api::ListParams};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    fixture::{AREA, CLUSTERS, World},
+    waiting::{VOUCHED, eventually, within},
+};
+
+pub const LEADER: &str = "freeport-leader-leader";
+pub const DAEMONS: [&str; 4] =
+    [LEADER, "freeport-member-leader", "freeport-member-east", "freeport-member-west"];
+
+/// How a daemon is made to end.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// SIGTERM: it has to exit with 0, within the 25 seconds the fleet gives it.
+    Stop,
+    /// SIGKILL.
+    Crash,
+}
+
+impl World {
+    pub async fn end(&self, daemon: &str, how: End) {
+        let process = self.fleet.process(daemon).await.unwrap().unwrap();
+        match how {
+            End::Crash => drop(process.kill().await.unwrap()),
+            End::Stop => {
+                let exit = process.stop().await.unwrap();
+                assert_eq!(exit, Exit::Status(0), "{daemon}: {}", self.log_tail(daemon));
+            }
+        }
+    }
+
+    /// Starts the daemon and waits until it is present and has looked at something.
+    pub async fn start(&self, daemon: &str) {
+        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap();
+        listen.start(&self.fleet).await.unwrap();
+        eventually(&format!("{daemon} is there again"), || async {
+            let metrics = self.metrics(daemon).await?;
+            let present = metrics.sum("freeport_present");
+            let looked = metrics.sum("freeport_reconcile_total");
+            if present > 0.0 && looked > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("present: {present}, looks: {looked}; its log: {}", self.log_tail(daemon)))
+            }
+        })
+        .await;
+    }
+
+    /// What a daemon measures now.
+    pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
+        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().listen;
+        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut text = String::new();
+        let read = async {
+            let mut connection = TcpStream::connect(listen).await?;
+            connection.write_all(request).await?;
+            connection.read_to_string(&mut text).await
+        };
+        read.await.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))?;
+        Ok(Metrics(text))
+    }
+
+    /// How often all daemons have looked at anything.
+    pub async fn looks(&self) -> BTreeMap<&'static str, f64> {
+        let mut looks = BTreeMap::new();
+        for daemon in DAEMONS {
+            looks.insert(daemon, self.metrics(daemon).await.unwrap().sum("freeport_reconcile_total"));
+        }
+        looks
+    }
+
+    /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write: what members
+    /// and leader themselves take for an absence of news.
+    pub async fn settled(&self) {
+        let names = CLUSTERS.map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()]);
+        let names: Vec<_> = names.collect();
+        let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
+        let heard = RefCell::new(BTreeMap::<String, Vec<String>>::new());
+        within(VOUCHED, "settled", || async {
+            let found = leases.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+            let mut heard = heard.borrow_mut();
+            for lease in found {
+                let renewals = heard.entry(lease.name_any()).or_default();
+                let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
+                match view.renewed_at() {
+                    _ if !view.is_settled() => renewals.clear(),
+                    Some(at) if renewals.last() != Some(&at) => renewals.push(at),
+                    _ => {}
+                }
+            }
+            // The first is the one we found.
+            let twice = |name: &&String| heard.get(*name).is_some_and(|renewals| renewals.len() > 2);
+            if names.iter().all(|name| twice(&name)) { Ok(()) } else { Err(format!("{heard:?}")) }
+        })
+        .await;
+    }
+
+    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: long
+    /// enough that whoever takes its word has taken it.
+    pub async fn vouches(&self, lease: &str) {
+        let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
+        let heard = RefCell::new(Vec::new());
+        within(VOUCHED, &format!("{lease} vouches"), || async {
+            let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
+            let mut heard = heard.borrow_mut();
+            let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
+            match view.renewed_at() {
+                Some(at) if view.is_settled() && heard.last() != Some(&at) => heard.push(at),
+                _ => {}
+            }
+            if heard.len() > 3 { Ok(()) } else { Err(format!("{heard:?}, now {view:?}")) }
+        })
+        .await;
+    }
+
+    /// Lets `west` look for longer than it takes to believe an absence. Its Lease may not be there to tell the time by.
+    pub async fn west_looks_on(&self) {
+        tokio::time::sleep(4 * kit::lease::RENEW).await;
+    }
+
+    /// The last lines of a daemon's log, for failure messages.
+    fn log_tail(&self, daemon: &str) -> String {
+        let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));
+        let text = fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+}
+
+/// Prometheus' text.
+pub struct Metrics(String);
+
+impl Metrics {
+    /// The sum over all labels of the metric.
+    pub fn sum(&self, metric: &str) -> f64 {
+        let of_metric = |line: &&str| {
+            line.strip_prefix(metric).is_some_and(|rest| rest.starts_with('{') || rest.starts_with(' '))
+        };
+        let lines = self.0.lines().filter(of_metric);
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+}

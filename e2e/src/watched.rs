@@ -1,0 +1,93 @@
+//! What a watch of a test's Namespace told: things that must never happen are watched, not polled.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    sync::{Arc, Mutex},
+};
+
+use futures::TryStreamExt;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Resource, ResourceExt,
+    api::{ListParams, WatchEvent, WatchParams},
+};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+use crate::{cluster::Cluster, fixture::RUNTIME, waiting::eventually};
+
+/// A watch from its start until it is dropped.
+pub struct Watched<K> {
+    told: Arc<Mutex<Vec<WatchEvent<K>>>>,
+    _watch: JoinSet<()>,
+}
+
+impl<K> Watched<K>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + 'static,
+{
+    /// Watches all objects of the kind in the Namespace from now on.
+    pub async fn of(cluster: &Cluster, namespace: &str) -> Self {
+        let api = cluster.api::<K>(namespace);
+        let listed = api.list(&ListParams::default()).await.unwrap();
+        let version = listed.metadata.resource_version.unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (mut watch, hears) = (JoinSet::new(), told.clone());
+        watch.spawn_on(
+            async move {
+                let events = api.watch(&WatchParams::default(), &version).await.unwrap();
+                let mut events = std::pin::pin!(events);
+                while let Some(event) = events.try_next().await.unwrap() {
+                    hears.lock().unwrap().push(event);
+                }
+                panic!("the API server ended the watch, which it does after five minutes at the earliest");
+            },
+            RUNTIME.handle(),
+        );
+        Self { told, _watch: watch }
+    }
+
+    /// Once the watch has told of an object like this: nothing was deleted on the way, and all was one object.
+    pub async fn never_deleted_until(&self, what: &str, is: impl Fn(&K) -> bool) {
+        eventually(what, || async {
+            let told = self.told.lock().unwrap();
+            let last = told.last();
+            match last {
+                Some(WatchEvent::Modified(object) | WatchEvent::Added(object)) if is(object) => Ok(()),
+                _ => Err(format!("{last:?}")),
+            }
+        })
+        .await;
+        let told = self.told.lock().unwrap();
+        let mut uids = BTreeSet::new();
+        for event in told.iter() {
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => uids.extend(object.uid()),
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+        assert_eq!(uids.len(), 1, "{what}: {uids:?}");
+    }
+
+    /// Looks at every state that was told.
+    pub fn each(&self, look: impl Fn(&K)) {
+        for event in self.told.lock().unwrap().iter() {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                look(object);
+            }
+        }
+    }
+
+    /// Nothing was deleted so far.
+    pub fn nothing_deleted(&self, what: &str) {
+        for event in self.told.lock().unwrap().iter() {
+            assert!(!matches!(event, WatchEvent::Deleted(_) | WatchEvent::Error(_)), "{what}: {event:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! ServiceAccounts, and clients that have nothing but their tokens.
+
+use api::cluster_set::ClusterSet;
+use fleet::Fleet;
+use k8s_openapi::{
+    ByteString,
+    api::{
+        authentication::v1::{TokenRequest, TokenRequestSpec},
+        authorization::v1::SelfSubjectAccessReview,
+        core::v1::{ConfigMap, Secret, ServiceAccount},
+        rbac::v1::{Role, RoleBinding},
+    },
+};
+use kube::{
+    Api, Client, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+use crate::fixture::{SET, SYSTEM, create, eventually};
+
+/// What an account may do in its Namespace.
+pub enum Rights {
+    /// The rules of a Role of its own.
+    Role(Value),
+    /// Those of a ClusterRole that is there.
+    ClusterRole(&'static str),
+}
+
+/// What the daemon of this member dials the leader with.
+pub async fn member(cluster: &Client) -> Client {
+    let name = format!("freeport-leader-{SET}");
+    let secrets = Api::<Secret>::namespaced(cluster.clone(), SYSTEM);
+    let data = secrets.get(&name).await.unwrap().data.unwrap();
+    let sets = Api::<ClusterSet>::namespaced(cluster.clone(), SYSTEM);
+    let set = sets.get(SET).await.unwrap();
+    let server = set.spec.leaders[0].server.clone().unwrap();
+    let token = String::from_utf8(data["token"].0.clone()).unwrap();
+    client(&server, &data["ca.crt"], &token).await
+}
+
+async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
+    let kubeconfig = json!({
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": ca}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+    });
+    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+/// A new ServiceAccount, by its token.
+pub async fn with(fleet: &Fleet, cluster: &str, namespace: &str, name: &str, rights: Rights) -> Client {
+    let cluster = fleet.clusters().iter().find(|c| c.name() == cluster).unwrap();
+    let admin = cluster.client().await.unwrap();
+    let metadata = json!({"name": name});
+    create(&Api::<ServiceAccount>::namespaced(admin.clone(), namespace), json!({"metadata": metadata})).await;
+    let (kind, role) = match rights {
+        Rights::Role(rules) => {
+            let role = json!({"metadata": metadata, "rules": rules});
+            create(&Api::<Role>::namespaced(admin.clone(), namespace), role).await;
+            ("Role", name)
+        }
+        Rights::ClusterRole(role) => ("ClusterRole", role),
+    };
+    let binding = json!({
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    });
+    create(&Api::<RoleBinding>::namespaced(admin.clone(), namespace), binding).await;
+
+    let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), namespace);
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
+        ..TokenRequest::default()
+    };
+    let granted = accounts.create_token_request(name, &PostParams::default(), &request).await.unwrap();
+    let ca = Api::<ConfigMap>::namespaced(admin, "default");
+    let ca = eventually("the cluster publishes its authority", || async {
+        let found = ca.get_opt("kube-root-ca.crt").await.unwrap();
+        found.and_then(|map| map.data?.remove("ca.crt")).ok_or_else(|| "nothing".to_owned())
+    })
+    .await;
+    client(&cluster.server(), &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
+}
+
+/// Waits until the authorizer knows of a right.
+pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
+    let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
+    let review = json!({"spec": {"resourceAttributes": {
+        "namespace": namespace, "group": group, "resource": resource, "verb": verb,
+    }}});
+    let review: SelfSubjectAccessReview = serde_json::from_value(review).unwrap();
+    eventually(&format!("may {verb} {resource}"), || async {
+        let told = reviews.create(&PostParams::default(), &review).await.unwrap().status;
+        if told.as_ref().is_some_and(|status| status.allowed) { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await;
+}
+
+/// What no member gets: every verb on everything in the Common Area, but `act-as` for one cluster alone.
+pub fn any_right(cluster: &str) -> Value {
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    json!([
+        {
+            "apiGroups": ["multicluster.crd.antrea.io"],
+            "resources": [
+                "resourceexports", "resourceexports/status", "resourceimports", "memberclusterannounces",
+            ],
+            "verbs": verbs,
+        },
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
+        {
+            "apiGroups": ["multicluster.crd.antrea.io"],
+            "resources": ["resourceexports"],
+            "resourceNames": [cluster],
+            "verbs": ["act-as"],
+        },
+    ])
+}

@@ -1,0 +1,16 @@
+//! Who may do what, as the API servers of a ClusterSet enforce it: a member with its real token among the records of
+//! others, users of a Namespace among ServiceImports. No daemon runs but in the one test that starts them.
+
+#![cfg(test)]
+
+mod account;
+mod attempt;
+mod common_area;
+mod daemons;
+mod fixture;
+mod imports;
+mod others;
+mod own;
+mod pods;
+mod policies;
+mod records;

@@ -1,0 +1,159 @@
+//! What a member may write into the Common Area: its own, as it has to look.
+
+use api::{
+    ServiceName,
+    name::{self, announce, member_lease},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    attempt::{Attempt, Do, Refusal, try_all},
+    fixture::{AREA, shared},
+    records::{announces, exports, leases, record, service, slice},
+};
+
+/// Records under one's own ID that are not what they seem.
+fn disguised() -> Vec<Attempt> {
+    let attempt = |what, todo, says| Attempt { what, kind: exports(), todo, says };
+    let changed = |what, says, change: fn(&mut Value)| {
+        let mut record = service("east", "rights", "disguised");
+        change(&mut record);
+        attempt(what, Do::Create(record), says)
+    };
+    vec![
+        changed("the name of south's record", "must be named east-rights-disguised-service", |r| {
+            r["metadata"]["name"] = json!("south-rights-disguised-service");
+        }),
+        changed("a name of no record", "must be named", |r| r["metadata"]["name"] = json!("free")),
+        changed("labels of south", "must have the labels sourceClusterID=east", |r| {
+            r["metadata"]["labels"]["sourceClusterID"] = json!("south");
+        }),
+        changed("labels of another Service", "must have the labels", |r| {
+            r["metadata"]["labels"]["sourceName"] = json!("web");
+        }),
+        changed("no labels", "must have the labels", |r| r["metadata"]["labels"] = json!({})),
+        changed("labels of south on a record of another kind", "must have the labels", |r| {
+            r["metadata"]["name"] = json!("east-clusterinfo");
+            r["spec"]["kind"] = json!("ClusterInfo");
+            r["metadata"]["labels"] = json!({"sourceClusterID": "south"});
+        }),
+        changed("a network policy for all", "is not taken: kinds are", |r| {
+            r["spec"]["kind"] = json!("AntreaClusterNetworkPolicy");
+        }),
+        changed("no kind", "is not taken: kinds are", |r| {
+            drop(r["spec"].as_object_mut().unwrap().remove("kind"))
+        }),
+        changed("the payload of a network policy", "must not have clusterNetworkPolicy", |r| {
+            r["spec"]["clusterNetworkPolicy"] = json!({"priority": 1});
+        }),
+        changed("raw data", "must not have", |r| r["spec"]["raw"] = json!({"data": "eA=="})),
+        changed("an external entity", "must not have", |r| r["spec"]["externalEntity"] = json!({})),
+        changed("no cluster", "is of cluster \"\", which", |r| {
+            drop(r["spec"].as_object_mut().unwrap().remove("clusterID"));
+        }),
+        Attempt {
+            what: "an announce of somebody else",
+            kind: announces(),
+            todo: Do::Create(json!({"metadata": {"name": announce("east")}, "clusterID": "south"})),
+            says: "clusterID of member-announce-from-east must be east",
+        },
+        // Canonical for Service `ns/web` of a cluster `east.a`.
+        attempt(
+            "a Namespace that makes us look like another cluster",
+            Do::Create(slice("east", "a.ns", "web")),
+            "DNS labels",
+        ),
+    ]
+}
+
+#[test]
+fn a_record_is_what_it_is_named() {
+    shared(async |world| {
+        let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
+        try_all(&world.east, AREA, &disguised(), wrong).await;
+    });
+}
+
+#[test]
+fn a_record_stays_about_what_it_was_about() {
+    shared(async |world| {
+        let east = &world.east;
+        let record = name::service_export("east", &ServiceName::new("rights", "fixed"));
+        Do::Create(service("east", "rights", "fixed")).by(east, AREA, &exports()).await.unwrap();
+        let to = |field: &str, value: &str| Do::Patch(record.clone(), json!({"spec": {field: value}}));
+        let attempt = |what, todo| Attempt { what, kind: exports(), todo, says: "do not change" };
+        let attempts = [
+            attempt("another cluster", to("clusterID", "south")),
+            attempt("another Namespace", to("namespace", "shop")),
+            attempt("another name", to("name", "web")),
+            attempt("another kind", to("kind", "EndpointSlice")),
+        ];
+        let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
+        try_all(east, AREA, &attempts, wrong).await;
+        let status = json!({"status": {"conditions": [{"type": "Succeeded", "status": "True"}]}});
+        let judged = Do::PatchStatus(record.clone(), status).by(east, AREA, &exports()).await;
+        assert!(judged.as_ref().is_err_and(Refusal::is_deliberate), "{judged:?}");
+        Do::Delete(record).by(east, AREA, &exports()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_member_writes_its_own() {
+    shared(async |world| {
+        let east = &world.east;
+        let note = json!({"metadata": {"annotations": {"seen": "east"}}});
+        let of = ServiceName::new("rights", "own");
+        let dashed = service("east", "rights-dashed", "own");
+        let info = json!({"metadata": {"name": "east-clusterinfo"}, "spec": {
+            "clusterID": "east", "namespace": "kube-system", "name": "east", "kind": "ClusterInfo",
+            "clusterInfo": {"clusterID": "east"},
+        }});
+        let identity = json!({"metadata": {"name": "east-0123456789abcdef"}, "spec": {
+            "clusterID": "east", "kind": "LabelIdentity", "labelIdentity": {"normalizedLabel": "x"},
+        }});
+        let endpoints = record(
+            "east-rights-own-endpoints",
+            "east",
+            &of,
+            "Endpoints",
+            &json!({"endpoints": {"subsets": []}}),
+        );
+        let announced = json!({"metadata": {"name": announce("east")}, "clusterID": "east"});
+        let lease = json!({"metadata": {"name": member_lease("east")}, "spec": {"holderIdentity": "east/1"}});
+        for (kind, object) in [
+            (exports(), service("east", "rights", "own")),
+            (exports(), slice("east", "rights", "own")),
+            (exports(), dashed),
+            (exports(), endpoints),
+            (exports(), info),
+            (exports(), identity),
+            (announces(), announced),
+            (leases(), lease),
+        ] {
+            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+            // The daemon may have been here.
+            let _ = Do::Delete(name.clone()).by(east, AREA, &kind).await;
+            for todo in [Do::Create(object), Do::Patch(name.clone(), note.clone()), Do::Delete(name.clone())]
+            {
+                let done = todo.by(east, AREA, &kind).await;
+                assert!(done.is_ok(), "{name}: {todo:?}: {done:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_travels_passes() {
+    shared(async |world| {
+        for golden in [
+            include_str!("../../../api/tests/golden/export-service.json"),
+            include_str!("../../../api/tests/golden/export-slice.json"),
+            include_str!("../../../api/tests/golden/export-endpoints-antrea.json"),
+        ] {
+            let mut object: Value = serde_json::from_str(golden).unwrap();
+            object["metadata"]["namespace"] = json!(AREA);
+            let done = Do::DryCreate(object).by(&world.east, AREA, &exports()).await;
+            assert!(done.is_ok(), "{golden}: {done:?}");
+        }
+    });
+}

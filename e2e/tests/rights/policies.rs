@@ -1,0 +1,29 @@
+//! The API server itself finds nothing wrong with the policies.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Api;
+
+use crate::fixture::{eventually, shared};
+
+/// Expressions are checked against every kind a policy looks at, by kube-controller-manager, a moment after it appears.
+#[test]
+fn every_expression_type_checks() {
+    shared(async |world| {
+        for (cluster, name) in
+            [("leader", "freeport-records"), ("leader", "freeport-imports"), ("west", "freeport-imports")]
+        {
+            let policies = Api::<ValidatingAdmissionPolicy>::all(world.cluster(cluster));
+            let checked = eventually(&format!("{name} in {cluster} is type-checked"), || async {
+                let policy = policies.get(name).await.unwrap();
+                let status = policy.status.unwrap_or_default();
+                match status.type_checking {
+                    Some(checked) if status.observed_generation == policy.metadata.generation => Ok(checked),
+                    _ => Err("no status for this generation".to_owned()),
+                }
+            })
+            .await;
+            let warnings = checked.expression_warnings.unwrap_or_default();
+            assert!(warnings.is_empty(), "{name} in {cluster}: {warnings:#?}");
+        }
+    });
+}

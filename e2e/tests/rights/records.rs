@@ -1,0 +1,60 @@
+//! Kinds of the Common Area, and records as members write them.
+
+use api::{
+    ServiceName, announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+pub fn exports() -> ApiResource {
+    ApiResource::erase::<ResourceExport>(&())
+}
+
+pub fn imports() -> ApiResource {
+    ApiResource::erase::<ResourceImport>(&())
+}
+
+pub fn announces() -> ApiResource {
+    ApiResource::erase::<MemberClusterAnnounce>(&())
+}
+
+pub fn leases() -> ApiResource {
+    ApiResource::erase::<Lease>(&())
+}
+
+/// A record of kind Service as a member writes it.
+pub fn service(cluster: &str, namespace: &str, name: &str) -> Value {
+    let service = ServiceName::new(namespace, name);
+    record(
+        &name::service_export(cluster, &service),
+        cluster,
+        &service,
+        "Service",
+        &json!({"service": {"serviceSpec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}}}),
+    )
+}
+
+pub fn slice(cluster: &str, namespace: &str, name: &str) -> Value {
+    let service = ServiceName::new(namespace, name);
+    record(
+        &name::slice_export(cluster, &service, "web-1"),
+        cluster,
+        &service,
+        "EndpointSlice",
+        &json!({"endpointSlice": {"addressType": "IPv4", "ports": [], "endpoints": []}}),
+    )
+}
+
+pub fn record(record: &str, cluster: &str, of: &ServiceName, kind: &str, payload: &Value) -> Value {
+    let mut spec = json!({"clusterID": cluster, "namespace": of.namespace, "name": of.name, "kind": kind});
+    spec.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+    let labels = json!({
+        label::SOURCE_CLUSTER_ID: cluster,
+        label::SOURCE_NAMESPACE: of.namespace,
+        label::SOURCE_NAME: of.name,
+        label::SOURCE_KIND: kind,
+    });
+    json!({"metadata": {"name": record, "labels": labels}, "spec": spec})
+}

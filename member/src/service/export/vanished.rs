@@ -1,0 +1,37 @@
+//! A ServiceExport that is not there any more: somebody deleted it, or somebody deleted its CRD, and it along with it. Only the
+//! first ends the export.
+
+use api::{mcs::ServiceExport, resource_export::ServicePayload};
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use kit::write::Error;
+use kube::{Api, Client, Resource};
+
+use crate::service::entry::{ServiceEntry, Unexported};
+
+/// What we told the leader of an export whose ServiceExport is gone, if it is not known that somebody decided that.
+pub(super) fn still_exported(entry: &ServiceEntry) -> Option<&ServicePayload> {
+    let decided = entry.unexported == Some(Unexported::Decided);
+    let said = entry.own_service.as_ref()?.spec.0.as_ref().ok()?.service.as_ref()?;
+    (entry.export.is_none() && !decided && !said.withdrawn).then_some(said)
+}
+
+/// Looks at the CRD of ServiceExports: one that is gone, going, or younger than the export took the ServiceExport along.
+pub(super) async fn why(client: &Client, exported_at: Option<&Time>) -> Result<Unexported, Error> {
+    let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    match crds.get_metadata_opt(&name).await {
+        // Where we may not look we have to take it for what it usually is.
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Unexported::Decided),
+        Err(error) => Err(Error::Unreachable(Box::new(error))),
+        Ok(None) => Ok(Unexported::Vanished),
+        Ok(Some(crd)) => {
+            let created = crd.metadata.creation_timestamp.as_ref();
+            let younger = created.zip(exported_at).is_some_and(|(crd, export)| crd.0 > export.0);
+            let going = crd.metadata.deletion_timestamp.is_some();
+            Ok(if going || younger { Unexported::Vanished } else { Unexported::Decided })
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How far what the Common Area says about an import may be believed, measured against what is here: pure.
+//!
+//! An import that was looked at before is believed at its word. Another one (the hub was replaced, records were deleted, a backup
+//! restored) may not know yet of all who take part; who does not occur in it stays until that is known to be meant.
+
+use std::collections::BTreeSet;
+
+use api::{ServiceName, label, mcs::ServiceImportSpec, name, resource_import::ResourceImportSpec};
+use kube::ResourceExt;
+
+use crate::service::{
+    entry::{HubRecord, ServiceEntry},
+    export::offer,
+    view::{Slice, is_ours},
+};
+
+/// What is known of those who write about one Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hub {
+    /// uid of the leader's Lease: another one is another hub.
+    pub uid: String,
+    /// The Common Area was restored from a backup while we watched it.
+    pub restored: bool,
+    /// Leases of those whose records are of before the restore, as far as is known.
+    pub outdated: BTreeSet<String>,
+}
+
+impl Hub {
+    /// Whether what the leader says is of before a restore.
+    pub fn leader_is_outdated(&self) -> bool {
+        self.outdated.contains(name::LEADER_LEASE)
+    }
+
+    /// Whether what a cluster says is of before a restore.
+    pub fn is_outdated(&self, cluster: &str) -> bool {
+        self.outdated.contains(&name::member_lease(cluster))
+    }
+
+    /// Whether this is the hub that what is here was imported from.
+    pub fn is_the_same(&self, entry: &ServiceEntry) -> bool {
+        !self.restored && noted(entry).is_some_and(|(hub, _)| hub == self.uid)
+    }
+}
+
+/// Clusters that have a part in what is here, apart from `us` if we do not offer anything.
+pub fn had(us: &str, service: &ServiceName, entry: &ServiceEntry) -> BTreeSet<String> {
+    let offering = matches!(offer(us, service, entry), Ok(Some(_)));
+    parts(entry).into_iter().filter(|cluster| cluster != us || offering).collect()
+}
+
+/// Clusters that have a part in what is here.
+pub fn parts(entry: &ServiceEntry) -> BTreeSet<String> {
+    let import = entry.import.as_ref().filter(|import| is_ours(&import.metadata));
+    let status = import.and_then(|import| import.status.0.as_ref().ok());
+    let said =
+        status.into_iter().flat_map(|status| status.clusters.iter().map(|cluster| cluster.cluster.clone()));
+    let from = |slice: &Slice| slice.labels().get(label::MCS_SOURCE_CLUSTER).cloned();
+    said.chain(entry.imported_slices.values().filter_map(from)).collect()
+}
+
+/// Hub and ResourceImport that what is here was last measured by.
+pub fn noted(entry: &ServiceEntry) -> Option<(&str, &str)> {
+    let import = entry.import.as_ref().filter(|import| is_ours(&import.metadata))?;
+    import.annotations().get(label::REALISES)?.split_once('/')
+}
+
+/// Whether the import is the one that what is here was measured by.
+pub fn is_measured(hub: &Hub, entry: &ServiceEntry, import: &HubRecord) -> bool {
+    let noted = !hub.restored && noted(entry).is_some_and(|(_, uid)| uid == import.uid);
+    noted || entry.accepted.as_ref() == Some(&import.uid)
+}
+
+/// Clusters that have a part here, that the import does not name, and of which it is not known that they are gone.
+pub fn absent(
+    us: &str,
+    service: &ServiceName,
+    hub: &Hub,
+    entry: &ServiceEntry,
+    import: &HubRecord,
+) -> BTreeSet<String> {
+    if is_measured(hub, entry, import) {
+        return BTreeSet::new();
+    }
+    let named: BTreeSet<_> = import.spec.exporters.iter().flatten().map(|e| e.cluster_id.as_str()).collect();
+    let missing = |cluster: &String| !named.contains(cluster.as_str()) && !entry.parts_gone.contains(cluster);
+    had(us, service, entry).into_iter().filter(missing).collect()
+}
+
+/// The merged Service as it was last realised here.
+pub fn realised(entry: &ServiceEntry) -> Option<ServiceImportSpec> {
+    let import = entry.import.as_ref().filter(|import| is_ours(&import.metadata))?;
+    let spec = import.spec.0.as_ref().ok()?.clone();
+    (!spec.ports.is_empty()).then(|| ServiceImportSpec { ips: vec![], ..spec })
+}
+
+/// The merged Service that an import brings.
+pub fn merged(import: &ResourceImportSpec) -> ServiceImportSpec {
+    import.service_import.as_ref().map(|merged| merged.spec.clone()).unwrap_or_default()
+}
