@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use api::{cluster_set::ClusterSet, label, name};
 use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::Namespace},
+    api::{
+        coordination::v1::Lease,
+        core::v1::{Namespace, ServiceAccount},
+    },
     jiff::Timestamp,
 };
 use kube::{
@@ -16,7 +19,7 @@ use kube::{
 use crate::{
     Error,
     cluster::{Cluster, is_missing, list},
-    objects::{SYSTEM, area},
+    objects::{SYSTEM, access, area},
 };
 
 /// A member whose Lease is older than this is away (design: stale after 30 s).
@@ -141,6 +144,7 @@ pub(crate) async fn is_free(
         }
         _ => {}
     }
+    given_to(leader, member, set, id).await?;
     let leases: Api<Lease> = Api::namespaced(leader.client.clone(), &area::name(set));
     let lease = leader.request("read the members' Leases", leases.get_opt(&name::member_lease(id))).await?;
     match lease.and_then(|lease| live_holder(&lease, Timestamp::now())) {
@@ -152,8 +156,26 @@ pub(crate) async fn is_free(
     }
 }
 
+/// The ID was given to this very cluster, or to nobody: a member that is down keeps its ID.
+async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(leader.client.clone(), &area::name(set));
+    let account = access::account(id);
+    let found = accounts.get_metadata_opt(&account);
+    let found = leader.request(format!("read ServiceAccount {account}"), found).await?;
+    let holder = found.as_ref().and_then(|account| account.annotations().get(label::CLUSTER_UID));
+    match holder {
+        Some(holder) if *holder != member.uid => Err(leader.refuse(format!(
+            "the ID {id:?} belongs to another cluster (uid of its kube-system: {holder}); choose another --cluster-id, or \
+             if that cluster will not return, run first: freeport leave --force --clusterset {set} --cluster-id {id} \
+             --leader-context {}",
+            leader.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Who holds the Lease, unless it was not renewed for too long.
-fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
+pub(crate) fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let age = now.duration_since(spec.renew_time.as_ref()?.0);
     (age.unsigned_abs() < LEASE_STALE).then(|| spec.holder_identity.clone()).flatten()

@@ -46,7 +46,7 @@ pub(crate) struct Cluster {
     pub(crate) ca: Option<Vec<u8>>,
     /// Name that the server's certificate must carry, when it is not the URL's host.
     pub(crate) tls_server_name: Option<String>,
-    /// uid of Namespace kube-system: equal for two contexts that lead to one cluster.
+    /// uid of Namespace kube-system: equal for two contexts that lead to one cluster. Empty if it was not asked for.
     pub(crate) uid: String,
     /// Client with the credential of the kubeconfig.
     pub(crate) client: Client,
@@ -55,6 +55,16 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Reads the kubeconfig and asks the API server who it is.
     pub(crate) async fn connect(context: &KubeContext) -> Result<Self, Error> {
+        let mut cluster = Self::open(context).await?;
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let doing = format!("reach {}", cluster.server);
+        cluster.uid =
+            cluster.request(doing, namespaces.get_metadata("kube-system")).await?.uid().unwrap_or_default();
+        Ok(cluster)
+    }
+
+    /// Reads the kubeconfig only: for whoever may have too few rights to ask who the API server is.
+    pub(crate) async fn open(context: &KubeContext) -> Result<Self, Error> {
         let unusable = |source: Box<dyn std::error::Error + Send + Sync>| Error::Kubeconfig {
             place: context.to_string(),
             source,
@@ -88,19 +98,14 @@ impl Cluster {
             .ok_or_else(|| unusable("has no cluster".into()))?;
 
         let client = Client::try_from(config).map_err(|error| unusable(error.into()))?;
-        let mut cluster = Self {
+        Ok(Self {
             name,
             server: entry.server.clone().unwrap_or_default(),
             ca: authorities(entry).map_err(unusable)?,
             tls_server_name: entry.tls_server_name.clone(),
             uid: String::new(),
             client,
-        };
-        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-        let doing = format!("reach {}", cluster.server);
-        cluster.uid =
-            cluster.request(doing, namespaces.get_metadata("kube-system")).await?.uid().unwrap_or_default();
-        Ok(cluster)
+        })
     }
 
     /// Awaits one request; an error says what could not be done, and in which cluster.

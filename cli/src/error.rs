@@ -38,6 +38,22 @@ pub enum Error {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// All is installed, but a daemon is not ready. Mend what it says, or wait; running the command again waits again.
+    #[error(
+        "{cluster}: {daemon} is not ready after {} s: {message}. Its Pod: kubectl --context {cluster} -n freeport-system \
+         describe pods; its log: kubectl --context {cluster} -n freeport-system logs deploy/{daemon}",
+        limit.as_secs()
+    )]
+    NotReady {
+        /// Context of the cluster.
+        cluster: String,
+        /// Which one.
+        daemon: String,
+        /// What it says, or what it does not say.
+        message: String,
+        /// How long it was waited for.
+        limit: Duration,
+    },
     /// What is in the cluster does not allow it; nothing was done. The message says what to do first.
     #[error("{cluster}: {reason}")]
     Refused {
@@ -53,6 +69,14 @@ pub enum Error {
         object: String,
         /// Why.
         source: serde_yaml::Error,
+    },
+    /// Something has no JSON form.
+    #[error("{object}: {source}")]
+    Json {
+        /// What.
+        object: String,
+        /// Why.
+        source: serde_json::Error,
     },
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]

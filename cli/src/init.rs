@@ -1,11 +1,9 @@
 //! `freeport init`: makes a cluster the leader of a ClusterSet.
 
-use std::{path::PathBuf, time::Duration};
-
 use api::label;
 
 use crate::{
-    Error, Installed, KubeContext, check,
+    Daemons, Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
@@ -21,27 +19,23 @@ pub struct InitOptions {
     pub cluster_id: String,
     /// Lead only; do not join the set as a member.
     pub dedicated: bool,
-    /// Folder for the daemons' kubeconfigs.
-    pub external: PathBuf,
     /// The cluster that is to lead.
     pub cluster: KubeContext,
     /// URL of the leader's API server as the daemons see it, when the kubeconfig has another.
     pub leader_server: Option<String>,
-    /// Limit of each wait.
-    pub timeout: Duration,
-    /// Hand each object to the progress callback as a YAML document instead of applying it.
-    pub dry_run: bool,
+    /// How it is done.
+    pub run: Run,
 }
 
-/// Installs CRDs, the leader's rights, the Common Area and its ClusterSet, and joins the cluster to its own set unless it
-/// is dedicated. Safe to run again: what is as it should be is left alone.
+/// Installs CRDs, the leader, the Common Area and its ClusterSet, and joins the cluster to its own set unless it is
+/// dedicated. Safe to run again: what is as it should be is left alone.
 ///
 /// `say` gets one line for each thing done.
 ///
 /// # Errors
 /// Those of [`Error`]. Arguments and the state of the cluster are checked before anything is changed.
 pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Installed, Error> {
-    let (set, id) = (&options.cluster_set, &options.cluster_id);
+    let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
 
@@ -52,17 +46,25 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
         check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?;
     }
 
-    let mut here = Installer::new(&cluster, options.dry_run, options.timeout, say);
+    let mut here = Installer::new(&cluster, run, say);
     here.install_crds(&crds::leader()).await?;
-    here.install(&leader::objects()).await?;
-    here.install(&area::objects(set, id)).await?;
-    let leader = here.kubeconfig(label::LEADER, &options.external).await?;
+    here.install(Part::Leader, &leader::objects()).await?;
+    here.install(Part::Leader, &area::objects(set, id)).await?;
+    if let Daemons::Inside { image } = &run.daemons {
+        here.install(Part::Leader, &leader::workload(image)).await?;
+    }
+    let leader = here.kubeconfig(Part::Leader, label::LEADER).await?;
     let member = if options.dedicated {
         None
     } else {
-        let credential = enroll(&mut here, &membership).await?;
-        settle(&mut here, &membership, credential.as_ref()).await?;
-        here.kubeconfig(label::MEMBER, &options.external).await?
+        let credential = enroll(&mut here, &membership, &cluster.uid).await?;
+        settle(&mut here, &membership, &cluster, credential.as_ref()).await?
     };
+    if here.is_to_wait(Part::Leader) {
+        here.leader_is_ready(set).await?;
+    }
+    if !options.dedicated && here.is_to_wait(Part::Member) {
+        here.member_is_ready(set).await?;
+    }
     Ok(Installed { leader, member })
 }

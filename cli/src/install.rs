@@ -9,18 +9,19 @@ use api::label;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams},
 };
 use serde_json::Value;
 
 use crate::{
-    Error,
+    Daemons, Error,
     cluster::{Cluster, is_missing},
     objects::Object,
+    run::{Part, Run},
 };
 
 /// Field manager of everything the command line writes.
-const MANAGER: &str = "freeport-cli";
+pub(crate) const MANAGER: &str = "freeport-cli";
 
 /// How long between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -28,23 +29,16 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Installs into one cluster.
 pub(crate) struct Installer<'a> {
     pub(crate) cluster: &'a Cluster,
-    /// Print each object as YAML instead of applying it.
-    pub(crate) dry_run: bool,
-    /// Limit of each wait.
-    timeout: Duration,
+    /// How it is done.
+    pub(crate) run: &'a Run,
     say: &'a mut (dyn FnMut(&str) + Send),
     /// What this run has dealt with: lists of leader and member overlap.
     done: HashSet<String>,
 }
 
 impl<'a> Installer<'a> {
-    pub(crate) fn new(
-        cluster: &'a Cluster,
-        dry_run: bool,
-        timeout: Duration,
-        say: &'a mut (dyn FnMut(&str) + Send),
-    ) -> Self {
-        Self { cluster, dry_run, timeout, say, done: HashSet::new() }
+    pub(crate) fn new(cluster: &'a Cluster, run: &'a Run, say: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+        Self { cluster, run, say, done: HashSet::new() }
     }
 
     /// Reports one thing done in this cluster.
@@ -52,13 +46,27 @@ impl<'a> Installer<'a> {
         (self.say)(&format!("{}: {line}", self.cluster.name));
     }
 
-    /// Applies `objects` in their order, each once in this run.
-    pub(crate) async fn install(&mut self, objects: &[Object]) -> Result<(), Error> {
+    /// Says something that is no report: a document, or a comment between documents.
+    pub(crate) fn say_plainly(&mut self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Whether to wait for the daemon of a part.
+    pub(crate) fn is_to_wait(&self, part: Part) -> bool {
+        let inside = matches!(self.run.daemons, Daemons::Inside { .. });
+        inside && self.run.wait && !self.run.dry_run && self.run.does(part)
+    }
+
+    /// Applies the `objects` of a part in their order, each once in this run, if the part is wanted.
+    pub(crate) async fn install(&mut self, part: Part, objects: &[Object]) -> Result<(), Error> {
+        if !self.run.does(part) {
+            return Ok(());
+        }
         for object in objects {
             if !self.done.insert(object.to_string()) {
                 continue;
             }
-            if self.dry_run {
+            if self.run.dry_run {
                 let yaml =
                     object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
                 (self.say)(&format!("---\n# cluster: {}\n{}", self.cluster.name, yaml.trim_end()));
@@ -72,20 +80,23 @@ impl<'a> Installer<'a> {
 
     /// Applies CRDs and waits until the API server serves them. One that somebody else installed stays as it is.
     pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
+        if !self.run.does(Part::Crds) {
+            return Ok(());
+        }
         let mut own = Vec::new();
         for crd in crds {
             if self.is_ours(crd).await?.unwrap_or(true) {
                 own.push(crd.clone());
             } else if self.done.insert(crd.to_string()) {
-                let comment = if self.dry_run { "# " } else { "" };
+                let comment = if self.run.dry_run { "# " } else { "" };
                 (self.say)(&format!(
                     "{comment}{}: left {crd} as it is: freeport did not install it",
                     self.cluster.name
                 ));
             }
         }
-        self.install(&own).await?;
-        if self.dry_run {
+        self.install(Part::Crds, &own).await?;
+        if self.run.dry_run {
             return Ok(());
         }
         for crd in &own {
@@ -106,11 +117,11 @@ impl<'a> Installer<'a> {
             if let Some(answer) = probe(self.cluster).await? {
                 return Ok(answer);
             }
-            if start.elapsed() >= self.timeout {
+            if start.elapsed() >= self.run.timeout {
                 return Err(Error::Timeout {
                     cluster: self.cluster.name.clone(),
                     missing: missing.into(),
-                    limit: self.timeout,
+                    limit: self.run.timeout,
                 });
             }
             tokio::time::sleep(PAUSE).await;
@@ -149,7 +160,7 @@ impl<'a> Installer<'a> {
 
         Ok(match before {
             None => "created",
-            Some(before) if before.resource_version() == after.resource_version() => "unchanged",
+            Some(before) if is_same(&before.metadata, &after.metadata) => "unchanged",
             Some(_) => "changed",
         })
     }
@@ -161,6 +172,16 @@ impl<'a> Installer<'a> {
             None => Api::all_with(client, &object.resource),
         }
     }
+}
+
+/// Whether nothing was changed. Others may write the status meanwhile, or only who owns which field, which the generation
+/// does not count.
+fn is_same(before: &ObjectMeta, after: &ObjectMeta) -> bool {
+    let same_content = before.generation.is_some()
+        && before.generation == after.generation
+        && before.labels == after.labels
+        && before.annotations == after.annotations;
+    same_content || before.resource_version == after.resource_version
 }
 
 fn is_labelled(labels: &std::collections::BTreeMap<String, String>) -> bool {

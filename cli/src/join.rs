@@ -1,20 +1,26 @@
 //! `freeport join`: makes a cluster a member of a ClusterSet.
 
-use std::{path::PathBuf, time::Duration};
-
 use api::label;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::Api;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 
 use crate::{
-    Error, Installed, KubeContext, check,
+    Daemons, Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     objects::{
-        access, area, crds,
+        SYSTEM, access, area, crds,
         member::{self, Credential},
     },
 };
+
+/// Field manager of the credential, which is not part of what is applied: applying the Secret again, by this command or by
+/// a GitOps tool, leaves it in place.
+const CREDENTIAL_MANAGER: &str = "freeport-cli-credential";
 
 /// Who joins what, and where.
 #[derive(Clone, Debug)]
@@ -23,29 +29,25 @@ pub struct JoinOptions {
     pub cluster_set: String,
     /// ID of the member, unique in the set.
     pub cluster_id: String,
-    /// Folder for the daemon's kubeconfig.
-    pub external: PathBuf,
     /// The cluster that joins.
     pub cluster: KubeContext,
     /// The cluster that leads.
     pub leader: KubeContext,
     /// URL of the leader's API server as the member sees it, when the kubeconfig has another.
     pub leader_server: Option<String>,
-    /// Limit of each wait.
-    pub timeout: Duration,
-    /// Hand each object to the progress callback as a YAML document instead of applying it.
-    pub dry_run: bool,
+    /// How it is done.
+    pub run: Run,
 }
 
-/// Gives the member access to the Common Area on the leader, and installs CRDs, the member's rights, the credential and
-/// the ClusterSet in the member. Safe to run again: what is as it should be is left alone.
+/// Gives the member access to the Common Area on the leader, and installs CRDs, the member, the credential and the
+/// ClusterSet in the member. Safe to run again: what is as it should be is left alone.
 ///
 /// `say` gets one line for each thing done.
 ///
 /// # Errors
 /// Those of [`Error`]. Arguments and the state of both clusters are checked before anything is changed.
 pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Installed, Error> {
-    let (set, id) = (&options.cluster_set, &options.cluster_id);
+    let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
 
@@ -56,12 +58,14 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::may_be_member(&cluster, set, &leader_id, id, "").await?;
     check::is_free(&leader, &leader_id, &cluster, set, id).await?;
 
-    let mut there = Installer::new(&leader, options.dry_run, options.timeout, say);
-    let credential = enroll(&mut there, &membership).await?;
+    let mut there = Installer::new(&leader, run, say);
+    let credential = enroll(&mut there, &membership, &cluster.uid).await?;
 
-    let mut here = Installer::new(&cluster, options.dry_run, options.timeout, say);
-    settle(&mut here, &membership, credential.as_ref()).await?;
-    let member = here.kubeconfig(label::MEMBER, &options.external).await?;
+    let mut here = Installer::new(&cluster, run, say);
+    let member = settle(&mut here, &membership, &leader, credential.as_ref()).await?;
+    if here.is_to_wait(Part::Member) {
+        here.member_is_ready(set).await?;
+    }
     Ok(Installed { leader: None, member })
 }
 
@@ -93,14 +97,16 @@ impl Membership {
     }
 }
 
-/// The leader's half: access to the Common Area. Returns what proves it, or nothing in a dry run.
+/// The leader's half: access to the Common Area for the cluster whose kube-system has this uid. Returns what proves it, or
+/// nothing in a dry run and where the member's half is not wanted.
 pub(crate) async fn enroll(
     leader: &mut Installer<'_>,
     membership: &Membership,
+    cluster_uid: &str,
 ) -> Result<Option<Credential>, Error> {
     let Membership { set, id, ca, .. } = membership;
-    leader.install(&access::objects(set, id)).await?;
-    if leader.dry_run {
+    leader.install(Part::Leader, &access::objects(set, id, Some(cluster_uid))).await?;
+    if leader.run.dry_run || !leader.run.does(Part::Member) {
         return Ok(None);
     }
     let (area, name) = (area::name(set), access::token_secret(id));
@@ -119,17 +125,60 @@ pub(crate) async fn enroll(
     Ok(Some(credential))
 }
 
-/// The member's half.
+/// The member's half. Returns the daemon's kubeconfig, if it runs outside.
 pub(crate) async fn settle(
     member: &mut Installer<'_>,
     membership: &Membership,
+    leader: &Cluster,
     credential: Option<&Credential>,
-) -> Result<(), Error> {
+) -> Result<Option<std::path::PathBuf>, Error> {
     let Membership { set, id, leader_id, server, .. } = membership;
     member.install_crds(&crds::member()).await?;
-    member.install(&member::objects()).await?;
-    // The ClusterSet last: a member that is running already finds the Secret when it sees the set.
-    member.install(&[member::secret(set, credential), member::cluster_set(set, id, leader_id, server)]).await
+    member.install(Part::Member, &member::objects()).await?;
+    member.install(Part::Member, &[member::secret(set)]).await?;
+    match credential {
+        Some(credential) => member.hand_over(set, credential).await?,
+        None if member.run.does(Part::Member) => member.say_how_to_hand_over(membership, leader),
+        None => {}
+    }
+    // The ClusterSet after the Secret: a member that is running already finds the credential when it sees the set.
+    member.install(Part::Member, &[member::cluster_set(set, id, leader_id, server)]).await?;
+    if let Daemons::Inside { image } = &member.run.daemons {
+        member.install(Part::Member, &member::workload(image)).await?;
+    }
+    member.kubeconfig(Part::Member, label::MEMBER).await
+}
+
+impl Installer<'_> {
+    /// Puts the credential into the member's Secret.
+    async fn hand_over(&mut self, set: &str, credential: &Credential) -> Result<(), Error> {
+        let name = member::secret_name(set);
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
+        let data = json!({"ca.crt": ByteString(credential.ca.clone()), "token": ByteString(credential.token.clone())});
+        let before = self.cluster.request(format!("read Secret {SYSTEM}/{name}"), secrets.get(&name)).await?;
+        if json!(before.data) == data {
+            self.say(&format!("unchanged credential in Secret {SYSTEM}/{name}"));
+            return Ok(());
+        }
+        let patch = json!({"apiVersion": "v1", "kind": "Secret", "data": data});
+        let params = PatchParams::apply(CREDENTIAL_MANAGER).force();
+        let doing = format!("put the credential into Secret {SYSTEM}/{name}");
+        self.cluster.request(doing, secrets.patch(&name, &params, &Patch::Apply(patch))).await?;
+        self.say(&format!("changed credential in Secret {SYSTEM}/{name}"));
+        Ok(())
+    }
+
+    /// What a dry run cannot print, since it is no object and a secret.
+    fn say_how_to_hand_over(&mut self, membership: &Membership, leader: &Cluster) {
+        let Membership { set, id, .. } = membership;
+        let (area, token, secret) = (area::name(set), access::token_secret(id), member::secret_name(set));
+        let (here, there) = (&self.cluster.name, &leader.name);
+        self.say_plainly(&format!(
+            "---\n# Once the leader's half is applied, copy the credential, which freeport does itself when it applies:\n\
+             # kubectl --context {here} -n {SYSTEM} patch secret {secret} --type merge -p \"$(kubectl --context {there} \\\n\
+             #   -n {area} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\",\"ca.crt\":\"{{{{index .data \"ca.crt\"}}}}\"}}}}')\""
+        ));
+    }
 }
 
 /// The credential in a token Secret, once Kubernetes has written it.

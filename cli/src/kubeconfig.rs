@@ -19,7 +19,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Error, cluster::Cluster, install::Installer, objects::SYSTEM};
+use crate::{Daemons, Error, Part, cluster::Cluster, install::Installer, objects::SYSTEM};
 
 /// Asked for a token: a year. The API server may grant less.
 ///
@@ -28,11 +28,13 @@ use crate::{Error, cluster::Cluster, install::Installer, objects::SYSTEM};
 const TOKEN_SECONDS: i64 = 365 * 24 * 3600;
 
 impl Installer<'_> {
-    /// Writes `DIR/<account>.kubeconfig`, mode 0600, unless the one there still works. None in a dry run.
-    pub(crate) async fn kubeconfig(&mut self, account: &str, dir: &Path) -> Result<Option<PathBuf>, Error> {
-        if self.dry_run {
-            return Ok(None);
-        }
+    /// Writes `DIR/<account>.kubeconfig`, mode 0600, unless the one there still works. None in a dry run, where the part is
+    /// not wanted, and for a daemon that runs inside.
+    pub(crate) async fn kubeconfig(&mut self, part: Part, account: &str) -> Result<Option<PathBuf>, Error> {
+        let dir = match &self.run.daemons {
+            Daemons::Outside(dir) if !self.run.dry_run && self.run.does(part) => dir,
+            _ => return Ok(None),
+        };
         let path = dir.join(format!("{account}.kubeconfig"));
         if still_works(self.cluster, account, &path).await {
             self.say(&format!("unchanged {}", path.display()));

@@ -2,16 +2,18 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`leave()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `install` | applying objects and saying what became of each |
+//! | `wait` | waiting until a daemon says that it is ready |
+//! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
-//! A command checks, connects, checks what the clusters hold, and only then applies.
+//! A command checks, connects, checks what the clusters hold, and only then changes anything.
 
 pub mod args;
 mod check;
@@ -21,8 +23,12 @@ mod init;
 mod install;
 mod join;
 mod kubeconfig;
+mod leave;
 pub mod manifests;
 pub mod objects;
+mod run;
+pub mod status;
+mod wait;
 
 use std::path::PathBuf;
 
@@ -31,6 +37,9 @@ pub use crate::{
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},
+    leave::{Departure, LeaveOptions, leave},
+    run::{Daemons, Part, Run},
+    status::{StatusOptions, status},
 };
 
 /// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.

@@ -96,7 +96,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "join.yaml",
             about: "Example, in the leader's cluster: access of member \"east\" to the Common Area of ClusterSet \"demo\".",
-            objects: access::objects("demo", "east"),
+            objects: access::objects("demo", "east", None),
         },
         Manifest {
             file: "member.yaml",

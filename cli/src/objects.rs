@@ -19,6 +19,7 @@ pub mod leader;
 pub mod member;
 mod policy;
 mod rights;
+mod yaml;
 
 use std::collections::BTreeMap;
 
@@ -64,7 +65,7 @@ impl Object {
 
     /// The object as one YAML document.
     pub fn yaml(&self) -> Result<String, serde_yaml::Error> {
-        serde_yaml::to_string(&self.body)
+        yaml::document(&self.body)
     }
 }
 

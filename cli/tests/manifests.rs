@@ -16,14 +16,11 @@ fn all() -> Vec<Object> {
         crds::member(),
         leader::objects(),
         area::objects("demo", "leader"),
-        access::objects("demo", "east"),
+        access::objects("demo", "east", None),
         member::objects(),
         leader::workload(DEFAULT_IMAGE),
         member::workload(DEFAULT_IMAGE),
-        vec![
-            member::secret("demo", None),
-            member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443"),
-        ],
+        vec![member::secret("demo"), member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443")],
     ]
     .concat()
 }
@@ -75,7 +72,7 @@ fn secrets_are_read_in_one_namespace_only() {
 
 #[test]
 fn a_member_may_act_as_itself_alone() {
-    let roles: Vec<Value> = access::objects("demo", "east")
+    let roles: Vec<Value> = access::objects("demo", "east", None)
         .into_iter()
         .filter(|object| object.resource.kind == "Role")
         .map(|object| object.body)
@@ -90,12 +87,10 @@ fn a_member_may_act_as_itself_alone() {
 }
 
 #[test]
-fn a_secret_without_a_credential_holds_nothing() {
-    assert_eq!(member::secret("demo", None).body.get("data"), None);
-    let credential = member::Credential { ca: b"ca".to_vec(), token: b"token".to_vec() };
-    let filled = member::secret("demo", Some(&credential));
-    assert_eq!(filled.body["data"], json!({"ca.crt": "Y2E=", "token": "dG9rZW4="}));
-    assert_eq!(filled.to_string(), "Secret freeport-system/freeport-leader-demo");
+fn no_secret_is_in_what_is_applied() {
+    for object in all().into_iter().filter(|object| object.resource.kind == "Secret") {
+        assert_eq!((object.body.get("data"), object.body.get("stringData")), (None, None), "{object}");
+    }
 }
 
 #[test]
@@ -158,7 +153,7 @@ fn is_looked_at(policy: &Value, group: &Value, resource: &Value) -> bool {
 #[test]
 fn all_a_member_may_write_in_the_common_area_is_looked_at() {
     let policy = only(leader::objects(), "ValidatingAdmissionPolicy freeport-records");
-    let role = only(access::objects("demo", "east"), "Role clusterset-demo/freeport-member-east");
+    let role = only(access::objects("demo", "east", None), "Role clusterset-demo/freeport-member-east");
     let reads = ["get", "list", "watch", "act-as"];
     let mut writes = 0;
     for rule in role["rules"].as_array().unwrap() {

@@ -7,7 +7,7 @@ mod ready;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use cli::{InitOptions, JoinOptions, KubeContext};
+use cli::{Daemons, InitOptions, JoinOptions, KubeContext, Run};
 
 pub use self::{
     daemon::{Daemon, Ensured},
@@ -77,18 +77,22 @@ pub async fn set_up(
     for cluster in fleet.clusters() {
         let name = cluster.name();
         // In the cluster's own directory, which `down` removes.
-        let external = cluster.dir().join("daemons");
+        let run = Run {
+            daemons: Daemons::Outside(cluster.dir().join("daemons")),
+            only: vec![],
+            wait: false,
+            timeout: LIMIT,
+            dry_run: false,
+        };
         let installed = match leads {
             None => {
                 let options = InitOptions {
                     cluster_set: set.to_owned(),
                     cluster_id: name.to_owned(),
                     dedicated: false,
-                    external,
                     cluster: context(name),
                     leader_server: None,
-                    timeout: LIMIT,
-                    dry_run: false,
+                    run,
                 };
                 cli::init(&options, say).await?
             }
@@ -96,12 +100,10 @@ pub async fn set_up(
                 let options = JoinOptions {
                     cluster_set: set.to_owned(),
                     cluster_id: name.to_owned(),
-                    external,
                     cluster: context(name),
                     leader: context(leader),
                     leader_server: None,
-                    timeout: LIMIT,
-                    dry_run: false,
+                    run,
                 };
                 cli::join(&options, say).await?
             }

@@ -18,6 +18,35 @@ impl Backoff {
     }
 }
 
+impl Backoff {
+    /// The waits one after the other, as kube's streams take them.
+    pub fn waits(self) -> Waits {
+        Waits { backoff: self, failures: 0 }
+    }
+}
+
+/// The waits of a [`Backoff`] one after the other, without end.
+#[derive(Debug)]
+pub struct Waits {
+    backoff: Backoff,
+    failures: u32,
+}
+
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        Some(self.backoff.wait(self.failures))
+    }
+}
+
+impl kube::runtime::utils::Backoff for Waits {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
 /// For what is asked of a leader: it may be away for long, and many members ask.
 pub const LEADER: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 

@@ -186,7 +186,7 @@ pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presen
         let wait = match now {
             Presence::Held => RENEW,
             Presence::Failing { .. } => backoff::LEADER.wait(failures),
-            Presence::Unknown | Presence::Taken { .. } | Presence::Restored => LOOK,
+            Presence::Unknown | Presence::Restored | Presence::Taken { .. } => LOOK,
         };
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         if now == Presence::Restored {

@@ -16,8 +16,8 @@
 //! | [`backoff`], [`drive`] | how long to wait after failures; running a controller on a queue |
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
 //! | [`lease`] | presence in the Common Area |
-//! | [`roster`] | which members are there |
 //! | [`anchor`] | noticing that a Common Area was restored from a backup |
+//! | [`roster`] | which members are there |
 //! | [`vouch`] | when an absence may be believed |
 //! | [`failure`] | why a request failed, by what somebody can do about it |
 //! | [`events`] | Kubernetes Events |

@@ -19,11 +19,11 @@ pub struct Metrics {
     refused: IntGaugeVec,
     events_dropped: prometheus::IntCounter,
     present: IntGaugeVec,
-    link_state: IntGaugeVec,
-    members: IntGaugeVec,
     restored: IntCounterVec,
     doubted: IntGauge,
     pruned: IntCounterVec,
+    link_state: IntGaugeVec,
+    members: IntGaugeVec,
 }
 
 impl Metrics {
@@ -68,17 +68,6 @@ impl Metrics {
                 Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
                 &["common_area"],
             )?,
-            link_state: IntGaugeVec::new(
-                Opts::new(
-                    "link_state",
-                    "1 for the reason of the condition Ready of this cluster's ClusterSet",
-                ),
-                &["state"],
-            )?,
-            members: IntGaugeVec::new(
-                Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
-                &["common_area", "state"],
-            )?,
             restored: IntCounterVec::new(
                 Opts::new(
                     "restored_total",
@@ -97,6 +86,17 @@ impl Metrics {
                 ),
                 &["cluster", "kind"],
             )?,
+            link_state: IntGaugeVec::new(
+                Opts::new(
+                    "link_state",
+                    "1 for the reason of the condition Ready of this cluster's ClusterSet",
+                ),
+                &["state"],
+            )?,
+            members: IntGaugeVec::new(
+                Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
+                &["common_area", "state"],
+            )?,
             registry,
         };
         let r = &metrics.registry;
@@ -109,11 +109,11 @@ impl Metrics {
         r.register(Box::new(metrics.refused.clone()))?;
         r.register(Box::new(metrics.events_dropped.clone()))?;
         r.register(Box::new(metrics.present.clone()))?;
-        r.register(Box::new(metrics.link_state.clone()))?;
-        r.register(Box::new(metrics.members.clone()))?;
         r.register(Box::new(metrics.restored.clone()))?;
         r.register(Box::new(metrics.doubted.clone()))?;
         r.register(Box::new(metrics.pruned.clone()))?;
+        r.register(Box::new(metrics.link_state.clone()))?;
+        r.register(Box::new(metrics.members.clone()))?;
         r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(metrics)
     }
@@ -159,19 +159,6 @@ impl Metrics {
         self.present.with_label_values(&[common_area])
     }
 
-    /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.
-    pub fn link_state(&self, state: Option<&str>) {
-        self.link_state.reset();
-        if let Some(state) = state {
-            self.link_state.with_label_values(&[state]).set(1);
-        }
-    }
-
-    /// Gauge of a Common Area's members in this state, `connected` or `disconnected`.
-    pub fn members(&self, common_area: &str, state: &str) -> IntGauge {
-        self.members.with_label_values(&[common_area, state])
-    }
-
     /// A Common Area was found to be restored.
     pub fn restored(&self, common_area: &str) {
         self.restored.with_label_values(&[common_area]).inc();
@@ -185,6 +172,19 @@ impl Metrics {
     /// So many Services are doubted.
     pub fn doubted(&self, services: usize) {
         self.doubted.set(i64::try_from(services).unwrap_or(i64::MAX));
+    }
+
+    /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.
+    pub fn link_state(&self, state: Option<&str>) {
+        self.link_state.reset();
+        if let Some(state) = state {
+            self.link_state.with_label_values(&[state]).set(1);
+        }
+    }
+
+    /// Gauge of a Common Area's members in this state, `connected` or `disconnected`.
+    pub fn members(&self, common_area: &str, state: &str) -> IntGauge {
+        self.members.with_label_values(&[common_area, state])
     }
 
     /// Everything, in the text format of Prometheus, and its content type.

@@ -10,7 +10,7 @@ use std::{
 use futures::{StreamExt, pin_mut};
 use kube::{
     Api, Resource,
-    runtime::{WatchStreamExt, watcher},
+    runtime::{WatchStreamExt, utils::ResetTimerBackoff, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -26,7 +26,12 @@ use crate::{
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
-const OPEN_AFTER: Duration = Duration::from_secs(60);
+const OPEN_AFTER: Duration = Duration::from_secs(15);
+
+/// Pauses between attempts of a watch that fails.
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Duration::from_secs(8) };
+/// A watch that has not failed for this long begins with the first pause again.
+const FORGIVEN: Duration = Duration::from_secs(120);
 
 /// Time for an answer to an attempt to watch.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -91,10 +96,9 @@ impl Failing {
         self.trouble.failure.is_refusal() && self.times > 1 && now <= self.attempt_due()
     }
 
-    /// By then the next attempt has been made, and has failed if it fails: the watcher's own waits, at their longest.
+    /// By then the next attempt has been made, and has failed if it fails.
     fn attempt_due(&self) -> Instant {
-        let waits = Backoff { first: Duration::from_millis(1600), longest: Duration::from_secs(60) };
-        self.at + waits.wait(self.times.saturating_add(1)) + ANSWER
+        self.at + PAUSES.wait(self.times.saturating_add(1)) + ANSWER
     }
 }
 
@@ -127,7 +131,8 @@ impl Watches {
         lock(&self.0.unlisted).insert(source.kind);
         let state = self.0.clone();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY)).default_backoff();
+            let events = watcher(api, config.timeout(RENEW_EVERY))
+                .backoff(ResetTimerBackoff::new(PAUSES.waits(), FORGIVEN));
             pin_mut!(events);
             let mut initial = Vec::new();
             let mut listed = false;

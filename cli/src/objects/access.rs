@@ -29,13 +29,17 @@ pub fn token_secret(id: &str) -> String {
 /// The verb `act-as` on the member's own ID is what policy `freeport-records` asks for: a record may be written only by who
 /// may act as the cluster it claims to come from. Lease and announce have one name for each member, so rights alone keep
 /// it from those of others, but for creating them.
-pub fn objects(set: &str, id: &str) -> Vec<Object> {
+///
+/// `cluster_uid` (of the Namespace kube-system) notes who the ID was given to, so that no other cluster gets it as well.
+pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
     let (area, account) = (area::name(set), account(id));
 
-    let service_account = ServiceAccount {
+    let mut service_account = ServiceAccount {
         metadata: annotated(within(&area, &account), label::CLUSTER_ID, id),
         ..ServiceAccount::default()
     };
+    let given_to = cluster_uid.map(|uid| (label::CLUSTER_UID.to_owned(), uid.to_owned()));
+    service_account.metadata.annotations.get_or_insert_default().extend(given_to);
 
     let rights = vec![
         rule(ANTREA, "resourceexports", OWN),

@@ -1,12 +1,10 @@
 //! What the member needs in its own cluster.
 
-use std::collections::BTreeMap;
-
 use api::{
     cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
     label, membership,
 };
-use k8s_openapi::{ByteString, api::core::v1::Secret};
+use k8s_openapi::api::core::v1::Secret;
 
 use super::{
     Object, SYSTEM, area, daemon_account, deployment, policy,
@@ -89,18 +87,12 @@ pub fn secret_name(set: &str) -> String {
     format!("{}-{set}", label::LEADER)
 }
 
-/// Secret with `ca.crt` and `token`, as Antrea's members read it. Without a credential the data is left to be filled in.
-pub fn secret(set: &str, credential: Option<&Credential>) -> Object {
-    let data = credential.map(|credential| {
-        BTreeMap::from([
-            ("ca.crt".into(), ByteString(credential.ca.clone())),
-            ("token".into(), ByteString(credential.token.clone())),
-        ])
-    });
+/// Secret for `ca.crt` and `token`, as Antrea's members read it. What it holds is not part of what is applied, so that it is
+/// in no file; see `freeport join`.
+pub fn secret(set: &str) -> Object {
     Object::new(&Secret {
         metadata: within(SYSTEM, &secret_name(set)),
         type_: Some("Opaque".into()),
-        data,
         ..Secret::default()
     })
 }

@@ -188,9 +188,9 @@ async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Fai
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let lease = name::member_lease(&target.us.cluster);
-    let anchor = Anchor::new(leases.clone(), lease.clone());
     let mut tasks = JoinSet::new();
     // Never settled: what we remove is not to be taken for what we vouch for.
+    let anchor = Anchor::new(leases.clone(), lease.clone());
     tasks.spawn(lease::keep(anchor, env.holder.clone(), || false, presence));
     let now = present.wait_for(|now| *now != Presence::Unknown).await.map(|now| now.clone());
     match now.unwrap_or(Presence::Unknown) {
@@ -202,7 +202,7 @@ async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Fai
         Presence::Failing { failure } => return Err(failure),
         Presence::Unknown | Presence::Restored => return Err(Failure::Unreachable("no answer in time")),
     }
-    let there = writer(env, client.clone(), "leader").strict();
+    let there = writer(env, client.clone(), "leader");
     withdraw_records(env, target, client, &there).await?;
     tasks.shutdown().await;
 
@@ -237,15 +237,17 @@ async fn withdraw_records(
     loop {
         let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
         let knowledge = Knowledge::default();
-        let services = knowledge.known.with(|known| known.services.change(Change::Reset(records)));
-        if services.is_empty() {
-            return Ok(());
-        }
-        knowledge.known.with(|known| {
+        let services = knowledge.known.with(|known| {
+            let services = known.services.change(Change::Reset(records));
+            // Leaving is a decision, whatever became of the ServiceExports.
             for service in &services {
                 known.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
             }
+            services
         });
+        if services.is_empty() {
+            return Ok(());
+        }
         let exporting = Exporting {
             us: target.us.clone(),
             knowledge,

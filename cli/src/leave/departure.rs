@@ -1,0 +1,109 @@
+//! What a member's cluster holds of its membership.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::objects::{Object, member};
+
+/// A membership as the member's cluster tells of it.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Traces {
+    /// ClusterSets in the member's Namespace. A cluster belongs to one set, but nothing keeps a person from making two.
+    pub(super) sets: Vec<Object>,
+    /// What the member noted about the set it takes part in; none if it never connected, or has left.
+    pub(super) note: Option<Object>,
+    /// The Secrets in the member's Namespace that Freeport made.
+    pub(super) secrets: Vec<Object>,
+}
+
+impl Traces {
+    /// Neither a ClusterSet nor a note: nothing to leave.
+    pub(super) fn is_member(&self) -> bool {
+        !self.sets.is_empty() || self.note.is_some()
+    }
+
+    /// Set and ID under which the cluster is known to the leader. The note is what the member went by; a ClusterSet without
+    /// clusterID leaves the ID to a ClusterClaim, which is not ours to know.
+    pub(super) fn identity(&self) -> Option<(String, String)> {
+        let noted = self
+            .note
+            .as_ref()
+            .and_then(|note| Some((text(note, "/data/clusterSet")?, text(note, "/data/clusterID")?)));
+        let said =
+            || self.sets.iter().find_map(|set| Some((set.name.clone(), text(set, "/spec/clusterID")?)));
+        noted.or_else(said)
+    }
+
+    /// Names of Secrets with a credential for a leader: those of the sets that are left, and what earlier memberships may
+    /// have left behind.
+    pub(super) fn credentials(&self) -> BTreeSet<String> {
+        let noted = self.note.as_ref().and_then(|note| text(note, "/data/clusterSet"));
+        let sets = self.sets.iter().map(|set| set.name.clone()).chain(noted);
+        let prefix = member::secret_name("");
+        let left = self.secrets.iter().map(|secret| &secret.name).filter(|name| name.starts_with(&prefix));
+        sets.map(|set| member::secret_name(&set)).chain(left.cloned()).collect()
+    }
+}
+
+/// A text in an object, if it is there and not empty.
+pub(super) fn text(object: &Object, path: &str) -> Option<String> {
+    let text = object.body.pointer(path).and_then(Value::as_str)?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{cluster_set::ClusterSet, membership};
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use serde_json::json;
+
+    use super::{super::eraser::called, *};
+    use crate::objects::SYSTEM;
+
+    fn set(name: &str, id: &str) -> Object {
+        let body = json!({"spec": {"clusterID": id}});
+        Object { body, ..called::<ClusterSet>(SYSTEM, name) }
+    }
+
+    fn note(set: &str, id: &str) -> Object {
+        let body = json!({"data": {"clusterSet": set, "clusterID": id}});
+        Object { body, ..called::<ConfigMap>(SYSTEM, membership::NAME) }
+    }
+
+    #[test]
+    fn without_set_and_note_there_is_nothing_to_leave_but_a_secret() {
+        let names = ["freeport-leader-old", "other"];
+        let secrets = names.map(|name| called::<Secret>(SYSTEM, name)).into();
+        let traces = Traces { secrets, ..Traces::default() };
+        assert!(!traces.is_member());
+        assert_eq!(traces.identity(), None);
+        assert_eq!(traces.credentials(), ["freeport-leader-old".to_owned()].into());
+    }
+
+    #[test]
+    fn the_note_says_who_we_were_even_when_the_set_is_gone() {
+        let traces = Traces { note: Some(note("demo", "east")), ..Traces::default() };
+        assert!(traces.is_member());
+        assert_eq!(traces.identity(), Some(("demo".into(), "east".into())));
+        assert_eq!(traces.credentials(), ["freeport-leader-demo".to_owned()].into());
+    }
+
+    #[test]
+    fn a_member_that_never_connected_is_known_by_its_set() {
+        let traces = Traces { sets: vec![set("demo", "east")], ..Traces::default() };
+        assert_eq!(traces.identity(), Some(("demo".into(), "east".into())));
+        let by_claim = Traces { sets: vec![set("demo", "")], ..Traces::default() };
+        assert!(by_claim.is_member());
+        assert_eq!(by_claim.identity(), None);
+    }
+
+    #[test]
+    fn the_note_is_believed_before_the_set() {
+        let traces =
+            Traces { sets: vec![set("new", "west")], note: Some(note("demo", "east")), ..Traces::default() };
+        assert_eq!(traces.identity(), Some(("demo".into(), "east".into())));
+        let both = ["freeport-leader-demo", "freeport-leader-new"].map(str::to_owned);
+        assert_eq!(traces.credentials(), both.into());
+    }
+}

@@ -1,0 +1,218 @@
+//! Taking things away from one cluster, and saying of each what became of it.
+
+use std::time::Duration;
+
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::discovery::ApiResource,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    Error,
+    cluster::{Cluster, is_missing},
+    install::MANAGER,
+    objects::Object,
+};
+
+/// Who hears of each thing done.
+pub(super) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
+
+/// How long between two looks at something that is waited for.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+
+/// Objects in one answer: as many as kubectl asks for.
+const PAGE: u32 = 500;
+
+/// Takes things away from one cluster.
+pub(super) struct Eraser<'a> {
+    pub(super) cluster: &'a Cluster,
+    /// Say what would be done instead of doing it.
+    pub(super) dry_run: bool,
+    say: Say<'a>,
+}
+
+/// The object of kind `K` of this name, nothing known of it but that.
+pub(super) fn called<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> Object {
+    Object {
+        resource: ApiResource::erase::<K>(&()),
+        name: name.into(),
+        namespace: Some(namespace.into()),
+        body: Value::Null,
+    }
+}
+
+impl<'a> Eraser<'a> {
+    pub(super) fn new(cluster: &'a Cluster, dry_run: bool, say: Say<'a>) -> Self {
+        Self { cluster, dry_run, say }
+    }
+
+    /// Reports one thing about this cluster.
+    pub(super) fn say(&mut self, line: &str) {
+        (self.say)(&format!("{}: {line}", self.cluster.name));
+    }
+
+    /// Reports something done, or in a dry run that it would be.
+    fn did(&mut self, did: &str, would: &str, what: &str) {
+        let dry_run = self.dry_run;
+        self.say(&if dry_run { format!("would {would} {what}") } else { format!("{did} {what}") });
+    }
+
+    /// What to do next, for whoever reads along.
+    pub(super) fn next(&mut self, line: &str) {
+        (self.say)(&format!("next: {line}"));
+    }
+
+    /// The object as it is; none when there is none, or not even its kind.
+    pub(super) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
+        let api = self.api(object);
+        let read = known(api.get(&object.name));
+        let found = self.cluster.request(format!("read {object}"), read).await?;
+        Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
+    }
+
+    /// All objects of a kind, in one Namespace or in all; none without their CRD.
+    pub(super) async fn list<K: Resource<DynamicType = ()>>(
+        &self,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Object>, Error> {
+        let resource = ApiResource::erase::<K>(&());
+        let api = api(self.cluster, &resource, namespace);
+        let mut params = ListParams::default().labels(labels).limit(PAGE);
+        let mut all = Vec::new();
+        loop {
+            let doing = format!("list {}", resource.plural);
+            let Some(page) = self.cluster.request(doing, known(api.list(&params))).await? else {
+                return Ok(all);
+            };
+            all.extend(page.items.into_iter().map(|item| Object {
+                resource: resource.clone(),
+                name: item.name_any(),
+                namespace: item.namespace(),
+                body: json!(item),
+            }));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Number of objects of a kind in all Namespaces; none without their CRD.
+    pub(super) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
+        let resource = ApiResource::erase::<K>(&());
+        let api = api(self.cluster, &resource, None);
+        let params = ListParams::default().labels(labels);
+        let list = known(api.list_metadata(&params));
+        let found = self.cluster.request(format!("list {}", resource.plural), list).await?;
+        Ok(found.map_or(0, |list| list.items.len()))
+    }
+
+    /// Deletes an object and says so, unless there is none.
+    pub(super) async fn delete(&mut self, object: &Object) -> Result<(), Error> {
+        if self.erase(object).await? {
+            self.did("deleted", "delete", &object.to_string());
+        }
+        Ok(())
+    }
+
+    /// Deletes objects of one kind and says how many; a dry run names each.
+    pub(super) async fn delete_all(&mut self, objects: &[Object]) -> Result<(), Error> {
+        let mut deleted = 0;
+        for object in objects {
+            if self.dry_run {
+                self.delete(object).await?;
+            } else if self.erase(object).await? {
+                deleted += 1;
+            }
+        }
+        match objects.first().map(|object| &object.resource.kind) {
+            Some(kind) if deleted > 0 => {
+                let plural = if deleted == 1 { "" } else { "s" };
+                self.say(&format!("deleted {deleted} {kind}{plural}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Deletes an object as it was read, never another one that has its name by now. False when there was none.
+    async fn erase(&self, object: &Object) -> Result<bool, Error> {
+        let read = match object.body {
+            Value::Null => self.read(object).await?,
+            _ => Some(object.clone()),
+        };
+        let Some(read) = read else {
+            return Ok(false);
+        };
+        if self.dry_run {
+            return Ok(true);
+        }
+        let uid = read.body.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        let only = DeleteParams::default().preconditions(Preconditions { uid, resource_version: None });
+        let api = self.api(object);
+        let delete = known(api.delete(&object.name, &only));
+        Ok(self.cluster.request(format!("delete {object}"), delete).await?.is_some())
+    }
+
+    /// Merges `patch` into an object and says what that `means`, unless the object is gone.
+    pub(super) async fn change(&mut self, object: &Object, patch: &Value, means: &str) -> Result<(), Error> {
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        let there = self.dry_run || {
+            let (api, patch) = (self.api(object), Patch::Merge(patch));
+            let change = known(api.patch(&object.name, &params, &patch));
+            self.cluster.request(format!("change {object}"), change).await?.is_some()
+        };
+        if there {
+            self.did("changed", "change", &format!("{object}: {means}"));
+        }
+        Ok(())
+    }
+
+    /// Creates an object and says so, unless somebody else was first.
+    pub(super) async fn create(&mut self, object: &Object) -> Result<(), Error> {
+        if !self.dry_run {
+            let doing = format!("create {object}");
+            let body: DynamicObject = self
+                .cluster
+                .request(&doing, async {
+                    serde_json::from_value(object.body.clone()).map_err(kube::Error::SerdeError)
+                })
+                .await?;
+            let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+            let api = self.api(object);
+            let create = async {
+                match api.create(&params, &body).await {
+                    Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+                    other => other.map(|_| true),
+                }
+            };
+            if !self.cluster.request(&doing, create).await? {
+                return Ok(());
+            }
+        }
+        self.did("created", "create", &object.to_string());
+        Ok(())
+    }
+
+    fn api(&self, object: &Object) -> Api<DynamicObject> {
+        api(self.cluster, &object.resource, object.namespace.as_deref())
+    }
+}
+
+fn api(cluster: &Cluster, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, resource),
+        None => Api::all_with(cluster.client.clone(), resource),
+    }
+}
+
+/// What is not there is no error.
+async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
+    match request.await {
+        Err(error) if is_missing(&error) => Ok(None),
+        other => other.map(Some),
+    }
+}

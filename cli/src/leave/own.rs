@@ -1,0 +1,177 @@
+//! The member's side. Reads ClusterSets, the member's note and the Secrets in its Namespace; changes the note, deletes
+//! ClusterSet and Secret. With `--force`, and when no member does it: deletes what was imported, and the note.
+
+use std::time::{Duration, Instant};
+
+use api::{cluster_set::ClusterSet, label, mcs::ServiceImport, membership};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Secret, Service},
+    discovery::v1::EndpointSlice,
+};
+use serde_json::json;
+
+use super::{
+    LeaveOptions,
+    departure::{Traces, text},
+    eraser::{Eraser, PAUSE, Say, called},
+    for_the_leader, take_access,
+};
+use crate::{
+    Error, KubeContext, check,
+    cluster::Cluster,
+    objects::{Object, SYSTEM},
+};
+
+/// How long a member that runs gets to do what is done in its place otherwise.
+const FORCED_WAIT: Duration = Duration::from_secs(10);
+
+/// The member withdraws its exports and removes its imports; what remains is deleted after that.
+pub(super) async fn withdraw(
+    cluster: &KubeContext,
+    leader: Option<&KubeContext>,
+    options: &LeaveOptions,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let cluster = Cluster::connect(cluster).await?;
+    let leader = match leader {
+        Some(leader) => Some(Cluster::connect(leader).await?),
+        None => None,
+    };
+    let mut here = Eraser::new(&cluster, options.dry_run, &mut *say);
+    let traces = traces(&here).await?;
+    if let (Some(leader), Some((set, _))) = (&leader, traces.identity()) {
+        // The right leader, before anything is changed.
+        check::leader_id(leader, &set).await?;
+    }
+
+    depart(&mut here, &traces, membership::LEAVE).await?;
+    if !here.dry_run && !left(&mut here, membership::LEAVE, options.timeout).await? {
+        return Err(Error::Timeout {
+            cluster: cluster.name.clone(),
+            missing: format!(
+                "the member does not answer: does freeport-member run, and does it reach the leader? If the leader is \
+                 gone, run `freeport leave --force`. ConfigMap {SYSTEM}/{} is still there",
+                membership::NAME
+            ),
+            limit: options.timeout,
+        });
+    }
+    forget(&mut here, &traces).await?;
+    let Some((set, id)) = traces.identity() else {
+        return Ok(());
+    };
+    let access = match &leader {
+        Some(leader) => take_access(leader, &set, &id, options.dry_run, &mut *say).await,
+        None => Ok(()),
+    };
+    if leader.is_none() || access.is_err() {
+        // The ID is noted nowhere any more: now or never.
+        Eraser::new(&cluster, options.dry_run, say).next(&for_the_leader(&set, &id));
+    }
+    access
+}
+
+/// The leader is gone: whatever the member does not clear away within [`FORCED_WAIT`] is cleared away here.
+pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Say<'_>) -> Result<(), Error> {
+    let cluster = Cluster::connect(cluster).await?;
+    let mut here = Eraser::new(&cluster, options.dry_run, say);
+    let traces = traces(&here).await?;
+    depart(&mut here, &traces, membership::LEAVE_FORCED).await?;
+    if !here.dry_run && !left(&mut here, membership::LEAVE_FORCED, FORCED_WAIT).await? {
+        let waited = FORCED_WAIT.as_secs();
+        here.say(&format!("the member does not answer after {waited} s; clearing away in its place"));
+    }
+    clear(&mut here).await?;
+    here.delete(&note()).await?;
+    forget(&mut here, &traces).await?;
+    if let Some((set, id)) = traces.identity() {
+        here.next(&for_the_leader(&set, &id));
+    }
+    Ok(())
+}
+
+async fn traces(here: &Eraser<'_>) -> Result<Traces, Error> {
+    Ok(Traces {
+        sets: here.list::<ClusterSet>(Some(SYSTEM), "").await?,
+        note: here.read(&note()).await?,
+        secrets: here.list::<Secret>(Some(SYSTEM), &made_by_us()).await?,
+    })
+}
+
+fn note() -> Object {
+    called::<ConfigMap>(SYSTEM, membership::NAME)
+}
+
+/// Selects what Freeport made.
+fn made_by_us() -> String {
+    format!("{}={}", label::MANAGED_BY, label::FREEPORT)
+}
+
+/// Says that the cluster leaves: in the note how, and for good by deleting the ClusterSet. In this order, so that the member
+/// never sees a ClusterSet that merely vanished.
+async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(), Error> {
+    if !traces.is_member() {
+        here.say(&format!("not a member: no ClusterSet and no ConfigMap {} in {SYSTEM}", membership::NAME));
+    }
+    if let Some(note) = &traces.note {
+        tell(here, note, how).await?;
+    }
+    for set in &traces.sets {
+        here.delete(set).await?;
+    }
+    if here.dry_run && traces.note.is_some() && how == membership::LEAVE {
+        let imports = here.count::<ServiceImport>(&made_by_us()).await?;
+        here.say(&format!(
+            "would wait until the member has withdrawn its exports, removed {imports} ServiceImports and its note"
+        ));
+    }
+    Ok(())
+}
+
+async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Error> {
+    let key = membership::LEAVE_KEY;
+    if text(note, &format!("/data/{key}")).as_deref() == Some(how) {
+        return Ok(());
+    }
+    here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await
+}
+
+/// Waits until the member has deleted its note, which it does last. False when nothing happened for as long as `limit`.
+async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool, Error> {
+    let (mut start, mut before) = (Instant::now(), None);
+    loop {
+        let Some(note) = here.read(&note()).await? else {
+            return Ok(true);
+        };
+        // A member that was just about to connect may have written it anew.
+        tell(here, &note, how).await?;
+        let imports = here.count::<ServiceImport>(&made_by_us()).await?;
+        if before.replace(imports) != Some(imports) {
+            here.say(&format!("waiting for the member, ServiceImports left: {imports}"));
+            start = Instant::now();
+        }
+        if start.elapsed() >= limit {
+            return Ok(false);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Deletes what was imported, in all Namespaces: first what makes the member realise an import.
+async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
+    let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
+    let imports = here.list::<ServiceImport>(None, &made_by_us()).await?;
+    here.delete_all(&imports).await?;
+    let slices = here.list::<EndpointSlice>(None, &realised).await?;
+    here.delete_all(&slices).await?;
+    let services = here.list::<Service>(None, &realised).await?;
+    here.delete_all(&services).await
+}
+
+/// Deletes the credentials.
+async fn forget(here: &mut Eraser<'_>, traces: &Traces) -> Result<(), Error> {
+    for name in traces.credentials() {
+        here.delete(&called::<Secret>(SYSTEM, &name)).await?;
+    }
+    Ok(())
+}

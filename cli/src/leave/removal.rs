@@ -1,0 +1,201 @@
+//! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
+//! takes the member's access away, withdraws its records in its place, and deletes its slices and its announce. The leader
+//! daemon does the rest. The Lease stays, marked: importers that were away read from it that nobody vouches any more.
+
+use std::time::{Duration, Instant};
+
+use api::{
+    announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use kube::Api;
+use serde_json::{Value, json};
+
+use super::{
+    LeaveOptions,
+    departure::text,
+    eraser::{Eraser, PAUSE, Say, called},
+    remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
+    take_access,
+};
+use crate::{
+    Error, KubeContext, check,
+    cluster::Cluster,
+    objects::{Object, area},
+};
+
+/// A little longer than a live member takes to renew its Lease.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(12);
+
+/// Clears the leader's side of member `id`.
+pub(super) async fn remove(
+    leader: &KubeContext,
+    set: &str,
+    id: &str,
+    options: &LeaveOptions,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    check::cluster_set_name(set)?;
+    check::cluster_id(id)?;
+    let leader = Cluster::connect(leader).await?;
+    check::leader_id(&leader, set).await?;
+    let area = area::name(set);
+    let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
+    is_silent(&mut there, &area, id).await?;
+
+    take_access(&leader, set, id, options.dry_run, &mut *say).await?;
+    let mut there = Eraser::new(&leader, options.dry_run, say);
+    withdraw(&mut there, &area, id, options.timeout).await?;
+    for record in others(id, &records(&there, &area, id).await?) {
+        discard(&mut there, &record).await?;
+    }
+    there.delete(&called::<MemberClusterAnnounce>(&area, &name::announce(id))).await?;
+    mark(&mut there, &area, id).await?;
+    if !there.dry_run {
+        there.say(&format!("member {id:?} is removed from ClusterSet {set:?}"));
+    }
+    Ok(())
+}
+
+/// Refuses while the member renews its Lease. First by the time in it, then, since the member's clock may be wrong, by
+/// waiting for another renewal.
+async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
+    let cluster = there.cluster;
+    let alive = |holder: &str| {
+        cluster.refuse(format!(
+            "member {id:?} is alive (Lease {area}/{} is held by {holder:?}): run `freeport leave` in that cluster",
+            name::member_lease(id)
+        ))
+    };
+    let Some(before) = lease(cluster, area, id).await? else {
+        return Ok(());
+    };
+    if let Some(holder) = check::live_holder(&before, Timestamp::now()).filter(|holder| !holder.is_empty()) {
+        return Err(alive(&holder));
+    }
+    let spec = before.spec.unwrap_or_default();
+    let holder = spec.holder_identity.unwrap_or_default();
+    if holder.is_empty() {
+        return Ok(());
+    }
+    there.say(&format!("waiting {} s for a sign of life from member {id:?}", SIGN_OF_LIFE.as_secs()));
+    tokio::time::sleep(SIGN_OF_LIFE).await;
+    let after = lease(cluster, area, id).await?.and_then(|lease| lease.spec).unwrap_or_default();
+    if after.renew_time == spec.renew_time { Ok(()) } else { Err(alive(&holder)) }
+}
+
+async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<Lease>, Error> {
+    let (leases, name) = (Api::<Lease>::namespaced(cluster.client.clone(), area), name::member_lease(id));
+    cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
+}
+
+async fn records(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>, Error> {
+    there.list::<ResourceExport>(Some(area), &format!("{}={id}", label::SOURCE_CLUSTER_ID)).await
+}
+
+/// Withdraws what the member exports, and waits until the leader has taken it out of all imports and deleted the records.
+async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -> Result<(), Error> {
+    let (mut start, mut before) = (Instant::now(), None);
+    loop {
+        // In this order: see `remainder`.
+        let records = records(there, area, id).await?;
+        let imports = there.list::<ResourceImport>(Some(area), "").await?;
+        let left = remainder(area, id, &records, &imports);
+        if left.is_empty() {
+            return Ok(());
+        }
+        say_withdrawn(there, &left).await?;
+        let count = (left.imports, left.records);
+        let told = format!("ResourceImports that name {id:?}: {}, its Services: {}", count.0, count.1);
+        if there.dry_run {
+            there.say(&format!("would wait for the leader, {told}"));
+            return Ok(());
+        }
+        if before.replace(count) != Some(count) {
+            there.say(&format!("waiting for the leader, {told}"));
+            start = Instant::now();
+        }
+        if start.elapsed() >= limit {
+            return Err(Error::Timeout {
+                cluster: there.cluster.name.clone(),
+                missing: format!("the leader does not answer: does freeport-leader run? {told}, still"),
+                limit,
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Says in the member's place that it takes back what it exports. A record that is being deleted says so before it goes:
+/// its finalizers are removed after that.
+async fn say_withdrawn(there: &mut Eraser<'_>, left: &Remainder) -> Result<(), Error> {
+    for record in &left.withdraw {
+        if !is_withdrawn(record) {
+            there.change(record, &json!({"spec": {"service": {"withdrawn": true}}}), "withdrawn").await?;
+        }
+        release(there, record).await?;
+    }
+    for record in &left.create {
+        there.create(record).await?;
+    }
+    Ok(())
+}
+
+async fn release(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
+    if has_finalizers(record) {
+        there.change(record, &json!({"metadata": {"finalizers": null}}), "no finalizers").await?;
+    }
+    Ok(())
+}
+
+/// Deletes a record the leader does not act on; importers hear before that it has no endpoints.
+async fn discard(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
+    if has_endpoints(record) {
+        there.change(record, &json!({"spec": {"endpointSlice": {"endpoints": []}}}), "no endpoints").await?;
+    }
+    release(there, record).await?;
+    there.delete(record).await
+}
+
+/// Says by the member's Lease that it was removed for good.
+async fn mark(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
+    let lease = called::<Lease>(area, &name::member_lease(id));
+    let mark = marked();
+    match there.read(&lease).await? {
+        Some(found) if is_marked(&found) => Ok(()),
+        Some(found) => there.change(&found, &mark, "its holder has left").await,
+        None => {
+            let mut body = mark;
+            body["apiVersion"] = json!(lease.resource.api_version);
+            body["kind"] = json!(lease.resource.kind);
+            body["metadata"]["name"] = json!(lease.name);
+            there.create(&Object { body, ..lease }).await
+        }
+    }
+}
+
+fn marked() -> Value {
+    json!({"metadata": {"annotations": {label::LEFT: label::TRUE}}, "spec": {"holderIdentity": ""}})
+}
+
+fn is_marked(lease: &Object) -> bool {
+    let left = lease.body.pointer("/metadata/annotations").and_then(|all| all.get(label::LEFT)?.as_str());
+    left == Some(label::TRUE) && text(lease, "/spec/holderIdentity").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_marked_once_and_unmarked_by_whoever_takes_it() {
+        let lease =
+            |body: Value| Object { body, ..called::<Lease>("clusterset-demo", "freeport-member-east") };
+        assert!(is_marked(&lease(marked())));
+        assert!(!is_marked(&lease(json!({"spec": {"holderIdentity": "u1/a"}}))));
+        let mut taken = marked();
+        taken["spec"]["holderIdentity"] = json!("u1/a");
+        assert!(!is_marked(&lease(taken)));
+    }
+}

@@ -1,0 +1,169 @@
+//! What the API server answered, reduced to what is judged. Objects are read loosely: one that somebody else wrote, or an
+//! older version, must not hide all others.
+
+use std::collections::BTreeMap;
+
+use api::{condition::AntreaCondition, label, name};
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use kube::{ResourceExt, api::DynamicObject};
+use serde_json::Value;
+
+/// One part of what was asked for, or why it is not there.
+pub(super) type Part<T> = Result<T, Gap>;
+
+/// A part that could not be read.
+#[derive(Clone, Debug)]
+pub(super) struct Gap {
+    /// `plural` or `plural in namespace`.
+    pub(super) part: String,
+    /// Why.
+    pub(super) why: Why,
+}
+
+/// What stood in the way.
+#[derive(Clone, Debug)]
+pub(super) enum Why {
+    /// The API server does not know the kind.
+    NoCrd,
+    /// We have no right to it; in the server's words.
+    Forbidden(String),
+    /// Something else; in the server's words.
+    Failed(String),
+}
+
+/// Everything that was asked for.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Context of the cluster.
+    pub(super) cluster: String,
+    /// Version of this command.
+    pub(super) version: String,
+    /// The only ClusterSet that was asked for.
+    pub(super) asked: Option<String>,
+    /// Common Areas.
+    pub(super) areas: Part<Vec<Area>>,
+    /// ClusterSets of the member.
+    pub(super) sets: Part<Vec<Set>>,
+    /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
+    pub(super) exports: Option<Part<Vec<Entry>>>,
+    /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.
+    pub(super) imports: Option<Part<Vec<Entry>>>,
+}
+
+/// A Common Area.
+#[derive(Debug)]
+pub(super) struct Area {
+    pub(super) namespace: String,
+    pub(super) sets: Part<Vec<Set>>,
+    /// Leases of daemons by name.
+    pub(super) leases: Part<BTreeMap<String, Renewal>>,
+    /// IDs of clusters that may take part.
+    pub(super) joined: Part<Vec<String>>,
+    pub(super) records: Part<Vec<Record>>,
+    /// Number of merged Services.
+    pub(super) imports: Part<usize>,
+}
+
+/// A ClusterSet.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) cluster_id: Option<String>,
+    pub(super) server: Option<String>,
+    pub(super) conditions: Vec<AntreaCondition>,
+}
+
+/// What a Lease tells of its holder.
+#[derive(Debug, Default)]
+pub(super) struct Renewal {
+    pub(super) renewed: Option<Timestamp>,
+    pub(super) version: Option<String>,
+    pub(super) wire: Option<String>,
+    pub(super) left: bool,
+}
+
+/// A ResourceExport.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// Cluster that wrote it, as it says.
+    pub(super) cluster: String,
+    /// Whether it offers a Service, and has not taken it back.
+    pub(super) offers_service: bool,
+    pub(super) entry: Entry,
+}
+
+/// An object with conditions.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) conditions: Vec<AntreaCondition>,
+}
+
+impl Set {
+    pub(super) fn read(object: &DynamicObject) -> Self {
+        Self {
+            name: object.name_any(),
+            cluster_id: text(object, "/spec/clusterID"),
+            server: text(object, "/spec/leaders/0/server"),
+            conditions: conditions(object),
+        }
+    }
+}
+
+impl Renewal {
+    pub(super) fn read(lease: &Lease) -> Self {
+        let says = |annotation: &str| lease.annotations().get(annotation).cloned();
+        let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
+        Self {
+            renewed: renewed.map(|time| time.0),
+            version: says(label::VERSION),
+            wire: says(label::WIRE),
+            left: says(label::LEFT).as_deref() == Some(label::TRUE),
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn read(object: &DynamicObject) -> Self {
+        let is_service = text(object, "/spec/kind").as_deref() == Some(api::resource_export::SERVICE);
+        let withdrawn = object.data.pointer("/spec/service/withdrawn").and_then(Value::as_bool);
+        Self {
+            cluster: text(object, "/spec/clusterID").unwrap_or_default(),
+            offers_service: is_service && withdrawn != Some(true),
+            entry: Entry::read(object),
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn read(object: &DynamicObject) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+            conditions: conditions(object),
+        }
+    }
+}
+
+/// Whether a ResourceImport holds a merged Service.
+pub(super) fn is_merged_service(object: &DynamicObject) -> bool {
+    text(object, "/spec/kind").as_deref() == Some(api::resource_import::SERVICE_IMPORT)
+}
+
+/// ID of the cluster whose daemon holds the Lease `lease`, if it is a member's.
+pub(super) fn member_of(lease: &str) -> Option<&str> {
+    let id = lease.strip_prefix(label::MEMBER)?.strip_prefix('-')?;
+    (name::member_lease(id) == lease && !id.is_empty()).then_some(id)
+}
+
+fn text(object: &DynamicObject, path: &str) -> Option<String> {
+    let text = object.data.pointer(path)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Kubernetes' conditions and Antrea's are alike in all that is read here.
+fn conditions(object: &DynamicObject) -> Vec<AntreaCondition> {
+    let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
+}

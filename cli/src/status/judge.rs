@@ -1,0 +1,160 @@
+//! What follows from what was found. Pure: the clock is an argument.
+
+mod leading;
+mod objects;
+
+use api::{cluster_set::READY, condition::AntreaCondition, mcs::VALID, resource_export::FAILURE};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use super::{
+    found::{Found, Gap, Part, Set, Why},
+    report::{Belonging, Problem, Report, Said},
+};
+use crate::objects::SYSTEM;
+
+/// Condition type: the export differs from others of the same Service (MCS API).
+const CONFLICT: &str = "Conflict";
+/// The answer of a condition.
+const TRUE: &str = "True";
+
+/// Judges everything; `now` is by the clock of whoever asks.
+pub(super) fn report(found: &Found, now: Timestamp) -> Report {
+    let mut verdict = Verdict { now, version: &found.version, problems: Vec::new(), notes: Vec::new() };
+    let areas = verdict.part(&found.areas, "init").map(Vec::as_slice).unwrap_or_default();
+    let sets = verdict.part(&found.sets, "join").map(Vec::as_slice).unwrap_or_default();
+    let leads = areas.iter().map(|area| verdict.leading(area)).collect();
+    let belongs = sets.iter().map(|set| verdict.belonging(set)).collect();
+    let exports = found.exports.as_ref().and_then(|part| verdict.part(part, "join"));
+    let imports = found.imports.as_ref().and_then(|part| verdict.part(part, "join"));
+    let service_exports = exports.map(|entries| {
+        let tally = objects::tally(entries, |c| objects::unless_true(c, &[VALID, READY], &[CONFLICT]));
+        verdict.troubles("ServiceExport", &tally);
+        tally
+    });
+    let service_imports = imports.map(|entries| {
+        let tally = objects::tally(entries, |c| objects::unless_true(c, &[READY], &[]));
+        verdict.troubles("ServiceImport", &tally);
+        tally
+    });
+    if matches!((&found.areas, &found.sets), (Ok(areas), Ok(sets)) if areas.is_empty() && sets.is_empty()) {
+        verdict.problems.push(neither(found));
+    }
+    Report {
+        cluster: found.cluster.clone(),
+        as_of: Time(now),
+        version: found.version.clone(),
+        problems: verdict.problems,
+        notes: verdict.notes,
+        leads,
+        belongs,
+        service_exports,
+        service_imports,
+    }
+}
+
+/// What is being said.
+struct Verdict<'a> {
+    now: Timestamp,
+    version: &'a str,
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+}
+
+impl Verdict<'_> {
+    fn problem(&mut self, place: impl Into<String>, what: impl Into<String>, next: impl Into<String>) {
+        self.problems.push(Problem { place: place.into(), what: what.into(), next: next.into() });
+    }
+
+    /// The part, or a problem; `command` installs the CRDs it needs.
+    fn part<'p, T>(&mut self, part: &'p Part<T>, command: &str) -> Option<&'p T> {
+        match part {
+            Ok(part) => Some(part),
+            Err(Gap { part, why }) => {
+                let (what, next) = match why {
+                    Why::NoCrd => (
+                        "the API server does not know this kind".to_owned(),
+                        format!("run `freeport {command}` again, which installs its CRD"),
+                    ),
+                    Why::Forbidden(message) => {
+                        (format!("may not be listed: {message}"), "ask for the right to list them".to_owned())
+                    }
+                    Why::Failed(message) => (format!("cannot be listed: {message}"), "try again".to_owned()),
+                };
+                self.problem(part.clone(), what, next);
+                None
+            }
+        }
+    }
+
+    fn belonging(&mut self, set: &Set) -> Belonging {
+        let place = format!("ClusterSet {SYSTEM}/{}", set.name);
+        let ready = set.conditions.iter().find(|c| c.type_.as_deref() == Some(READY)).map(said);
+        match &ready {
+            None => self.problem(
+                &place,
+                "has no Ready condition: freeport-member has not looked at it yet",
+                "start freeport-member in this cluster, or read its log",
+            ),
+            Some(ready) if ready.status != TRUE => {
+                let next = match ready.reason.as_str() {
+                    "AnotherClusterSet" => {
+                        format!("a cluster belongs to one set: delete {place} or the other one")
+                    }
+                    "DuplicateClusterID" => "leave, and join again under another --cluster-id".to_owned(),
+                    _ => format!(
+                        "read freeport-member's log; does {} answer this cluster?",
+                        set.server.as_deref().unwrap_or("the leader's API server")
+                    ),
+                };
+                self.problem(&place, line(ready), next);
+            }
+            Some(_) => {}
+        }
+        Belonging {
+            cluster_set: set.name.clone(),
+            cluster_id: set.cluster_id.clone(),
+            leader: set.server.clone(),
+            ready,
+        }
+    }
+}
+
+fn neither(found: &Found) -> Problem {
+    let set = found.asked.as_deref();
+    let name = set.unwrap_or("NAME");
+    Problem {
+        place: format!("cluster {}", found.cluster),
+        what: format!(
+            "neither leads nor belongs to {}",
+            set.map_or("a ClusterSet".into(), |set| format!("ClusterSet {set}"))
+        ),
+        next: format!(
+            "to lead, `freeport init --clusterset {name} --cluster-id ID --external DIR`; to belong, `freeport join \
+             --clusterset {name} --cluster-id ID --leader-context CONTEXT --external DIR`"
+        ),
+    }
+}
+
+fn said(condition: &AntreaCondition) -> Said {
+    Said {
+        type_: condition.type_.clone().unwrap_or_default(),
+        status: condition.status.clone().unwrap_or_else(|| "Unknown".into()),
+        reason: condition.reason.clone().unwrap_or_default(),
+        message: condition.message.clone().unwrap_or_default(),
+        since: condition.last_transition_time.clone(),
+    }
+}
+
+/// A condition as one sentence. Antrea's Failure is there or not, whatever its status says.
+fn line(said: &Said) -> String {
+    if said.type_ == FAILURE {
+        return format!("cannot be judged: {}", said.why());
+    }
+    match said.why() {
+        why if why.is_empty() => format!("{} is {}", said.type_, said.status),
+        why => format!("{} is {}: {why}", said.type_, said.status),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! A ClusterSet this cluster leads: who takes part, and whether their daemons live.
+//!
+//! A daemon lives if it renewed its Lease less than 30 s ago, by our clock. A renewal in our future says only that clocks
+//! differ: then it cannot be told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{cluster_set::READY, label, name, resource_export::FAILURE};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::{SignedDuration, Timestamp},
+};
+
+use super::{TRUE, Verdict, line, objects, said};
+use crate::status::{
+    age,
+    found::{Area, Renewal, Set, member_of},
+    report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+};
+
+/// A Lease not renewed for this long is stale; a renewal this far ahead shows that clocks differ.
+const STALE: SignedDuration = SignedDuration::from_secs(30);
+
+/// What the last renewal of a Lease says of its holder.
+enum Sign {
+    Alive,
+    Silent,
+    Ahead(SignedDuration),
+}
+
+fn sign(renewed: Option<Timestamp>, now: Timestamp) -> Sign {
+    match renewed.map(|renewed| now.duration_since(renewed)) {
+        Some(age) if age < -STALE => Sign::Ahead(-age),
+        Some(age) if age < STALE => Sign::Alive,
+        _ => Sign::Silent,
+    }
+}
+
+impl Verdict<'_> {
+    pub(super) fn leading(&mut self, area: &Area) -> Leading {
+        let set = self.set_of(area);
+        let leader = self.leader(area);
+        let clusters = self.clusters(area, set.and_then(|set| set.cluster_id.as_deref()));
+        self.versions(area, &leader, &clusters);
+        let resource_exports = self
+            .part(&area.records, "init")
+            .map(|records| objects::tally(records.iter().map(|r| &r.entry), |c| objects::named(c, FAILURE)));
+        if let Some(tally) = &resource_exports {
+            self.troubles("ResourceExport", tally);
+        }
+        Leading {
+            cluster_set: set.map(|set| set.name.clone()),
+            namespace: area.namespace.clone(),
+            cluster_id: set.and_then(|set| set.cluster_id.clone()),
+            conditions: set.map(|set| set.conditions.iter().map(said).collect()).unwrap_or_default(),
+            leader,
+            clusters,
+            resource_exports,
+            imports: self.part(&area.imports, "init").copied(),
+        }
+    }
+
+    /// The one ClusterSet of the area.
+    fn set_of<'a>(&mut self, area: &'a Area) -> Option<&'a Set> {
+        let namespace = &area.namespace;
+        let sets = self.part(&area.sets, "init")?;
+        match sets.as_slice() {
+            [] => self.problem(
+                format!("Namespace {namespace}"),
+                "is a Common Area without a ClusterSet",
+                "run `freeport init` again, or delete the Namespace",
+            ),
+            [_] => {}
+            [first, others @ ..] => {
+                let names: Vec<&str> = others.iter().map(|set| set.name.as_str()).collect();
+                self.problem(
+                    format!("Namespace {namespace}"),
+                    format!("holds ClusterSet {} beside {}", names.join(", "), first.name),
+                    "a Common Area holds one: delete the others",
+                );
+            }
+        }
+        let set = sets.first()?;
+        let ready = objects::named(&set.conditions, READY).filter(|ready| ready.status != TRUE);
+        if let Some(ready) = ready {
+            self.problem(
+                format!("ClusterSet {namespace}/{}", set.name),
+                line(&ready),
+                "read freeport-leader's log",
+            );
+        }
+        Some(set)
+    }
+
+    fn leader(&mut self, area: &Area) -> Leader {
+        let unknown = Leader { state: LeaderState::Unknown, renewed: None, version: None, wire: None };
+        let Some(leases) = self.part(&area.leases, "init") else {
+            return unknown;
+        };
+        let place = format!("Lease {}/{}", area.namespace, name::LEADER_LEASE);
+        let Some(lease) = leases.get(name::LEADER_LEASE) else {
+            self.problem(place, "freeport-leader was never here", "start freeport-leader in this cluster");
+            return Leader { state: LeaderState::Missing, ..unknown };
+        };
+        let state = match sign(lease.renewed, self.now) {
+            Sign::Alive => LeaderState::Present,
+            Sign::Ahead(by) => {
+                self.ahead(&place, by);
+                LeaderState::Unknown
+            }
+            Sign::Silent => {
+                let what = format!("freeport-leader is away: {}", self.silence(lease));
+                self.problem(&place, what, "start freeport-leader in this cluster, or read its log");
+                LeaderState::Stale
+            }
+        };
+        self.wire(&place, label::LEADER, lease);
+        Leader {
+            state,
+            renewed: lease.renewed.map(Time),
+            version: lease.version.clone(),
+            wire: lease.wire.clone(),
+        }
+    }
+
+    /// Clusters by ID. One that joined and whose daemon never came has no Lease yet.
+    fn clusters(&mut self, area: &Area, leader_id: Option<&str>) -> Vec<ClusterState> {
+        // That Leases cannot be read is said already, with the leader's.
+        let leases = area.leases.as_ref().ok();
+        let members: BTreeMap<&str, &Renewal> = leases
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, lease)| Some((member_of(name)?, lease)))
+            .collect();
+        let mut exports: BTreeMap<&str, usize> = BTreeMap::new();
+        for record in area.records.iter().flatten().filter(|record| !record.cluster.is_empty()) {
+            *exports.entry(&record.cluster).or_default() += usize::from(record.offers_service);
+        }
+        let joined = self.part(&area.joined, "init").into_iter().flatten().map(String::as_str);
+        let ids: BTreeSet<&str> =
+            joined.chain(members.keys().copied()).chain(exports.keys().copied()).collect();
+        ids.into_iter()
+            .map(|id| {
+                let lease = members.get(id).copied();
+                ClusterState {
+                    cluster_id: id.into(),
+                    role: leader_id.map(|leader| if leader == id { Role::Leader } else { Role::Member }),
+                    state: if leases.is_some() { self.member(area, id, lease) } else { MemberState::Unknown },
+                    renewed: lease.and_then(|lease| lease.renewed).map(Time),
+                    version: lease.and_then(|lease| lease.version.clone()),
+                    wire: lease.and_then(|lease| lease.wire.clone()),
+                    exports: area.records.is_ok().then(|| exports.get(id).copied().unwrap_or_default()),
+                }
+            })
+            .collect()
+    }
+
+    fn member(&mut self, area: &Area, id: &str, lease: Option<&Renewal>) -> MemberState {
+        let place = format!("Lease {}/{}", area.namespace, name::member_lease(id));
+        let Some(lease) = lease else {
+            self.problem(
+                place,
+                format!("cluster {id} has no Lease: its freeport-member was never here"),
+                format!("start freeport-member in cluster {id}, or read its log"),
+            );
+            return MemberState::NotReady;
+        };
+        if lease.left {
+            return MemberState::Left;
+        }
+        self.wire(&place, &format!("cluster {id}"), lease);
+        match sign(lease.renewed, self.now) {
+            Sign::Alive => MemberState::Ready,
+            Sign::Ahead(by) => {
+                self.ahead(&place, by);
+                MemberState::Unknown
+            }
+            Sign::Silent => {
+                self.problem(
+                    place,
+                    format!("cluster {id} is NotReady: {}", self.silence(lease)),
+                    format!("does freeport-member run in cluster {id}, reach this API server, and do the clocks agree?"),
+                );
+                MemberState::NotReady
+            }
+        }
+    }
+
+    fn silence(&self, lease: &Renewal) -> String {
+        match lease.renewed {
+            Some(renewed) => format!("last renewed {} ago", age::text(self.now.duration_since(renewed))),
+            None => "never renewed".into(),
+        }
+    }
+
+    fn ahead(&mut self, place: &str, by: SignedDuration) {
+        self.problem(
+            place,
+            format!("was renewed {} in the future: whether its holder lives cannot be told", age::text(by)),
+            "set the clocks right, there or here",
+        );
+    }
+
+    fn wire(&mut self, place: &str, who: &str, lease: &Renewal) {
+        let ours = label::WIRE_VERSION;
+        if let Some(wire) = lease.wire.as_deref().filter(|wire| *wire != ours) {
+            self.problem(
+                place,
+                format!("{who} speaks wire contract {wire:?}, not {ours:?}"),
+                "install versions that speak the same in all clusters of the set",
+            );
+        }
+    }
+
+    /// Versions may differ while a set is being upgraded, so it is only worth knowing.
+    fn versions(&mut self, area: &Area, leader: &Leader, clusters: &[ClusterState]) {
+        let here = clusters.iter().filter(|cluster| cluster.state != MemberState::Left);
+        let said: Vec<(&str, &str)> = [(label::LEADER, leader.version.as_deref())]
+            .into_iter()
+            .chain(here.map(|cluster| (cluster.cluster_id.as_str(), cluster.version.as_deref())))
+            .filter_map(|(who, version)| Some((who, version?)))
+            .collect();
+        if said.iter().any(|(_, version)| *version != self.version) {
+            let list: Vec<String> = said.iter().map(|(who, version)| format!("{who} {version}")).collect();
+            self.notes.push(format!(
+                "versions differ in {}: this command {}, {}",
+                area.namespace,
+                self.version,
+                list.join(", ")
+            ));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Counting objects by their conditions, and naming the first of those with something wrong.
+
+use api::condition::AntreaCondition;
+
+use super::{TRUE, Verdict, line, said};
+use crate::status::{
+    found::Entry,
+    report::{Said, Tally, Trouble},
+};
+
+/// How many are named; the others are counted.
+const NAMED: usize = 10;
+
+/// Counts `entries`; `wrong` picks the condition that says what is wrong with one, if any.
+pub(super) fn tally<'e>(
+    entries: impl IntoIterator<Item = &'e Entry>,
+    wrong: impl Fn(&[AntreaCondition]) -> Option<Said>,
+) -> Tally {
+    let mut total = 0;
+    let mut troubles: Vec<Trouble> = entries
+        .into_iter()
+        .inspect(|_| total += 1)
+        .filter_map(|entry| {
+            let condition = wrong(&entry.conditions)?;
+            Some(Trouble { namespace: entry.namespace.clone(), name: entry.name.clone(), condition })
+        })
+        .collect();
+    let troubled = troubles.len();
+    troubles.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    troubles.truncate(NAMED);
+    Tally { total, troubled, first: troubles }
+}
+
+/// The first condition that is not as it should be: one of `wanted` that is not True or is missing, or one of `unwanted`
+/// that is True.
+pub(super) fn unless_true(have: &[AntreaCondition], wanted: &[&str], unwanted: &[&str]) -> Option<Said> {
+    let find = |type_: &str| have.iter().find(|c| c.type_.as_deref() == Some(type_)).map(said);
+    let missing = |type_: &str| Said {
+        type_: type_.into(),
+        status: "Unknown".into(),
+        reason: String::new(),
+        message: "freeport-member has not looked at it yet".into(),
+        since: None,
+    };
+    wanted
+        .iter()
+        .map(|type_| find(type_).unwrap_or_else(|| missing(type_)))
+        .find(|said| said.status != TRUE)
+        .or_else(|| unwanted.iter().filter_map(|type_| find(type_)).find(|said| said.status == TRUE))
+}
+
+/// The condition of type `type_`, whatever its status.
+pub(super) fn named(have: &[AntreaCondition], type_: &str) -> Option<Said> {
+    have.iter().find(|c| c.type_.as_deref() == Some(type_)).map(said)
+}
+
+impl Verdict<'_> {
+    /// One problem for each object named, and one for all others.
+    pub(super) fn troubles(&mut self, kind: &str, tally: &Tally) {
+        let plural = kind.to_lowercase();
+        for Trouble { namespace, name, condition } in &tally.first {
+            self.problem(
+                format!("{kind} {namespace}/{name}"),
+                line(condition),
+                format!("kubectl -n {namespace} describe {plural} {name}"),
+            );
+        }
+        let more = tally.troubled - tally.first.len();
+        if more > 0 {
+            self.problem(
+                format!("{kind}s"),
+                format!("{more} more have something wrong"),
+                format!("kubectl get {plural}s -A -o yaml"),
+            );
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One good case and one bad one, judged and printed; then what the two do not show.
+
+use std::collections::BTreeMap;
+
+use api::{condition::AntreaCondition, label, name};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::{SignedDuration, Timestamp},
+};
+
+use super::report;
+use crate::status::{
+    found::{Area, Entry, Found, Gap, Record, Renewal, Set, Why},
+    print::text,
+    report::{LeaderState, MemberState},
+};
+
+const VERSION: &str = "1.2.3";
+
+fn now() -> Timestamp {
+    "2026-11-01T12:00:00Z".parse().unwrap()
+}
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+fn says(type_: &str, status: &str, reason: &str, message: &str) -> AntreaCondition {
+    AntreaCondition {
+        type_: Some(type_.into()),
+        status: Some(status.into()),
+        last_transition_time: Some(Time(ago(600))),
+        reason: Some(reason.into()),
+        message: Some(message.into()),
+    }
+}
+
+fn renewed(seconds_ago: i64) -> Renewal {
+    Renewal {
+        renewed: Some(ago(seconds_ago)),
+        version: Some(VERSION.into()),
+        wire: Some(label::WIRE_VERSION.into()),
+        left: false,
+    }
+}
+
+fn entry(name: &str, conditions: Vec<AntreaCondition>) -> Entry {
+    Entry { namespace: "shop".into(), name: name.into(), conditions }
+}
+
+fn record(cluster: &str, offers_service: bool, conditions: Vec<AntreaCondition>) -> Record {
+    let entry = Entry { namespace: "clusterset-demo".into(), ..entry(&format!("{cluster}-web"), conditions) };
+    Record { cluster: cluster.into(), offers_service, entry }
+}
+
+fn set(server: Option<&str>, conditions: Vec<AntreaCondition>) -> Set {
+    Set { name: "demo".into(), cluster_id: Some("hub".into()), server: server.map(Into::into), conditions }
+}
+
+fn leases<const N: usize>(leases: [(&str, Renewal); N]) -> BTreeMap<String, Renewal> {
+    let lease =
+        |id: &str| if id == label::LEADER { name::LEADER_LEASE.into() } else { name::member_lease(id) };
+    leases.into_iter().map(|(id, renewal)| (lease(id), renewal)).collect()
+}
+
+/// The leader's cluster, itself a member, with one more: nothing is wrong.
+fn good() -> Found {
+    let area = Area {
+        namespace: "clusterset-demo".into(),
+        sets: Ok(vec![set(None, vec![])]),
+        leases: Ok(leases([(label::LEADER, renewed(3)), ("hub", renewed(7)), ("east", renewed(12))])),
+        joined: Ok(vec!["hub".into(), "east".into()]),
+        records: Ok(vec![record("east", true, vec![]), record("east", false, vec![])]),
+        imports: Ok(1),
+    };
+    let export = vec![says("Valid", "True", "Valid", ""), says("Ready", "True", "Exported", "")];
+    Found {
+        cluster: "kind-hub".into(),
+        version: VERSION.into(),
+        asked: None,
+        areas: Ok(vec![area]),
+        sets: Ok(vec![set(
+            Some("https://hub:6443"),
+            vec![says("Ready", "True", "Connected", "exports and imports flow")],
+        )]),
+        exports: Some(Ok(vec![entry("web", export)])),
+        imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
+    }
+}
+
+fn area(found: &mut Found) -> &mut Area {
+    &mut found.areas.as_mut().unwrap()[0]
+}
+
+fn bad() -> Found {
+    let mut found = good();
+    let failure = says("Failure", "False", "UnknownKind", "spec.kind is\n\"Thing\"");
+    *area(&mut found) = Area {
+        leases: Ok(leases([
+            (label::LEADER, Renewal { version: Some("1.2.2".into()), ..renewed(90) }),
+            ("hub", Renewal { wire: Some("2".into()), ..renewed(7) }),
+            ("east", renewed(300)),
+            ("west", Renewal { left: true, ..renewed(90_000) }),
+            ("fast", renewed(-180)),
+        ])),
+        joined: Ok(vec!["hub".into(), "new".into()]),
+        records: Ok(vec![record("east", true, vec![failure])]),
+        imports: Err(Gap {
+            part: "resourceimports in clusterset-demo".into(),
+            why: Why::Forbidden("jane may not".into()),
+        }),
+        ..good().areas.unwrap().remove(0)
+    };
+    let lost = says("Ready", "False", "Disconnected", "connection refused");
+    found.sets = Ok(vec![set(Some("https://hub:6443"), vec![lost])]);
+    let export = |conflict| {
+        vec![
+            says("Valid", "True", "Valid", ""),
+            says("Ready", "True", "Exported", ""),
+            says("Conflict", conflict, "PortConflict", "ports differ"),
+        ]
+    };
+    let exports = (0..12).map(|i| entry(&format!("web{i:02}"), export("True")));
+    found.exports = Some(Ok(exports.chain([entry("fine", export("False"))]).collect()));
+    found.imports = Some(Err(Gap { part: "serviceimports".into(), why: Why::NoCrd }));
+    found
+}
+
+#[test]
+fn a_cluster_where_all_is_well() {
+    let report = report(&good(), now());
+    assert!(report.is_well());
+    assert_eq!(text(&report), include_str!("golden/good.txt"));
+}
+
+#[test]
+fn a_cluster_where_much_is_wrong() {
+    let report = report(&bad(), now());
+    assert!(!report.is_well());
+    assert_eq!(text(&report), include_str!("golden/bad.txt"));
+}
+
+#[test]
+fn the_shape_for_machines_stays() {
+    let json = serde_json::to_string_pretty(&report(&good(), now())).unwrap();
+    assert_eq!(json + "\n", include_str!("golden/good.json"));
+}
+
+#[test]
+fn a_table_fits_a_hundred_columns() {
+    let mut found = good();
+    let long = Renewal { version: Some("v".repeat(80)), ..renewed(-100_000_000) };
+    area(&mut found).leases = Ok(leases([(&"x".repeat(63), long)]));
+    let text = text(&report(&found, now()));
+    let rows =
+        text.lines().skip_while(|line| !line.starts_with("  CLUSTER")).take_while(|line| !line.is_empty());
+    let widths: Vec<usize> = rows.map(|row| row.chars().count()).collect();
+    assert!(widths.len() > 1 && widths.iter().all(|width| *width <= 100), "{widths:?}");
+}
+
+#[test]
+fn a_cluster_of_no_set_is_told_what_to_run() {
+    let nothing = |asked: Option<&str>| Found {
+        asked: asked.map(Into::into),
+        areas: Ok(vec![]),
+        sets: Ok(vec![]),
+        exports: None,
+        imports: None,
+        ..good()
+    };
+    let problems = report(&nothing(None), now()).problems;
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].what, "neither leads nor belongs to a ClusterSet");
+    let problems = report(&nothing(Some("prod")), now()).problems;
+    assert_eq!(problems[0].what, "neither leads nor belongs to ClusterSet prod");
+    assert!(problems[0].next.contains("freeport join --clusterset prod "), "{}", problems[0].next);
+
+    let refused = Gap { part: "namespaces".into(), why: Why::Forbidden("no".into()) };
+    let problems = report(&Found { areas: Err(refused), ..nothing(None) }, now()).problems;
+    assert_eq!(problems.len(), 1, "who may not look cannot say that there is nothing: {problems:?}");
+    assert_eq!(problems[0].place, "namespaces");
+}
+
+#[test]
+fn a_lease_that_may_not_be_read_says_nothing_of_its_holder() {
+    let mut found = good();
+    let gap = Gap { part: "leases in clusterset-demo".into(), why: Why::Forbidden("no".into()) };
+    area(&mut found).leases = Err(gap);
+    let report = report(&found, now());
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert_eq!(report.leads[0].leader.state, LeaderState::Unknown);
+    assert!(report.leads[0].clusters.iter().all(|cluster| cluster.state == MemberState::Unknown));
+}
+
+#[test]
+fn who_may_not_read_the_set_still_sees_exports() {
+    let forbidden = || Gap { part: "clustersets".into(), why: Why::Forbidden("no".into()) };
+    let mut found = Found { sets: Err(forbidden()), ..good() };
+    area(&mut found).sets = Err(forbidden());
+    let report = report(&found, now());
+    assert_eq!(report.problems.len(), 2, "{:?}", report.problems);
+    assert!(report.leads[0].clusters.iter().all(|cluster| cluster.role.is_none()));
+    let text = text(&report);
+    assert!(text.contains("belongs to a ClusterSet that cannot be read\n  ServiceExports: 1\n"), "{text}");
+}
+
+#[test]
+fn half_a_minute_is_the_limit_in_both_directions() {
+    let state = |seconds_ago| {
+        let mut found = good();
+        area(&mut found).leases = Ok(leases([(label::LEADER, renewed(3)), ("hub", renewed(seconds_ago))]));
+        report(&found, now()).leads[0].clusters.iter().find(|c| c.cluster_id == "hub").unwrap().state
+    };
+    assert_eq!([29, 30].map(state), [MemberState::Ready, MemberState::NotReady]);
+    assert_eq!([-30, -31].map(state), [MemberState::Ready, MemberState::Unknown]);
+}
+
+#[test]
+fn an_export_nobody_has_looked_at_is_not_ready() {
+    let mut found = good();
+    found.exports = Some(Ok(vec![entry("web", vec![])]));
+    let report = report(&found, now());
+    assert_eq!(report.service_exports.unwrap().troubled, 1);
+    assert_eq!(report.problems[0].place, "ServiceExport shop/web");
+}
