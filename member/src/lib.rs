@@ -2,7 +2,7 @@
 //!
 //! | part | watches | writes |
 //! |---|---|---|
-//! | [`run`] | ClusterSets and Secrets of its Namespace | `status` of the ClusterSet; starts and stops a [`link`] |
+//! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`link`]; leaves |
 //! | [`link`] | everything below, here and in the Common Area | Lease `freeport-member-<id>`, its announce |
 //! | [`service::export`] | ServiceExports, Services, EndpointSlices, own records | own ResourceExports |
 //! | [`service::import`] | ResourceImports, others' slice records, Leases, Namespaces, what it made | Service `antrea-mc-<name>`, EndpointSlices, ServiceImport |

@@ -12,6 +12,7 @@ mod leave;
 mod note;
 mod running;
 mod status;
+mod target;
 mod tell;
 mod verdict;
 
@@ -31,14 +32,15 @@ use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::{sync::Notify, task::JoinSet};
 
-pub use self::desk::Target;
+pub use self::target::Target;
 use self::{
     absence::Absence,
-    desk::{Claim, Course, Credential, Desk, Set, fold},
+    desk::{Claim, Course, Desk, Set, fold},
     leave::Work,
     note::{Note, Order},
     running::{Leaving, Running},
     status::Word,
+    target::Credential,
     tell::Words,
 };
 use crate::link::{Report, State};
@@ -222,7 +224,7 @@ impl Belonging {
         }
         let running = match &mut self.running {
             Some(running) => running,
-            None => match desk::client(&target) {
+            None => match target::client(&target) {
                 Ok(client) => self.running.insert(Running::start(&self.env, target, client)),
                 Err(verdict) => return verdict.into(),
             },

@@ -1,6 +1,6 @@
 //! What the daemon's Namespace says about belonging, and what there is to say about it: pure.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use api::{
     cluster_claim::{self, ClusterClaim},
@@ -9,22 +9,20 @@ use api::{
     membership::{self, Membership},
     name,
 };
-use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::{
-    client,
     index::Change,
     view::{Lenient, lean},
 };
-use kube::{Client, Resource, ResourceExt, api::ObjectMeta};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
 use super::{
     absence::Absence,
     note::{Note, Order},
     status,
+    target::{Credential, Target},
     verdict::no,
 };
-use crate::service::export::Identity;
 
 /// A ClusterSet of the daemon's Namespace.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -40,23 +38,6 @@ pub(super) struct Set {
 
 fn nothing() -> Lenient<ClusterSetSpec> {
     Lenient(Err("it has no spec".into()))
-}
-
-/// A Secret of the daemon's Namespace.
-#[derive(Resource, Clone, Deserialize)]
-#[resource(inherit = Secret)]
-pub(super) struct Credential {
-    #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
-    #[serde(default)]
-    data: BTreeMap<String, ByteString>,
-}
-
-/// Says nothing of what is in it.
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credential").field("name", &self.metadata.name).finish_non_exhaustive()
-    }
 }
 
 /// A ClusterClaim of the daemon's Namespace.
@@ -92,22 +73,6 @@ pub(super) fn fold<P: Resource>(map: &mut BTreeMap<String, P>, change: Change<P>
             *map = objects.into_iter().map(|object| (object.name_any(), object)).collect()
         }
     }
-}
-
-/// A leader to link to.
-#[derive(Clone, PartialEq)]
-pub struct Target {
-    /// Who we are there.
-    pub us: Identity,
-    /// Name of the ClusterSet.
-    pub cluster_set: String,
-    /// ID of the leader's cluster, as far as the ClusterSet says it.
-    pub leader: Option<String>,
-    /// URL of the leader's API server.
-    pub server: String,
-    /// Name of the Secret.
-    pub secret: String,
-    credential: BTreeMap<String, ByteString>,
 }
 
 /// What has to be done about belonging.
@@ -189,7 +154,8 @@ impl Desk {
         }
         let credential =
             self.credential(&note).ok_or_else(|| no("SecretMissing", missing_secret(&note.secret)))?;
-        let target = Target { leader: leader.cluster_id.clone(), ..Target::noted(&note, credential) };
+        let mut target = Target::noted(&note, credential);
+        target.leader.clone_from(&leader.cluster_id);
         Ok((target, note))
     }
 
@@ -235,26 +201,6 @@ impl Desk {
     }
 }
 
-impl Target {
-    /// Where a noted membership leads.
-    pub(super) fn noted(note: &Membership, credential: &Credential) -> Self {
-        Self {
-            us: Identity { cluster: note.cluster_id.clone(), common_area: note.common_area.clone() },
-            cluster_set: note.cluster_set.clone(),
-            leader: None,
-            server: note.server.clone(),
-            secret: note.secret.clone(),
-            credential: credential.data.clone(),
-        }
-    }
-
-    /// Whether it leads where `note` does, perhaps by another way.
-    pub(super) fn is_of(&self, note: &Membership) -> bool {
-        (&self.cluster_set, &self.us.cluster, &self.us.common_area)
-            == (&note.cluster_set, &note.cluster_id, &note.common_area)
-    }
-}
-
 /// When the ClusterSet was created, as the API server writes it.
 fn created(set: &Set) -> String {
     set.metadata.creation_timestamp.as_ref().map(|at| at.0.to_string()).unwrap_or_default()
@@ -281,21 +227,6 @@ fn identity_changed(noted: &Membership) -> Verdict {
     no("IdentityChanged", message)
 }
 
-/// A client for the leader, or why there is none.
-pub(super) fn client(target: &Target) -> Result<Client, Verdict> {
-    client::remote(&target.server, &target.credential).map_err(|error| {
-        let secret = &target.secret;
-        match error {
-            client::Error::Server(_) => no("InvalidSpec", format!("spec.leaders[0].server: {error}")),
-            client::Error::Missing(_) | client::Error::Malformed(..) => no(
-                "InvalidSecret",
-                format!("Secret {secret}: {error}. Join again for a new one (freeport join)"),
-            ),
-            client::Error::Local(_) | client::Error::Setup(_) => no("Disconnected", error.to_string()),
-        }
-    })
-}
-
 fn missing_secret(secret: &str) -> String {
     format!(
         "there is no Secret {secret} in this Namespace: create it with keys ca.crt and token, or join again (freeport join)"
@@ -307,6 +238,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::membership::target::client;
 
     pub(in crate::membership) fn desk(change: impl FnOnce(&mut Value)) -> Desk {
         let mut set: Value =

@@ -29,8 +29,8 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
-    desk::{self, Target},
     note::{Note, Order},
+    target::{self, Target},
 };
 use crate::service::{entry::Unexported, export::Exporting, knowledge::Knowledge, view::OwnRecord};
 
@@ -86,7 +86,7 @@ impl Leaving {
     async fn withdraw_until_done(&self, target: &Target) {
         let mut failures = 0;
         loop {
-            let done = match desk::client(target) {
+            let done = match target::client(target) {
                 Ok(client) => {
                     withdraw(&self.env, target, &client).await.map_err(|failure| failure.to_string())
                 }

@@ -8,9 +8,9 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    desk::Target,
     leave::{self, Work},
     note::Note,
+    target::Target,
 };
 use crate::link::{self, Report};
 

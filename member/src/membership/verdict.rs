@@ -6,7 +6,7 @@ use api::{
 };
 use kit::{failure::Failure, watch::Trouble};
 
-use super::desk::Target;
+use super::target::Target;
 use crate::link::State;
 
 /// Reason of the condition while the leader was not heard yet.
