@@ -24,6 +24,16 @@ use crate::condition::AntreaCondition;
     ),
     printcolumn(name = "Total Clusters", type_ = "string", json_path = ".status.totalClusters"),
     printcolumn(name = "Ready Clusters", type_ = "string", json_path = ".status.readyClusters"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
