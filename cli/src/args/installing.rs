@@ -8,7 +8,7 @@ use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Part, Run
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct InitArgs {
-    /// ID of this cluster in the set: a DNS label, or two with a dot between.
+    /// ID of this cluster in the set: a DNS label, or two.
     #[arg(long, value_name = "ID")]
     cluster_id: String,
     /// Only lead: do not make this cluster a member as well.
@@ -20,7 +20,7 @@ pub(super) struct InitArgs {
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct JoinArgs {
-    /// ID of this cluster, unique in the set: a DNS label, or two with a dot between.
+    /// ID of this cluster, unique in the set: a DNS label, or two.
     #[arg(long, value_name = "ID")]
     cluster_id: String,
     #[command(flatten)]
@@ -32,10 +32,10 @@ pub(super) struct JoinArgs {
 #[derive(ClapArgs, Debug)]
 #[group(required = true, multiple = true)]
 struct Leader {
-    /// Kubeconfig that reaches the leader's cluster [default: that of this cluster].
+    /// Kubeconfig of the leader's cluster [default: as --kubeconfig].
     #[arg(long, value_name = "FILE")]
     leader_kubeconfig: Option<PathBuf>,
-    /// Context of the leader's cluster in its kubeconfig [default: the current one].
+    /// Context of the leader's cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
 }
@@ -45,13 +45,13 @@ struct Common {
     /// Name of the ClusterSet: a DNS label of at most 52 characters.
     #[arg(long, value_name = "NAME")]
     clusterset: String,
-    /// Kubeconfig that reaches this cluster as an administrator [default: KUBECONFIG, else ~/.kube/config].
+    /// Kubeconfig of this cluster, as administrator [default: as kubectl].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of this cluster in the kubeconfig [default: the current one].
+    /// Context of this cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Leader's API server as members reach it, https://HOST:PORT [default: as in the leader's kubeconfig].
+    /// Leader's API server as members reach it [default: as here].
     #[arg(long, value_name = "URL")]
     leader_server: Option<String>,
     #[command(flatten)]
@@ -61,10 +61,10 @@ struct Common {
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "How it is done")]
 struct RunArgs {
-    /// Image of the daemons, which run in their clusters as Deployments.
+    /// Image with both daemons, for their Deployments.
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE, conflicts_with = "external")]
     image: String,
-    /// Install no Deployment: the daemon runs elsewhere, with a kubeconfig written into this folder.
+    /// No Deployment: write kubeconfigs for daemons run elsewhere.
     #[arg(long, value_name = "DIR")]
     external: Option<PathBuf>,
     /// Do only these parts.
@@ -73,10 +73,12 @@ struct RunArgs {
     /// Do not wait until the daemons are ready.
     #[arg(long)]
     no_wait: bool,
-    /// Limit of each wait: for CRDs, for a token, for the daemons.
+    /// Limit of each wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
-    /// Print the objects instead of applying them: kubectl apply -f takes them, on a new cluster those of --only crds first.
+    /// Print the objects for kubectl apply -f; changes nothing.
+    ///
+    /// On a new cluster those of --only crds come first: kubectl does not take a CRD and an object of its kind in one go.
     #[arg(long)]
     dry_run: bool,
     /// Form of what --dry-run prints.

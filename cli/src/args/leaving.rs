@@ -8,7 +8,7 @@ use crate::{Departure, Error, KubeContext, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct LeaveArgs {
-    /// Leave without the leader; with --cluster-id, remove a member that will not return, at the leader.
+    /// Without the leader; with --cluster-id, at the leader.
     #[arg(long)]
     force: bool,
     /// ID of the member to remove at the leader.
@@ -17,19 +17,19 @@ pub(super) struct LeaveArgs {
     /// Name of the ClusterSet it is removed from.
     #[arg(long, value_name = "NAME", requires = "cluster_id")]
     clusterset: Option<String>,
-    /// Kubeconfig that reaches the cluster that leaves as an administrator [default: KUBECONFIG, else ~/.kube/config].
+    /// Kubeconfig of the cluster that leaves [default: as kubectl].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of that cluster in the kubeconfig [default: the current one].
+    /// Context of that cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Kubeconfig that reaches the leader's cluster [default: that of the cluster that leaves].
+    /// Kubeconfig of the leader's cluster [default: as --kubeconfig].
     #[arg(long, value_name = "FILE")]
     leader_kubeconfig: Option<PathBuf>,
-    /// Context of the leader's cluster in its kubeconfig [default: the current one].
+    /// Context of the leader's cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
-    /// Seconds to wait, without any progress, for the member or the leader to do its part.
+    /// Limit of each wait without progress.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
     /// Print what would be deleted or changed; nothing is written.

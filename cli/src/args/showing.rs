@@ -18,10 +18,10 @@ pub(super) struct StatusArgs {
     /// Look at this ClusterSet only.
     #[arg(long, value_name = "NAME")]
     clusterset: Option<String>,
-    /// Kubeconfig that reaches the cluster [default: KUBECONFIG, else ~/.kube/config].
+    /// Kubeconfig of the cluster [default: as kubectl].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the cluster in the kubeconfig [default: the current one].
+    /// Context of the cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Form of the report.
