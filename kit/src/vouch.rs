@@ -18,6 +18,10 @@ use crate::{index::Change, lease::LeaseView};
 /// had a whole period to notice and put the record back.
 const RENEWALS: u64 = 2;
 
+/// After a restore, a writer that has been there for so many renewals has put right what it can, settled or not: a single
+/// record that is refused again and again must not keep all its others out of date.
+const LONG_ENOUGH: u64 = 6;
+
 /// What is doubted, and what the writers' Leases have said since. Writers are named by their Leases.
 pub struct Vouching<K> {
     leases: HashMap<String, Heard>,
@@ -40,8 +44,18 @@ struct Doubt {
 struct Heard {
     uid: Option<String>,
     renewed_at: Option<String>,
+    /// Settled ones.
     renewals: u64,
+    /// All of them.
+    heard: u64,
     left: bool,
+}
+
+impl Heard {
+    /// Whether what the writer says is of now, if it was out of date when it was first heard.
+    fn is_current(&self) -> bool {
+        self.left || self.renewals >= RENEWALS || self.heard >= LONG_ENOUGH
+    }
 }
 
 /// What a writer's Lease says of the writer.
@@ -145,10 +159,9 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
             return BTreeSet::new();
         }
         heard.renewed_at = renewed_at;
-        if settled && !first {
-            heard.renewals += 1;
-        }
-        let renewals = heard.renewals;
+        heard.heard += u64::from(!first);
+        heard.renewals += u64::from(!first && settled);
+        let (renewals, is_current) = (heard.renewals, heard.is_current());
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.doubts {
             let Some(doubt) = writers.get_mut(lease) else { continue };
@@ -158,7 +171,7 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
                 vouched.insert(key.clone());
             }
         }
-        if renewals >= RENEWALS {
+        if is_current {
             vouched.extend(self.outdated.remove(lease).unwrap_or_default());
         }
         vouched
@@ -167,8 +180,7 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
     /// Whether what `writer` says about `key` is of now. Not before it has vouched for it, when the Common Area was restored:
     /// a live writer has had the time then to put its records right.
     pub fn is_current(&mut self, key: &K, writer: &str) -> bool {
-        let vouched = self.leases.get(writer).is_some_and(|heard| heard.left || heard.renewals >= RENEWALS);
-        if !self.restored || vouched {
+        if !self.restored || self.leases.get(writer).is_some_and(Heard::is_current) {
             return true;
         }
         self.outdated.entry(writer.to_owned()).or_default().insert(key.clone());
@@ -260,6 +272,11 @@ mod tests {
         assert_eq!(v.hear("east", at(20), true), ["web"].into());
         assert!(v.is_current(&"web", "east"));
         assert!(!v.is_current(&"web", "west"), "never heard of");
+        for second in 0..=5 {
+            v.hear("west", at(second), false);
+        }
+        assert!(!v.is_current(&"web", "west"));
+        assert_eq!(v.hear("west", at(6), false), ["web"].into(), "never settled, but there all the time");
         assert!(Vouching::default().is_current(&"web", "west"), "nothing was restored");
     }
 

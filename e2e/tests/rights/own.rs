@@ -81,12 +81,12 @@ fn a_record_stays_about_what_it_was_about() {
         let record = name::service_export("east", &ServiceName::new("rights", "fixed"));
         Do::Create(service("east", "rights", "fixed")).by(east, AREA, &exports()).await.unwrap();
         let to = |field: &str, value: &str| Do::Patch(record.clone(), json!({"spec": {field: value}}));
-        let attempt = |what, todo| Attempt { what, kind: exports(), todo, says: "do not change" };
+        let attempt = |what, todo, says| Attempt { what, kind: exports(), todo, says };
         let attempts = [
-            attempt("another cluster", to("clusterID", "south")),
-            attempt("another Namespace", to("namespace", "shop")),
-            attempt("another name", to("name", "web")),
-            attempt("another kind", to("kind", "EndpointSlice")),
+            attempt("another cluster", to("clusterID", "south"), "may not act as"),
+            attempt("another Namespace", to("namespace", "shop"), "must be named"),
+            attempt("another name", to("name", "web"), "must be named"),
+            attempt("another kind", to("kind", "EndpointSlice"), "must be named"),
         ];
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
         try_all(east, AREA, &attempts, wrong).await;

@@ -23,12 +23,13 @@ pub const NAME: &str = "freeport-records";
 const IS_OF_THE_AREA: &str =
     "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')";
 
-/// What an update is measured against is what is stored, so nobody becomes an owner by writing.
+/// A record belongs to the cluster it is named after, and its name is all that cannot change. So what is measured is what is
+/// there afterwards: it has to be named as it is, which leaves one cluster, Namespace, name and kind to say. What is stored
+/// may be wrong, where somebody with more rights garbled it, and its member has to be able to put it right.
 const VARIABLES: &[(&str, &str)] = &[
     ("resource", "request.resource.resource"),
     ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
-    ("stored", "dyn(request.operation == 'CREATE' ? object : oldObject)"),
-    ("objectName", "string(variables.stored.metadata.name)"),
+    ("objectName", "string(variables.written.metadata.name)"),
     // Whose Lease or announce it is, its name says. It is empty for records, whose spec does.
     (
         "prefix",
@@ -39,7 +40,7 @@ variables.resource == 'memberclusterannounces' ? 'member-announce-from-' : ''",
     (
         "cluster",
         "
-variables.prefix == '' ? string(variables.stored.?spec.?clusterID.orValue('')) :
+variables.prefix == '' ? string(variables.written.?spec.?clusterID.orValue('')) :
 variables.objectName.startsWith(variables.prefix) ?
 variables.objectName.substring(size(variables.prefix)) : ''",
     ),
@@ -114,17 +115,6 @@ variables.written.?clusterID.orValue('') == variables.cluster",
         refused: Refused::Invalid,
         rule: "an announce names the cluster it is named after",
         says: "'clusterID of ' + variables.objectName + ' must be ' + variables.cluster",
-    },
-    Check {
-        holds: "
-request.operation != 'UPDATE' || !variables.isRecord ||
-['clusterID', 'namespace', 'name', 'kind'].all(field,
-    variables.written.?spec[?field].orValue('') == variables.stored.?spec[?field].orValue(''))",
-        refused: Refused::Invalid,
-        rule: "clusterID, namespace, name and kind of a record do not change",
-        says: "
-'clusterID, namespace, name and kind of ' + variables.objectName + ' of cluster ' + variables.cluster +
-' do not change: write another record'",
     },
     Check {
         holds: "!variables.isRecord || variables.isOfService || variables.kind in ['ClusterInfo', 'LabelIdentity']",
