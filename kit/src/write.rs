@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fmt::Debug};
 
 use kube::{
     Client, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
     core::Request,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -119,6 +119,16 @@ impl Writer {
         body["kind"] = json!(P::kind(&()));
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
         self.send::<P, P>("create", self.request::<P>(want).create(&params, serde_json::to_vec(&body)?)).await
+    }
+
+    /// The object of that name as the API server has it now, whatever a watch selects.
+    pub async fn read<P>(&self, of: &P) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let request = self.request::<P>(of).get(&of.name_any(), &GetParams::default());
+        let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(classify)
     }
 
     /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer.

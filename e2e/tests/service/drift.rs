@@ -123,6 +123,14 @@ fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
                 leader.delete::<ResourceExport>(AREA, record).await;
                 back().await;
                 let said = exports.get(record).await.unwrap().spec;
+                let labels = json!({"labels": {"sourceClusterID": "nobody"}});
+                leader.patch::<ResourceExport>(AREA, record, &json!({"metadata": labels})).await;
+                eventually("it is labelled as ours again", || async {
+                    let record = exports.get(record).await.map_err(|error| error.to_string())?;
+                    let id = record.labels().get("sourceClusterID").cloned();
+                    if id.as_deref() == Some("east") { Ok(()) } else { Err(format!("{id:?}")) }
+                })
+                .await;
                 let nothing = json!({"spec": {"service": null, "endpointSlice": null, "name": "other"}});
                 leader.patch::<ResourceExport>(AREA, record, &nothing).await;
                 eventually("it says the same again", || async {

@@ -184,7 +184,14 @@ impl Exporting {
             }
             None => have,
         };
-        let written = self.writer.put(have, want).await?;
+        let written = match (have, self.writer.put(have, want).await) {
+            // It is there, but not labelled as ours, by which we would know of it: somebody has relabelled it.
+            (None, Err(Error::Stale)) => {
+                let relabelled = self.writer.read(want).await?;
+                self.writer.put(Some(&relabelled), want).await?
+            }
+            (_, written) => written?,
+        };
         if let Some(record) = written.clone() {
             self.knowledge.echo(record);
         }
