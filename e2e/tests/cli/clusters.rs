@@ -108,17 +108,6 @@ impl Clusters {
         assert!(deleted.is_err(), "there is no {name}");
         name
     }
-
-    /// No Namespace is being deleted in these clusters.
-    pub async fn quiet(&self, clusters: &[&str]) {
-        for cluster in clusters {
-            eventually(&format!("no Namespace of {cluster} is going"), || async {
-                let going = self.cluster(cluster).namespaces_going().await;
-                if going.is_empty() { Ok(()) } else { Err(format!("{going:?}")) }
-            })
-            .await;
-        }
-    }
 }
 
 const MARK: &str = "audit-mark";

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
-    clusters::{Clusters, SET, clusters},
+    clusters::{Clusters, clusters},
     contents::Contents,
 };
 
@@ -46,7 +46,6 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F)
     RUNTIME.block_on(async {
         let set = MEMBER_SET.get_or_init(MemberSet::up).await;
         let _turn = TURN.lock().await;
-        set.clusters.quiet(&SET).await;
         // A test that failed may have left anything.
         let hub = set.clusters.fleet.cluster("leader").unwrap();
         let api_server = set.clusters.fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
