@@ -72,11 +72,22 @@ impl Clusters {
 
     /// [`Self::kubectl`] with this input.
     pub async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
-        let (kubectl, config) = (self.fleet.kubectl(), self.fleet.kubeconfig());
+        self.run(&self.fleet.kubectl(), line, stdin).await
+    }
+
+    /// Runs a command that was printed for people to run.
+    pub async fn shell(&self, command: &str) -> Ran {
+        self.run(Path::new("/bin/sh"), "-s", command).await
+    }
+
+    async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
         // Its cache goes with the fleet.
-        let (cache, path) = (self.fleet.dir().join("kubectl-cache"), self.plugin.parent().unwrap());
-        let env: [(&str, &Path); 3] = [("KUBECONFIG", &config), ("KUBECACHEDIR", &cache), ("PATH", path)];
-        run(&kubectl, line, &env, stdin).await
+        let (kubectl, cache) = (self.fleet.kubectl(), self.fleet.dir().join("kubectl-cache"));
+        let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
+        let config = self.fleet.kubeconfig();
+        let env: [(&str, &Path); 3] =
+            [("KUBECONFIG", &config), ("KUBECACHEDIR", &cache), ("PATH", Path::new(&path))];
+        run(program, line, &env, stdin).await
     }
 
     /// A folder of the fleet for kubeconfigs of daemons.

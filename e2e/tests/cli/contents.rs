@@ -1,7 +1,8 @@
 //! Everything a cluster holds, of every kind it can list: what is compared before and after.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 
+use e2e::waiting::eventually;
 use serde_json::Value;
 
 use crate::clusters::Clusters;
@@ -29,6 +30,19 @@ impl Contents {
         let list: Value = serde_json::from_str(&got.stdout).map_err(|error| error.to_string())?;
         let objects = list["items"].as_array().unwrap().iter();
         Ok(Self(objects.map(|object| (name(object), settled(object.clone()))).collect()))
+    }
+
+    /// Once Kubernetes has made all that it makes by itself in a new cluster.
+    pub async fn at_rest(clusters: &Clusters, cluster: &str) -> Self {
+        let before = RefCell::new(Self(BTreeMap::new()));
+        eventually(&format!("{cluster} is at rest"), || async {
+            let now = Self::of(clusters, cluster).await?;
+            let changing = now.same_as(&before.replace(now.clone()));
+            // The caller looks again at once, and what changes by itself does so within this.
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            changing.map(|()| now)
+        })
+        .await
     }
 
     /// What is there and was not before, what went, and what is another.

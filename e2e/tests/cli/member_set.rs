@@ -63,7 +63,7 @@ impl MemberSet {
     async fn up() -> Self {
         let clusters = clusters().await;
         users_were_here(clusters.cluster("east")).await;
-        let before = Contents::of(clusters, "east").await.unwrap();
+        let before = Contents::at_rest(clusters, "east").await;
         let leader_program = program::path("leader", "freeport-leader").await.unwrap();
         let member_program = program::path("member", "freeport-member").await.unwrap();
         let set = Self { clusters, leader_program, member_program, before };
