@@ -2,14 +2,17 @@
 
 use e2e::{seen::not_imported, waiting::eventually};
 use fleet::Component;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::{core::v1::Service, events::v1::Event};
+use kube::api::ListParams;
 
 use crate::{
     clusters::SET,
-    member_set::{MemberSet, alone},
+    member_set::{MemberSet, SYSTEM, alone},
 };
 
 const NS: &str = "force";
+/// All clusters, in the order of their names.
+const EXPORTERS: [&str; 3] = ["east", "leader", "west"];
 
 #[test]
 fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
@@ -20,7 +23,7 @@ fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
             set.cluster(cluster).create_namespace(NS).await;
             set.cluster(cluster).exported(NS, "web", &[address]).await;
         }
-        set.imports(NS, "web", &SET_SORTED, &SET).await;
+        set.imports(NS, "web", &EXPORTERS, &SET).await;
 
         set.stop_member("west").await;
         hub.kill(Component::ApiServer).await.unwrap();
@@ -40,14 +43,12 @@ fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
         for cluster in ["east", "west"] {
             set.join(cluster).await;
         }
-        set.imports(NS, "web", &SET_SORTED, &SET).await;
+        set.imports(NS, "web", &EXPORTERS, &SET).await;
         for cluster in SET {
             set.cluster(cluster).release_namespace(NS).await;
         }
     });
 }
-
-const SET_SORTED: [&str; 3] = ["east", "leader", "west"];
 
 async fn leaves(set: &MemberSet, cluster: &str, alone: bool) {
     let here = set.cluster(cluster);
@@ -55,9 +56,17 @@ async fn leaves(set: &MemberSet, cluster: &str, alone: bool) {
     let said = set.clusters.freeport(&format!("leave --force --context {cluster}")).await.succeeded();
     assert_eq!(said.contains("clearing away in its place"), alone, "{said}");
     let next = format!(
-        "next: the leader's administrator runs: freeport leave --force --clusterset demo --cluster-id {cluster}"
+        "the leader's administrator runs: freeport leave --force --clusterset demo --cluster-id {cluster} --leader-context"
     );
-    assert!(said.contains(&next), "{said}");
+    assert!(said.contains(&format!("next: {next}")), "{said}");
+    if !alone {
+        eventually("the daemon says it as well", || async {
+            let events = here.api::<Event>(SYSTEM).list(&ListParams::default()).await.unwrap();
+            let notes: Vec<_> = events.into_iter().filter_map(|event| event.note).collect();
+            if notes.iter().any(|note| note.contains(&next)) { Ok(()) } else { Err(format!("{notes:?}")) }
+        })
+        .await;
+    }
     assert_eq!(set.traces(cluster).await, [""; 0], "{said}");
     eventually("nothing imported is left", || not_imported(here, NS, "web")).await;
     assert_eq!(here.api::<Service>(NS).get("web").await.unwrap(), web, "the user's own stays as it is");

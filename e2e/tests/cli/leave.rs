@@ -21,7 +21,7 @@ const CRDS: &str = "crds-member.yaml";
 fn who_leaves_and_uninstalls_has_what_was_there_before() {
     alone(async |set| {
         others_have_their_part(set).await;
-        // What is left of it is in other Namespaces than the kinds are, so that either may go first.
+        // Nobody is told which to delete first.
         for order in [[MEMBER, CRDS], [CRDS, MEMBER]] {
             both_ways(set).await;
             leave(set).await;
