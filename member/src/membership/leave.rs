@@ -57,10 +57,11 @@ pub(super) async fn leave(env: Env, note: Note, work: Work) {
     match (&work.target, work.order) {
         (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
         (None, _) | (_, Order::Force) => {
-            let cluster = work.noted.as_ref().map_or("ID", |noted| &noted.cluster_id);
+            let (set, cluster) =
+                work.noted.as_ref().map_or(("NAME", "ID"), |noted| (&noted.cluster_set, &noted.cluster_id));
             let message = format!(
-                "the leader is not asked{}: what it holds of this cluster remains there until somebody with access to it \
-                 runs: freeport leave --force --cluster-id {cluster}",
+                "the leader is not asked{}: what it holds of this cluster remains there until the leader's administrator \
+                 runs: freeport leave --force --clusterset {set} --cluster-id {cluster} --leader-context LEADER",
                 if work.order == Order::Force { "" } else { ", for there is no credential for it any more" }
             );
             leaving.tell(false, "LeaveIncomplete", &message);

@@ -1,0 +1,135 @@
+//! The clusters that all tests share, and the programs people use on them.
+
+use std::{
+    env, fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use e2e::{cluster::Cluster, waiting::eventually};
+use fleet::{Fleet, Lifetime, Options, program};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::DeleteParams;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::program::{Ran, run};
+
+/// A ClusterSet with its daemons.
+pub const SET: [&str; 3] = ["leader", "east", "west"];
+/// Without anything but Kubernetes, to begin with.
+pub const PAIR: [&str; 2] = ["hub", "spoke"];
+
+static CLUSTERS: OnceCell<Clusters> = OnceCell::const_new();
+
+/// Never dropped: the fleet ends with this process, whatever ends it.
+pub struct Clusters {
+    pub fleet: Fleet,
+    clusters: Vec<Cluster>,
+    freeport: PathBuf,
+    plugin: PathBuf,
+}
+
+/// The clusters, up.
+pub async fn clusters() -> &'static Clusters {
+    CLUSTERS.get_or_init(Clusters::up).await
+}
+
+impl Clusters {
+    async fn up() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = Options {
+            dir: env::temp_dir().join(format!("freeport-cli-{}", std::process::id())),
+            clusters: SET.iter().chain(&PAIR).map(|&name| name.to_owned()).collect(),
+            lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
+        };
+        // Past the test runner's capture: the first time this builds for ten minutes.
+        let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+        let fleet = Fleet::up(options, progress).await.unwrap();
+        let freeport = program::path("cli", "freeport").await.unwrap();
+        let plugin = program::path("cli", "kubectl-freeport").await.unwrap();
+        let mut clusters = Vec::new();
+        for cluster in fleet.clusters() {
+            clusters
+                .push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await.unwrap() });
+        }
+        Self { fleet, clusters, freeport, plugin }
+    }
+
+    pub fn cluster(&self, name: &str) -> &Cluster {
+        self.clusters.iter().find(|cluster| cluster.name == name).unwrap()
+    }
+
+    /// Runs `freeport` with the words of `line`.
+    pub async fn freeport(&self, line: &str) -> Ran {
+        run(&self.freeport, line, &[("KUBECONFIG", &self.fleet.kubeconfig())], "").await
+    }
+
+    /// Runs `kubectl` with the words of `line`; it finds `kubectl-freeport` in its PATH.
+    pub async fn kubectl(&self, line: &str) -> Ran {
+        self.kubectl_reading(line, "").await
+    }
+
+    /// [`Self::kubectl`] with this input.
+    pub async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
+        self.run(&self.fleet.kubectl(), line, stdin).await
+    }
+
+    /// Runs a command that was printed for people to run.
+    pub async fn shell(&self, command: &str) -> Ran {
+        self.run(Path::new("/bin/sh"), "-s", command).await
+    }
+
+    async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
+        // Its cache goes with the fleet.
+        let (kubectl, cache) = (self.fleet.kubectl(), self.fleet.dir().join("kubectl-cache"));
+        let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
+        let config = self.fleet.kubeconfig();
+        let env: [(&str, &Path); 3] =
+            [("KUBECONFIG", &config), ("KUBECACHEDIR", &cache), ("PATH", Path::new(&path))];
+        run(program, line, &env, stdin).await
+    }
+
+    /// A folder of the fleet for kubeconfigs of daemons.
+    pub fn folder(&self, name: &str) -> String {
+        self.fleet.dir().join("daemons").join(name).display().to_string()
+    }
+
+    /// What people, and the programs they run, have asked the cluster to write so far: `verb uri code`.
+    pub async fn written_by_people(&self, cluster: &str) -> Vec<String> {
+        let mark = self.mark(cluster).await;
+        let log = self.fleet.cluster(cluster).unwrap().audit_log();
+        let lines = within_the_log(&log, &mark).await;
+        let events = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_people =
+            events.filter(|event| !event["user"]["username"].as_str().unwrap().starts_with("system:"));
+        let request = |event: Value| {
+            let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+            let code = &event["responseStatus"]["code"];
+            format!("{} {} {code}", text(&event["verb"]), text(&event["requestURI"]))
+        };
+        of_people.map(request).filter(|line| !line.contains(MARK)).collect()
+    }
+
+    /// Asks for something that the audit log tells of: what was asked for before is before it.
+    async fn mark(&self, cluster: &str) -> String {
+        let name = format!("{MARK}-{:x}", std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos());
+        let config_maps = self.cluster(cluster).api::<ConfigMap>("default");
+        let deleted = config_maps.delete(&name, &DeleteParams::default()).await;
+        assert!(deleted.is_err(), "there is no {name}");
+        name
+    }
+}
+
+const MARK: &str = "audit-mark";
+
+/// The lines of an audit log before the mark.
+async fn within_the_log(log: &Path, mark: &str) -> Vec<String> {
+    eventually("the audit log is written", || async {
+        let text = fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let end = lines.iter().rposition(|line| line.contains(mark));
+        end.map(|end| lines[..end].to_vec()).ok_or(format!("{} lines", lines.len()))
+    })
+    .await
+}

@@ -1,0 +1,122 @@
+//! Leaving, and taking Freeport out of the cluster: what remains is what was there before.
+
+use api::mcs::ServiceImport;
+use e2e::{
+    seen::{imported, not_imported},
+    waiting::eventually,
+};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::{
+    contents::Contents,
+    member_set::{AREA, MemberSet, SHOP, SYSTEM, alone},
+};
+
+const MEMBER: &str = "member.yaml";
+const CRDS: &str = "crds-member.yaml";
+
+#[test]
+fn who_leaves_and_uninstalls_has_what_was_there_before() {
+    alone(async |set| {
+        others_have_their_part(set).await;
+        // Nobody is told which to delete first.
+        for order in [[MEMBER, CRDS], [CRDS, MEMBER]] {
+            both_ways(set).await;
+            leave(set).await;
+            uninstall(set, order).await;
+            set.clusters
+                .freeport("status --context east")
+                .await
+                .reported(1, &["freeport init", "freeport join"]);
+        }
+        for cluster in ["leader", "west"] {
+            set.cluster(cluster).release_namespace(SHOP).await;
+        }
+    });
+}
+
+/// `web` in all three clusters, besides `west`'s own `db`.
+async fn others_have_their_part(set: &MemberSet) {
+    for cluster in ["leader", "west"] {
+        set.cluster(cluster).create_namespace(SHOP).await;
+    }
+    set.cluster("west").exported(SHOP, "web", &["10.3.0.1"]).await;
+    set.cluster("west").exported(SHOP, "db", &["10.3.0.2"]).await;
+}
+
+/// `east` joins, exports `web` as `west` does and `api` alone, and imports.
+async fn both_ways(set: &MemberSet) {
+    set.join("east").await;
+    let east = set.cluster("east");
+    east.export(SHOP, "web").await;
+    east.export(SHOP, "labelled").await;
+    // Somebody else's, which no user of a Namespace could write: whoever may write their status may.
+    let _: ServiceImport = east
+        .create(
+            SHOP,
+            json!({"metadata": {"name": "theirs"}, "spec": {"type": "ClusterSetIP", "ips": [], "ports": []}}),
+        )
+        .await;
+    set.imports(SHOP, "web", &["east", "west"], &["leader", "west", "east"]).await;
+    set.imports(SHOP, "db", &["west"], &["leader", "east"]).await;
+    for cluster in ["leader", "west"] {
+        eventually(&format!("labelled in {cluster}"), || imported(set.cluster(cluster), SHOP, "labelled"))
+            .await;
+    }
+}
+
+async fn leave(set: &MemberSet) {
+    let (clusters, east, west) = (set.clusters, set.cluster("east"), set.cluster("west"));
+    let service = async || west.api::<Service>(SHOP).get("antrea-mc-web").await.unwrap();
+    let (before, db) = (service().await, imported(west, SHOP, "db").await.unwrap());
+    let dry = "leave --context east --leader-context leader --dry-run";
+    let written = (clusters.written_by_people("east").await, clusters.written_by_people("leader").await);
+    let would = clusters.freeport(dry).await.succeeded();
+    assert!(would.contains(&format!("east: would delete ClusterSet {SYSTEM}/demo")), "{would}");
+    let now = (clusters.written_by_people("east").await, clusters.written_by_people("leader").await);
+    assert_eq!(now, written, "a dry run writes nothing");
+
+    let said = clusters.freeport("leave --context east --leader-context leader").await.succeeded();
+    assert!(said.contains(&format!("east: deleted ClusterSet {SYSTEM}/demo")), "{said}");
+    assert!(said.contains(&format!("leader: deleted ServiceAccount {AREA}/freeport-member-east")), "{said}");
+
+    assert_eq!(set.traces("east").await, [""; 0], "nothing of the membership is in east; it said:\n{said}");
+    for service in ["web", "db"] {
+        assert_eq!(not_imported(east, SHOP, service).await, Ok(()));
+    }
+    let theirs = east.api::<ServiceImport>(SHOP).get_opt("theirs").await.unwrap();
+    assert!(theirs.is_some(), "another implementation's stays");
+
+    set.imports(SHOP, "web", &["west"], &["leader", "west"]).await;
+    let after = service().await;
+    assert_eq!((after.uid(), after.spec), (before.uid(), before.spec), "the import goes on in west");
+    assert_eq!(imported(west, SHOP, "db").await, Ok(db), "and what east had no part in is as it was");
+    for cluster in ["leader", "west"] {
+        eventually(&format!("labelled is gone from {cluster}"), || {
+            not_imported(set.cluster(cluster), SHOP, "labelled")
+        })
+        .await;
+    }
+    eventually("nothing in the Common Area tells of east", || async {
+        let said = Contents::of(clusters, "leader").await?.saying("east", AREA);
+        if said.is_empty() { Ok(()) } else { Err(said.join("\n")) }
+    })
+    .await;
+    let again = clusters.freeport("leave --context east --leader-context leader").await.succeeded();
+    assert!(again.contains("not a member"), "{again}");
+}
+
+async fn uninstall(set: &MemberSet, order: [&str; 2]) {
+    set.stop_member("east").await;
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
+    for file in order {
+        let line = format!("--context east delete -f {manifests}/{file} --ignore-not-found");
+        set.clusters.kubectl(&line).await.succeeded();
+    }
+    eventually(&format!("all is as it was, after deleting {order:?}"), || async {
+        Contents::of(set.clusters, "east").await?.same_as(&set.before)
+    })
+    .await;
+}

@@ -1,0 +1,197 @@
+//! The ClusterSet of three clusters, set up by the commands, with its daemons under the fleet's care.
+
+use std::path::PathBuf;
+
+use api::cluster_set::ClusterSet;
+use e2e::{
+    cluster::Cluster,
+    fixture::RUNTIME,
+    seen::{imported, right},
+    waiting::{VOUCHED, within},
+};
+use fleet::{Component, Exit, ProcessSpec, program};
+use futures::future::join_all;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Secret, Service},
+    discovery::v1::EndpointSlice,
+};
+use serde_json::json;
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::{
+    clusters::{Clusters, clusters},
+    contents::Contents,
+};
+
+pub const NAME: &str = "demo";
+pub const AREA: &str = "clusterset-demo";
+pub const SYSTEM: &str = "freeport-system";
+/// Namespace in which users of `east` had Services before it joined anything.
+pub const SHOP: &str = "shop";
+
+static MEMBER_SET: OnceCell<MemberSet> = OnceCell::const_new();
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// The ClusterSet: led by `leader`, with member `west`. `east` joins in tests.
+pub struct MemberSet {
+    pub clusters: &'static Clusters,
+    leader_program: PathBuf,
+    member_program: PathBuf,
+    /// What was in `east` before Freeport was.
+    pub before: Contents,
+}
+
+/// Runs a test that has the ClusterSet for itself: `leader` and `west` are members, with their daemons.
+pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
+    RUNTIME.block_on(async {
+        let set = MEMBER_SET.get_or_init(MemberSet::up).await;
+        let _turn = TURN.lock().await;
+        // A test that failed may have left anything.
+        let hub = set.clusters.fleet.cluster("leader").unwrap();
+        let api_server = set.clusters.fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
+        if !api_server.unwrap().is_running().await.unwrap() {
+            hub.start(Component::ApiServer).await.unwrap();
+        }
+        for cluster in ["leader", "west"] {
+            set.join(cluster).await;
+        }
+        test(set).await;
+    });
+}
+
+impl MemberSet {
+    async fn up() -> Self {
+        let clusters = clusters().await;
+        users_were_here(clusters.cluster("east")).await;
+        let before = Contents::at_rest(clusters, "east").await;
+        let leader_program = program::path("leader", "freeport-leader").await.unwrap();
+        let member_program = program::path("member", "freeport-member").await.unwrap();
+        let set = Self { clusters, leader_program, member_program, before };
+        set.join("leader").await;
+        set
+    }
+
+    pub fn cluster(&self, name: &str) -> &Cluster {
+        self.clusters.cluster(name)
+    }
+
+    /// `freeport init` for the leader, `freeport join` for others; their daemons run then.
+    pub async fn join(&self, cluster: &str) {
+        let (dir, clusters) = (self.clusters.folder(cluster), self.clusters);
+        let at = if cluster == "leader" {
+            format!("init --clusterset {NAME} --cluster-id leader --context leader --external {dir}")
+        } else {
+            format!(
+                "join --clusterset {NAME} --cluster-id {cluster} --context {cluster} --leader-context leader --external {dir}"
+            )
+        };
+        let said = clusters.freeport(&at).await.succeeded();
+        let daemons = ["freeport-leader", "freeport-member"];
+        for daemon in daemons.into_iter().filter(|daemon| *daemon == "freeport-member" || cluster == "leader")
+        {
+            let had = said.contains(&format!("unchanged {dir}/{daemon}.kubeconfig"));
+            self.start(daemon, cluster, had).await;
+        }
+    }
+
+    /// Starts a daemon, unless it runs and `may_run` on.
+    async fn start(&self, daemon: &str, cluster: &str, may_run: bool) {
+        let fleet = &self.clusters.fleet;
+        let name = format!("{daemon}-{cluster}");
+        if let Some(process) = fleet.process(&name).await.unwrap()
+            && process.is_running().await.unwrap()
+        {
+            if may_run {
+                return;
+            }
+            process.stop().await.unwrap();
+        }
+        let program = if daemon == "freeport-leader" { &self.leader_program } else { &self.member_program };
+        let kubeconfig = format!("{}/{daemon}.kubeconfig", self.clusters.folder(cluster));
+        let spec = ProcessSpec::new(name, program)
+            .args(["--kubeconfig".to_owned(), kubeconfig])
+            .args(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
+        fleet.run(spec).await.unwrap();
+    }
+
+    /// Stops the member's daemon, as deleting its Deployment does.
+    pub async fn stop_member(&self, cluster: &str) {
+        let process =
+            self.clusters.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        assert_eq!(process.stop().await.unwrap(), Exit::Status(0), "see {}", process.log().display());
+    }
+
+    /// Kills the member's daemon: it says farewell to nobody.
+    pub async fn kill_member(&self, cluster: &str) {
+        let process =
+            self.clusters.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        process.kill().await.unwrap();
+    }
+
+    /// Waits until Service `web` of the Namespace is imported in each of `into` with endpoints of exactly these clusters.
+    pub async fn imports(&self, namespace: &str, web: &str, from: &[&str], into: &[&str]) {
+        join_all(into.iter().map(async |&into| {
+            let what = format!("{into} imports {web} from {from:?}");
+            within(VOUCHED, &what, || async {
+                right(imported(self.cluster(into), namespace, web).await, |seen| {
+                    seen.endpoints.keys().eq(from) && seen.clusters.iter().eq(from)
+                })
+            })
+            .await
+        }))
+        .await;
+    }
+
+    /// What the member's cluster holds of a membership, imports apart.
+    pub async fn traces(&self, cluster: &str) -> Vec<String> {
+        let of = self.cluster(cluster);
+        let mut traces = Vec::new();
+        if of.api::<ClusterSet>(SYSTEM).get_opt(NAME).await.unwrap().is_some() {
+            traces.push("ClusterSet");
+        }
+        if of.api::<ConfigMap>(SYSTEM).get_opt(api::membership::NAME).await.unwrap().is_some() {
+            traces.push("note");
+        }
+        if of.api::<Secret>(SYSTEM).get_opt("freeport-leader-demo").await.unwrap().is_some() {
+            traces.push("credential");
+        }
+        traces.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// What users have that is named or labelled much like what Freeport makes, and is none of its business.
+async fn users_were_here(east: &Cluster) {
+    east.create_namespace(SHOP).await;
+    east.service(SHOP, "web", &[("http", 80)]).await;
+    east.slice(SHOP, "web", "web-1", &["10.1.0.1"], &[("http", 8080)]).await;
+    east.service(SHOP, "antrea-mc-old", &[("http", 80)]).await;
+    let labels = json!({"app.kubernetes.io/managed-by": "freeport"});
+    let _: Service = east
+        .create(
+            SHOP,
+            json!({"metadata": {"name": "labelled", "labels": labels}, "spec": {"ports": [{"port": 80}]}}),
+        )
+        .await;
+    let labels = json!({
+        "kubernetes.io/service-name": "antrea-mc-old",
+        "multicluster.kubernetes.io/service-name": "old",
+        "multicluster.kubernetes.io/source-cluster": "elsewhere",
+        "endpointslice.kubernetes.io/managed-by": "another-implementation",
+    });
+    let _: EndpointSlice = east
+        .create(
+            SHOP,
+            json!({
+                "metadata": {"name": "old-1", "labels": labels},
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": ["10.9.0.1"]}],
+            }),
+        )
+        .await;
+    let _: Secret = east
+        .create(SHOP, json!({"metadata": {"name": "freeport-leader-demo"}, "stringData": {"token": "ours"}}))
+        .await;
+    let _: ConfigMap = east
+        .create(SHOP, json!({"metadata": {"name": api::membership::NAME}, "data": {"leave": "withdraw"}}))
+        .await;
+}

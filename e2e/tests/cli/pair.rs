@@ -1,0 +1,133 @@
+//! A leader and a member from nothing: what a dry run prints is what is applied, by whomever; names that YAML takes for
+//! something else; daemons inside, which these clusters without nodes do not run.
+
+use crate::clusters::{Clusters, PAIR, clusters};
+use e2e::fixture::RUNTIME;
+
+const INIT: &str = "init --clusterset on --cluster-id no --context hub";
+const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --leader-context hub";
+
+#[test]
+fn a_pair_from_nothing() {
+    RUNTIME.block_on(async {
+        let clusters = clusters().await;
+        for cluster in PAIR {
+            let ran = clusters.freeport(&format!("status --context {cluster}")).await;
+            ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
+        }
+        kubectl_applies_what_a_dry_run_prints(clusters).await;
+        names_are_kept(clusters).await;
+        nothing_is_left_to_apply(clusters).await;
+        deployed_and_waited_for(clusters).await;
+        who_never_connected_leaves(clusters).await;
+    });
+}
+
+async fn kubectl_applies_what_a_dry_run_prints(clusters: &Clusters) {
+    let written =
+        async || [clusters.written_by_people("hub").await, clusters.written_by_people("spoke").await];
+    let apply = async |command: &str, only: &str, cluster: &str| {
+        let line = format!("{command} --dry-run -o yaml {only}");
+        let before = written().await;
+        let printed = clusters.freeport(&line).await.succeeded();
+        assert_eq!(written().await, before, "{line} writes nothing");
+        clusters.kubectl_reading(&format!("--context {cluster} apply -f -"), &printed).await.succeeded();
+        assert_ne!(written().await, before, "what kubectl writes is seen");
+        printed
+    };
+    let served = async |cluster: &str| {
+        let wait = format!("--context {cluster} wait --for=condition=established crd --all");
+        clusters.kubectl(&wait).await.succeeded();
+    };
+    apply(INIT, "--only crds", "hub").await;
+    served("hub").await;
+    let all = apply(INIT, "", "hub").await;
+    assert!(all.contains("kind: Deployment") && all.contains("# cluster: hub"), "{all}");
+    apply(JOIN, "--only crds", "spoke").await;
+    served("spoke").await;
+    let there = apply(JOIN, "--only leader", "hub").await;
+    assert!(there.contains("# cluster: hub") && !there.contains("# cluster: spoke"), "{there}");
+    copy_the_credential(clusters, &all).await;
+    let here = apply(JOIN, "--only member", "spoke").await;
+    assert!(here.contains("# cluster: spoke") && !here.contains("# cluster: hub"), "{here}");
+    copy_the_credential(clusters, &here).await;
+}
+
+/// Runs the command that a dry run says in a comment, since it prints no credential.
+async fn copy_the_credential(clusters: &Clusters, printed: &str) {
+    let (_, said) = printed.split_once("copy the credential").unwrap();
+    let command =
+        said.lines().skip(1).map_while(|line| line.strip_prefix("# ")).collect::<Vec<_>>().join("\n");
+    clusters.shell(&command).await.succeeded();
+}
+
+async fn names_are_kept(clusters: &Clusters) {
+    for (cluster, namespace, id) in [
+        ("hub", "clusterset-on", "no"),
+        ("hub", "freeport-system", "no"),
+        ("spoke", "freeport-system", "1e3"),
+    ] {
+        let line =
+            format!("--context {cluster} -n {namespace} get clusterset on -o jsonpath={{.spec.clusterID}}");
+        assert_eq!(clusters.kubectl(&line).await.succeeded(), id);
+    }
+    let accounts =
+        clusters.kubectl("--context hub -n clusterset-on get serviceaccounts -o name").await.succeeded();
+    for account in ["serviceaccount/freeport-member-no", "serviceaccount/freeport-member-1e3"] {
+        assert!(accounts.contains(account), "{accounts}");
+    }
+}
+
+/// But the kubeconfigs of daemons outside.
+async fn nothing_is_left_to_apply(clusters: &Clusters) {
+    for (command, cluster) in [(INIT, "hub"), (JOIN, "spoke")] {
+        let dir = clusters.folder(cluster);
+        let run = async || clusters.freeport(&format!("{command} --external {dir}")).await.succeeded();
+        let said = run().await;
+        let others = |line: &&str| !line.starts_with("next: ") && !line.contains(&dir);
+        let objects: Vec<_> = said.lines().filter(others).collect();
+        let touched: Vec<_> = objects.iter().filter(|line| !line.contains(": unchanged ")).collect();
+        assert!(objects.len() > 10 && touched.is_empty(), "{touched:#?} of:\n{said}");
+        let credential =
+            format!("{cluster}: unchanged credential in Secret freeport-system/freeport-leader-on");
+        assert!(said.contains(&credential), "{said}");
+        let again = run().await;
+        let touched: Vec<_> = again
+            .lines()
+            .filter(|line| !line.starts_with("next: ") && !line.contains(": unchanged "))
+            .collect();
+        assert!(touched.is_empty(), "{touched:#?}");
+    }
+}
+
+/// Without nodes no Pod comes.
+async fn deployed_and_waited_for(clusters: &Clusters) {
+    for (command, cluster, daemon, says) in [
+        (INIT, "hub", "freeport-leader", "has not taken up Common Area clusterset-on"),
+        (JOIN, "spoke", "freeport-member", "has not looked at its ClusterSet yet"),
+    ] {
+        let all = format!("--context {cluster} -n freeport-system delete deployments --all");
+        clusters.kubectl(&all).await.succeeded();
+        let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
+        let not_ready = format!("{cluster}: {daemon} is not ready after 3 s: it {says}");
+        let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
+        let said = ran.refused(&[&not_ready, &pods]);
+        assert!(said.contains(&format!("{cluster}: created Deployment freeport-system/{daemon}")), "{said}");
+        assert!(said.contains(&format!("{cluster}: waiting for {daemon}: it {says}")), "{said}");
+        let said = clusters.freeport(&format!("{command} --no-wait")).await.succeeded();
+        assert!(
+            said.contains(&format!("{cluster}: unchanged Deployment freeport-system/{daemon}")),
+            "{said}"
+        );
+        assert!(said.lines().last().unwrap().starts_with("next: freeport "), "{said}");
+    }
+}
+
+async fn who_never_connected_leaves(clusters: &Clusters) {
+    let said = clusters.freeport("leave --context spoke --leader-context hub").await.succeeded();
+    assert!(said.contains("spoke: deleted ClusterSet freeport-system/on"), "{said}");
+    assert!(said.contains("spoke: deleted Secret freeport-system/freeport-leader-on"), "{said}");
+    let gone = "--context hub -n clusterset-on get serviceaccounts,roles,rolebindings,secrets -o name";
+    let left = clusters.kubectl(gone).await.succeeded();
+    assert!(!left.contains("1e3"), "{left}");
+}

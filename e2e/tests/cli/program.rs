@@ -1,0 +1,70 @@
+//! A program that was run, and how it ended.
+
+use std::{fmt, path::Path, process::Stdio, time::Duration};
+
+use tokio::{io::AsyncWriteExt, process::Command};
+
+/// Far beyond what any command may take.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A program that has ended.
+pub struct Ran {
+    line: String,
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs `program` with the words of `line` as arguments and `stdin` as input.
+pub async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin: &str) -> Ran {
+    let mut command = Command::new(program);
+    command.args(line.split_whitespace()).envs(env.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let line = format!("{} {line}", program.file_name().unwrap_or_default().display());
+    let ended = async {
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Whoever ends early does not read it.
+        drop(input.write_all(stdin.as_bytes()).await);
+        drop(input);
+        child.wait_with_output().await.unwrap()
+    };
+    let ended = tokio::time::timeout(LIMIT, ended).await;
+    let ended = ended.unwrap_or_else(|_| panic!("{line}: no end within {LIMIT:?}"));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { line, code: ended.status.code(), stdout: text(ended.stdout), stderr: text(ended.stderr) }
+}
+
+impl Ran {
+    /// It ended with 0. What it printed.
+    pub fn succeeded(self) -> String {
+        assert_eq!(self.code, Some(0), "{self}");
+        self.stdout
+    }
+
+    /// It ended with 1 and one clear line, which says all of `parts`. What it printed before that.
+    pub fn refused(self, parts: &[&str]) -> String {
+        assert_eq!(self.code, Some(1), "{self}");
+        assert_eq!(self.stderr.lines().count(), 1, "one line says it: {self}");
+        assert!(self.stderr.starts_with("freeport: "), "{self}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "says {part:?}: {self}");
+        }
+        self.stdout
+    }
+
+    /// It ended with this code and printed a report that says all of `parts`, and no error.
+    pub fn reported(self, code: i32, parts: &[&str]) {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(code), ""), "{self}");
+        for part in parts {
+            assert!(self.stdout.contains(part), "says {part:?}: {self}");
+        }
+    }
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, code, stdout, stderr } = self;
+        write!(f, "{line}\nexit code: {code:?}\nstdout:\n{stdout}\nstderr:\n{stderr}")
+    }
+}

@@ -1,0 +1,101 @@
+//! What is refused, in one clear line, with nothing written.
+
+use crate::member_set::alone;
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
+    alone(async |set| {
+        let clusters = set.clusters;
+        let dir = clusters.folder("refused");
+        let refused = async |line: &str, parts: &[&str]| {
+            let said = clusters.freeport(&format!("{line} --external {dir}")).await.refused(parts);
+            assert_eq!(said, "", "{line}");
+        };
+        let join = "join --leader-context leader --context west --clusterset";
+        let before = [clusters.written_by_people("west").await, clusters.written_by_people("leader").await];
+
+        refused(&format!("{join} demo --cluster-id West"), &["--cluster-id", "\"West\""]).await;
+        refused(&format!("{join} demo --cluster-id a.b.c"), &["--cluster-id", "\"a.b.c\""]).await;
+        refused(&format!("{join} De_mo --cluster-id west"), &["--clusterset", "DNS label"]).await;
+        refused(
+            "join --clusterset demo --cluster-id north --context north --leader-context leader",
+            &["there is no context \"north\"", "leader, east, west"],
+        )
+        .await;
+        refused(
+            "join --clusterset demo --cluster-id west --context west --leader-context gone",
+            &["there is no context \"gone\""],
+        )
+        .await;
+        refused(
+            &format!("{join} none --cluster-id west"),
+            &["leader: leads no ClusterSet \"none\"", "clusterset-demo", "freeport init"],
+        )
+        .await;
+        refused(
+            "join --clusterset demo --cluster-id west --context west --leader-context east",
+            &["east: leads no ClusterSet \"demo\"", "freeport init"],
+        )
+        .await;
+        refused(&format!("{join} demo --cluster-id other"), &["clusterID \"west\"", "\"other\""]).await;
+        refused(
+            "join --clusterset demo --cluster-id other --context leader --leader-context leader",
+            &["clusterID \"leader\"", "\"other\""],
+        )
+        .await;
+        refused(
+            "init --clusterset second --cluster-id west --context west",
+            &["already a member of ClusterSet \"demo\"", "--dedicated"],
+        )
+        .await;
+        refused(
+            "init --clusterset demo --cluster-id other --context leader",
+            &["clusterID \"leader\"", "cannot be changed"],
+        )
+        .await;
+        refused(
+            &format!("{join} demo --cluster-id west --leader-server http://leader:6443"),
+            &["https://HOST", "--leader-server"],
+        )
+        .await;
+
+        let after = [clusters.written_by_people("west").await, clusters.written_by_people("leader").await];
+        assert_eq!(after, before);
+        assert!(!std::path::Path::new(&dir).exists(), "no file either");
+
+        for line in [
+            "join --clusterset demo --cluster-id west --context west",
+            "init --clusterset demo",
+            "init --clusterset demo --cluster-id leader --only nothing",
+            "init --clusterset demo --cluster-id leader -o yaml",
+            "leave --cluster-id west",
+            "status --no-such-flag",
+            "depart",
+        ] {
+            let ran = clusters.freeport(line).await;
+            assert_eq!(ran.code, Some(2), "{ran}");
+            assert!(ran.stderr.starts_with("error: ") && ran.stdout.is_empty(), "{ran}");
+        }
+    });
+}
+
+#[test]
+fn an_id_belongs_to_who_got_it() {
+    alone(async |set| {
+        let clusters = set.clusters;
+        let dir = clusters.folder("refused");
+        // Which cluster asks does not matter, as long as it belongs to no set.
+        clusters.freeport("leave --context east --leader-context leader").await.succeeded();
+        let join = format!(
+            "join --clusterset demo --context east --leader-context leader --external {dir} --cluster-id"
+        );
+        clusters
+            .freeport(&format!("{join} west"))
+            .await
+            .refused(&["\"west\" belongs to another cluster", "choose another --cluster-id"]);
+        clusters
+            .freeport(&format!("{join} leader"))
+            .await
+            .refused(&["\"leader\" is that of the leader's own cluster"]);
+    });
+}

@@ -1,0 +1,84 @@
+//! A member that will not return is removed at the leader, and joins again when it returns all the same.
+
+use e2e::{cluster::Cluster, seen::imported, waiting::eventually};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::{
+    clusters::SET,
+    member_set::{AREA, MemberSet, SYSTEM, alone},
+    status,
+};
+
+const NS: &str = "removal";
+const REMOVE: &str = "leave --force --clusterset demo --cluster-id east --leader-context leader";
+
+#[test]
+fn a_member_that_will_not_return_is_removed_and_may_join_again() {
+    alone(async |set| {
+        set.join("east").await;
+        for (cluster, address) in [("leader", "10.1.0.1"), ("east", "10.2.0.1"), ("west", "10.3.0.1")] {
+            set.cluster(cluster).create_namespace(NS).await;
+            set.cluster(cluster).exported(NS, "web", &[address]).await;
+        }
+        set.imports(NS, "web", &["east", "leader", "west"], &SET).await;
+        status::all_is_well(set).await;
+        let token = token(set.cluster("east")).await;
+        assert!(reads(set, &token).await, "the token is good");
+
+        set.clusters
+            .freeport(REMOVE)
+            .await
+            .refused(&["\"east\" is alive", "run `freeport leave` in that cluster"]);
+        set.kill_member("east").await;
+        set.clusters.freeport(REMOVE).await.refused(&["\"east\" is alive"]);
+        status::names_the_silent_member(set).await;
+
+        let west = set.cluster("west");
+        let before = imported(west, NS, "web").await.unwrap();
+        let said = set.clusters.freeport(REMOVE).await.succeeded();
+        assert!(said.contains("leader: member \"east\" is removed from ClusterSet \"demo\""), "{said}");
+        set.imports(NS, "web", &["leader", "west"], &["leader", "west"]).await;
+        let after = imported(west, NS, "web").await.unwrap();
+        assert_eq!((after.vip, after.import_uid), (before.vip, before.import_uid), "the import goes on");
+        eventually("the token is refused", || async {
+            if reads(set, &token).await { Err("it is taken") } else { Ok(()) }.map_err(str::to_owned)
+        })
+        .await;
+        status::says_that_it_left(set).await;
+        let again = set.clusters.freeport(REMOVE).await.succeeded();
+        assert!(!again.contains("deleted") && !again.contains("changed"), "nothing is left to do: {again}");
+
+        set.join("east").await;
+        set.imports(NS, "web", &["east", "leader", "west"], &SET).await;
+        status::all_is_well(set).await;
+        for cluster in SET {
+            set.cluster(cluster).release_namespace(NS).await;
+        }
+    });
+}
+
+/// What proves `east` to the leader.
+async fn token(east: &Cluster) -> String {
+    let secret = east.api::<Secret>(SYSTEM).get("freeport-leader-demo").await.unwrap();
+    String::from_utf8(secret.data.unwrap()["token"].0.clone()).unwrap()
+}
+
+/// Whether the leader's API server takes the token. Any refusal but that of a stranger is a failure.
+async fn reads(set: &MemberSet, token: &str) -> bool {
+    let kubeconfig =
+        Kubeconfig::read_from(set.clusters.fleet.cluster("leader").unwrap().kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    config.auth_info = serde_json::from_value(serde_json::json!({"token": token})).unwrap();
+    config.proxy_url = None;
+    let imports: Api<api::resource_import::ResourceImport> =
+        Api::namespaced(Client::try_from(config).unwrap(), AREA);
+    match imports.list(&kube::api::ListParams::default()).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.code == 401 => false,
+        Err(other) => panic!("{other}"),
+    }
+}

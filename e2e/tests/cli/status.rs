@@ -1,0 +1,87 @@
+//! `freeport status` of a set that lives, and of one with a member that does not.
+
+use e2e::waiting::{VOUCHED, within};
+use serde_json::Value;
+
+use crate::{
+    clusters::SET,
+    member_set::{MemberSet, alone},
+};
+
+#[test]
+fn a_set_that_is_well_says_so() {
+    alone(async |set| {
+        set.join("east").await;
+        all_is_well(set).await;
+        let text = set.clusters.freeport("status --context leader").await.succeeded();
+        for part in
+            ["leader: all is well", "leads ClusterSet demo as cluster leader", "freeport-leader: present"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for cluster in SET {
+            let ready = |line: &&str| line.trim_start().starts_with(cluster) && line.contains(" Ready ");
+            assert!(text.lines().any(|line| ready(&line)), "{cluster} is in the table: {text}");
+        }
+        let text = set.clusters.freeport("status --context east --clusterset demo").await.succeeded();
+        assert!(text.contains("belongs to ClusterSet demo as cluster east"), "{text}");
+        let plugin = set.clusters.kubectl("freeport status --context west").await.succeeded();
+        assert!(plugin.contains("west: all is well"), "{plugin}");
+        let other = set.clusters.freeport("status --context east --clusterset other").await;
+        other.reported(1, &["neither leads nor belongs to ClusterSet other"]);
+    });
+}
+
+/// Waits until each cluster of the set says that all is well.
+pub async fn all_is_well(set: &MemberSet) {
+    for cluster in SET {
+        let line = format!("status --context {cluster} -o json");
+        let report = within(VOUCHED, &format!("{cluster} is well"), || async {
+            let ran = set.clusters.freeport(&line).await;
+            if ran.code == Some(0) { Ok(json(&ran.stdout)) } else { Err(ran.to_string()) }
+        })
+        .await;
+        assert_eq!(report["problems"], serde_json::json!([]), "{report}");
+        assert_eq!(report["belongs"][0]["clusterID"], cluster, "{report}");
+    }
+}
+
+/// Waits until the leader says that `east` is silent.
+pub async fn names_the_silent_member(set: &MemberSet) {
+    let report = within(VOUCHED, "east is silent", || async {
+        let ran = set.clusters.freeport("status --context leader -o json").await;
+        let report = json(&ran.stdout);
+        if state(&report, "east") == "NotReady" {
+            assert_eq!(ran.code, Some(1), "{ran}");
+            return Ok(report);
+        }
+        Err(ran.to_string())
+    })
+    .await;
+    assert_eq!(state(&report, "west"), "Ready", "{report}");
+    let text = set.clusters.kubectl("freeport status --context leader").await;
+    text.reported(1, &["cluster east is NotReady: last renewed", "does freeport-member run in cluster east"]);
+}
+
+/// The leader knows that `east` was removed, and finds nothing wrong with that.
+pub async fn says_that_it_left(set: &MemberSet) {
+    within(VOUCHED, "east has left", || async {
+        let ran = set.clusters.freeport("status --context leader -o json").await;
+        match (ran.code, state(&json(&ran.stdout), "east").as_str()) {
+            (Some(0), "Left") => Ok(()),
+            _ => Err(ran.to_string()),
+        }
+    })
+    .await;
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// State of a cluster in the leader's report.
+fn state(report: &Value, cluster: &str) -> String {
+    let clusters = report["leads"][0]["clusters"].as_array();
+    let found = clusters.into_iter().flatten().find(|entry| entry["clusterID"] == cluster);
+    found.and_then(|entry| entry["state"].as_str()).unwrap_or_default().to_owned()
+}
