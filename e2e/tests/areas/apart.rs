@@ -11,10 +11,14 @@ use kube::api::ListParams;
 
 use crate::fixture::{FIRST, SECOND, World, alone, area};
 
-/// IDs of the clusters that have records in a set's Common Area.
+/// IDs of the clusters that have records in a set's Common Area, but for those that the flood left.
 async fn exporters(world: &World, set: &str) -> BTreeSet<String> {
-    let records =
-        world.leader().api::<ResourceExport>(&area(set)).list(&ListParams::default()).await.unwrap();
+    let records = world
+        .leader()
+        .api::<ResourceExport>(&area(set))
+        .list(&ListParams::default().labels("sourceClusterID"))
+        .await
+        .unwrap();
     records.into_iter().filter_map(|record| record.spec.cluster_id).collect()
 }
 
