@@ -1,19 +1,16 @@
 //! The daemons as processes: their end, their start, what they measure.
 
-use std::{cell::RefCell, collections::BTreeMap, fs};
+use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
 use api::name;
 use fleet::Exit;
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::lease::LeaseView;
 use kube::{Api, ResourceExt, api::ListParams};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
 
 use crate::{
     fixture::{AREA, CLUSTERS, World},
+    metrics::Metrics,
     waiting::{VOUCHED, eventually, within},
 };
 
@@ -62,15 +59,8 @@ impl World {
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
         let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().listen;
-        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        let mut text = String::new();
-        let read = async {
-            let mut connection = TcpStream::connect(listen).await?;
-            connection.write_all(request).await?;
-            connection.read_to_string(&mut text).await
-        };
-        read.await.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))?;
-        Ok(Metrics(text))
+        let read = Metrics::read(listen).await;
+        read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
 
     /// How often all daemons have looked at anything.
@@ -129,22 +119,13 @@ impl World {
     /// The last lines of a daemon's log, for failure messages.
     fn log_tail(&self, daemon: &str) -> String {
         let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));
-        let text = fs::read_to_string(log).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        lines[lines.len().saturating_sub(15)..].join("\n")
+        log_tail(&log)
     }
 }
 
-/// Prometheus' text.
-pub struct Metrics(String);
-
-impl Metrics {
-    /// The sum over all labels of the metric.
-    pub fn sum(&self, metric: &str) -> f64 {
-        let of_metric = |line: &&str| {
-            line.strip_prefix(metric).is_some_and(|rest| rest.starts_with('{') || rest.starts_with(' '))
-        };
-        let lines = self.0.lines().filter(of_metric);
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
-    }
+/// The last lines of a log.
+pub fn log_tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
 }

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
-//! | [`daemon`] | the daemons: their end, their start, what they measure |
+//! | [`daemon`] | the daemons: their end, their start |
+//! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`waiting`] | the one way to wait: for conditions |
@@ -26,6 +27,7 @@ pub mod cluster;
 pub mod daemon;
 pub mod fixture;
 pub mod hub;
+pub mod metrics;
 pub mod seen;
 pub mod waiting;
 pub mod watched;

@@ -7,6 +7,7 @@ mod ready;
 
 use std::{io, path::PathBuf, time::Duration};
 
+use api::label;
 use cli::{Daemons, InitOptions, JoinOptions, KubeContext, Run};
 
 pub use self::{
@@ -30,6 +31,9 @@ pub enum Error {
     /// A daemon could not be built.
     #[error(transparent)]
     Program(#[from] program::Error),
+    /// The fleet has no cluster of that name.
+    #[error("there is no cluster {0:?} in the fleet")]
+    NoCluster(String),
     /// No free port.
     #[error("no free port on 127.0.0.1: {0}")]
     Port(#[source] io::Error),
@@ -59,8 +63,26 @@ pub enum Error {
     },
 }
 
-/// Makes the clusters of the fleet a ClusterSet: the first leads and is a member too, the others join. Safe to run again.
-/// The daemons are built, but not started.
+/// Who is in a ClusterSet, by the clusters' names, which are their IDs.
+#[derive(Clone, Debug)]
+pub struct Composition {
+    /// Name of the set.
+    pub set: String,
+    /// Who leads it. Dedicated to that unless it is a member, too.
+    pub leader: String,
+    /// Who exports and imports.
+    pub members: Vec<String>,
+}
+
+impl Composition {
+    /// All clusters of the fleet; the first leads and is a member too.
+    pub fn of_all(fleet: &Fleet, set: &str) -> Self {
+        let members: Vec<_> = fleet.clusters().iter().map(|cluster| cluster.name().to_owned()).collect();
+        Self { set: set.to_owned(), leader: members.first().cloned().unwrap_or_default(), members }
+    }
+}
+
+/// Makes all clusters of the fleet a ClusterSet: see [`Composition::of_all`] and [`set_up_as`].
 ///
 /// # Errors
 /// See [`Error`].
@@ -69,49 +91,59 @@ pub async fn set_up(
     set: &str,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<Daemon>, Error> {
+    set_up_as(fleet, &Composition::of_all(fleet, set), say).await
+}
+
+/// Makes clusters of the fleet a ClusterSet. Safe to run again. The daemons are built, but not started; a cluster has one
+/// leader, however many sets it leads.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn set_up_as(
+    fleet: &Fleet,
+    composition: &Composition,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<Vec<Daemon>, Error> {
+    let Composition { set, leader, members } = composition;
     let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
-    let leader_program = program::path("leader", "freeport-leader").await?;
-    let member_program = program::path("member", "freeport-member").await?;
+    let leader_program = program::path("leader", label::LEADER).await?;
+    let member_program = program::path("member", label::MEMBER).await?;
     let mut daemons = Vec::new();
-    let mut leads: Option<&str> = None;
-    for cluster in fleet.clusters() {
-        let name = cluster.name();
+    let joining = members.iter().filter(|member| *member != leader);
+    for name in std::iter::once(leader).chain(joining) {
         // In the cluster's own directory, which `down` removes.
+        let directory = fleet.cluster(name).map(|cluster| cluster.dir().join("daemons"));
         let run = Run {
-            daemons: Daemons::Outside(cluster.dir().join("daemons")),
+            daemons: Daemons::Outside(directory.ok_or_else(|| Error::NoCluster(name.clone()))?),
             only: vec![],
             wait: false,
             timeout: LIMIT,
             dry_run: false,
         };
-        let installed = match leads {
-            None => {
-                let options = InitOptions {
-                    cluster_set: set.to_owned(),
-                    cluster_id: name.to_owned(),
-                    dedicated: false,
-                    cluster: context(name),
-                    leader_server: None,
-                    run,
-                };
-                cli::init(&options, say).await?
-            }
-            Some(leader) => {
-                let options = JoinOptions {
-                    cluster_set: set.to_owned(),
-                    cluster_id: name.to_owned(),
-                    cluster: context(name),
-                    leader: context(leader),
-                    leader_server: None,
-                    run,
-                };
-                cli::join(&options, say).await?
-            }
+        let installed = if name == leader {
+            let options = InitOptions {
+                cluster_set: set.clone(),
+                cluster_id: name.clone(),
+                dedicated: !members.contains(leader),
+                cluster: context(name),
+                leader_server: None,
+                run,
+            };
+            cli::init(&options, say).await?
+        } else {
+            let options = JoinOptions {
+                cluster_set: set.clone(),
+                cluster_id: name.clone(),
+                cluster: context(name),
+                leader: context(leader),
+                leader_server: None,
+                run,
+            };
+            cli::join(&options, say).await?
         };
-        leads = leads.or(Some(name));
         for (kubeconfig, program, kind) in [
-            (installed.leader, &leader_program, "freeport-leader"),
-            (installed.member, &member_program, "freeport-member"),
+            (installed.leader, &leader_program, label::LEADER),
+            (installed.member, &member_program, label::MEMBER),
         ] {
             let Some(kubeconfig) = kubeconfig else { continue };
             daemons.push(Daemon::plan(fleet, kind, name, program, &kubeconfig).await?);

@@ -175,7 +175,8 @@ fn instance(name: &str) -> String {
     }
 }
 
-/// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level.
+/// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its
+/// watches say each failure, which [`watch`](crate::watch) does, too, but not each time.
 fn log(common: &Common) {
     let level = match common.log_level {
         LogLevel::Error => "error",
@@ -184,7 +185,7 @@ fn log(common: &Common) {
         LogLevel::Debug => "debug",
     };
     let filter = EnvFilter::new(format!(
-        "{level},kube_client=error,hyper=warn,hyper_util=warn,rustls=warn,h2=warn,tower=warn"
+        "{level},kube_client=error,kube_runtime=error,hyper=warn,hyper_util=warn,rustls=warn,h2=warn,tower=warn"
     ));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let lines = lines.with_ansi(std::io::stderr().is_terminal());

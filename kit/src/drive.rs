@@ -10,8 +10,10 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
+    brevity::Brevity,
     metrics::Metrics,
     queue::{self, Outcome},
     write::Error,
@@ -77,13 +79,14 @@ pub async fn drive<K, F, Fut>(
 {
     let waiting = metrics.waiting(controller);
     let mut looks = JoinSet::new();
-    let mut keys = HashMap::new();
+    let (mut keys, mut brevity) = (HashMap::new(), Brevity::default());
     loop {
         while looks.len() < CONCURRENCY {
             let Some(key) = queue.lock().take(now()) else {
                 break;
             };
-            let look = looks.spawn(look(controller, key.clone(), metrics.clone(), reconcile(key.clone())));
+            let look = look(controller, metrics.clone(), reconcile(key.clone()));
+            let look = looks.spawn(look.in_current_span());
             keys.insert(look.id(), key);
         }
         let next = {
@@ -103,15 +106,18 @@ pub async fn drive<K, F, Fut>(
             () = queue.0.marked.notified() => {}
             () = due => {}
             Some(ended) = looks.join_next_with_id() => match ended {
-                Ok((id, outcome)) => if let Some(key) = keys.remove(&id) {
+                Ok((id, (outcome, why))) => if let Some(key) = keys.remove(&id) {
                     queue.lock().done(&key, outcome, now());
+                    if let Some(error) = why && let Some(left_out) = brevity.allows(now()) {
+                        tracing::warn!(controller, %key, error, left_out, "trying again later");
+                    }
                 },
                 Err(error) => resume(error),
             },
         }
     }
     while let Some(ended) = looks.join_next().await {
-        ended.map_or_else(resume, drop);
+        ended.map_or_else(resume, |_| ());
     }
 }
 
@@ -120,28 +126,22 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-async fn look<K: Display>(
+/// How the look ended, and what there is to say about that.
+async fn look(
     controller: &'static str,
-    key: K,
     metrics: Metrics,
     reconcile: impl Future<Output = Result<Outcome, Error>>,
-) -> Outcome {
+) -> (Outcome, Option<String>) {
     let begun = now();
-    let (outcome, result) = match tokio::time::timeout(LIMIT, reconcile).await {
-        Ok(Ok(outcome)) => (outcome, "ok"),
+    let (outcome, result, why) = match tokio::time::timeout(LIMIT, reconcile).await {
+        Ok(Ok(outcome)) => (outcome, "ok", None),
         // The usual lot of a write that races with somebody else's.
-        Ok(Err(Error::Stale)) => (Outcome::Failed, "stale"),
-        Ok(Err(error)) => {
-            tracing::warn!(controller, %key, %error, "trying again later");
-            (Outcome::Failed, "error")
-        }
-        Err(_) => {
-            tracing::warn!(controller, %key, "took longer than {LIMIT:?}, trying again later");
-            (Outcome::Failed, "timeout")
-        }
+        Ok(Err(Error::Stale)) => (Outcome::Failed, "stale", None),
+        Ok(Err(error)) => (Outcome::Failed, "error", Some(error.to_string())),
+        Err(_) => (Outcome::Failed, "timeout", Some(format!("took longer than {LIMIT:?}"))),
     };
     metrics.reconciled(controller, result, now().saturating_duration_since(begun));
-    outcome
+    (outcome, why)
 }
 
 /// Waits for `what`, but not beyond `stop`; whether it came.

@@ -1,21 +1,31 @@
 //! Kubernetes Events: said where the user looks, never in the way of the work.
 
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::metrics::Metrics;
 
-/// Events waiting to be sent. More are dropped and counted.
+/// Events waiting to be sent, at most. More are dropped and counted.
 const WAITING: usize = 256;
+/// For sending one.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Where to leave an Event. Cloning shares it.
 #[derive(Clone)]
 pub struct Events {
-    queue: mpsc::Sender<(ObjectReference, Event)>,
+    waiting: Arc<Mutex<Waiting>>,
+    /// Wakes the sender; its end is ours.
+    bell: mpsc::Sender<()>,
     metrics: Metrics,
 }
 
@@ -38,9 +48,61 @@ impl Events {
             action: action.into(),
             secondary: None,
         };
-        if self.queue.try_send((object, event)).is_err() {
+        if !lock(&self.waiting).put(object, event) {
             self.metrics.event_dropped();
         }
+        // A bell that rings already will be heard.
+        let _ = self.bell.try_send(());
+    }
+}
+
+/// Events that wait, by what they are about: the Namespace and the reason. Whoever has most to say loses what is too much,
+/// and each has its turn, so that a flood about one thing leaves the others their say.
+#[derive(Default)]
+struct Waiting {
+    topics: VecDeque<Topic>,
+    count: usize,
+}
+
+struct Topic {
+    namespace: Option<String>,
+    reason: String,
+    /// Never empty.
+    events: VecDeque<(ObjectReference, Event)>,
+}
+
+impl Waiting {
+    /// Whether there was room.
+    fn put(&mut self, object: ObjectReference, event: Event) -> bool {
+        let same = |topic: &&mut Topic| topic.namespace == object.namespace && topic.reason == event.reason;
+        match self.topics.iter_mut().find(same) {
+            Some(topic) => topic.events.push_back((object, event)),
+            None => self.topics.push_back(Topic {
+                namespace: object.namespace.clone(),
+                reason: event.reason.clone(),
+                events: [(object, event)].into(),
+            }),
+        }
+        self.count += 1;
+        if self.count <= WAITING {
+            return true;
+        }
+        if let Some(longest) = self.topics.iter_mut().max_by_key(|topic| topic.events.len()) {
+            longest.events.pop_back();
+        }
+        self.topics.retain(|topic| !topic.events.is_empty());
+        self.count -= 1;
+        false
+    }
+
+    fn take(&mut self) -> Option<(ObjectReference, Event)> {
+        let mut topic = self.topics.pop_front()?;
+        let next = topic.events.pop_front();
+        self.count -= 1;
+        if !topic.events.is_empty() {
+            self.topics.push_back(topic);
+        }
+        next
     }
 }
 
@@ -51,15 +113,75 @@ pub fn channel(
     instance: String,
     metrics: Metrics,
 ) -> (Events, impl Future<Output = ()> + Send) {
-    let (queue, mut waiting) = mpsc::channel(WAITING);
+    let (bell, mut rung) = mpsc::channel(1);
+    let waiting = Arc::<Mutex<Waiting>>::default();
+    let events = Events { waiting: waiting.clone(), bell, metrics };
     let send = async move {
         let recorder =
             Recorder::new(client, Reporter { controller: controller.into(), instance: Some(instance) });
-        while let Some((object, event)) = waiting.recv().await {
-            if let Err(error) = recorder.publish(&event, &object).await {
-                tracing::debug!(%error, "an Event was not sent");
+        while rung.recv().await.is_some() {
+            while let Some((object, event)) = { lock(&waiting).take() } {
+                match timeout(LIMIT, recorder.publish(&event, &object)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%error, "an Event was not sent"),
+                    Err(_) => tracing::debug!("an Event was not sent within {LIMIT:?}"),
+                }
             }
         }
     };
-    (Events { queue, metrics }, send)
+    (events, send)
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(waiting: &mut Waiting, namespace: &str, name: &str, reason: &str) -> bool {
+        let object = ObjectReference {
+            namespace: Some(namespace.into()),
+            name: Some(name.into()),
+            ..ObjectReference::default()
+        };
+        let event = Event {
+            type_: EventType::Normal,
+            reason: reason.into(),
+            note: None,
+            action: "Test".into(),
+            secondary: None,
+        };
+        waiting.put(object, event)
+    }
+
+    fn taken(waiting: &mut Waiting) -> Vec<String> {
+        std::iter::from_fn(|| waiting.take()).filter_map(|(object, _)| object.name).collect()
+    }
+
+    #[test]
+    fn a_flood_leaves_the_others_their_say() {
+        let mut waiting = Waiting::default();
+        for n in 0..WAITING {
+            assert!(put(&mut waiting, "flooded", &format!("flood-{n}"), "NotDecodable"));
+        }
+        assert!(!put(&mut waiting, "flooded", "one-more", "NotDecodable"), "that is too much");
+        assert!(!put(&mut waiting, "other", "other", "NotDecodable"), "in the place of one of the flood");
+        assert!(!put(&mut waiting, "flooded", "member", "MemberDisconnected"), "and so is this");
+        let taken = taken(&mut waiting);
+        assert_eq!(taken[..4], ["flood-0", "other", "member", "flood-1"]);
+        assert_eq!((taken.len(), waiting.count), (WAITING, 0));
+    }
+
+    #[test]
+    fn when_all_have_little_to_say_the_last_one_loses() {
+        let mut waiting = Waiting::default();
+        for n in 0..WAITING {
+            assert!(put(&mut waiting, &format!("ns-{n}"), &format!("{n}"), "Reason"));
+        }
+        assert!(!put(&mut waiting, "late", "late", "Reason"));
+        let taken = taken(&mut waiting);
+        assert_eq!((taken.len(), taken.contains(&"late".to_owned())), (WAITING, false));
+    }
 }

@@ -21,12 +21,14 @@
 //! | [`vouch`] | when an absence may be believed |
 //! | [`failure`] | why a request failed, by what somebody can do about it |
 //! | [`events`] | Kubernetes Events |
+//! | [`brevity`] | how many lines of one kind a log gets |
 //! | [`metrics`], [`serve`] | what an operator sees |
 
 pub mod anchor;
 pub mod args;
 pub mod backoff;
 pub mod boot;
+pub mod brevity;
 pub mod client;
 pub mod drive;
 pub mod events;

@@ -1,15 +1,21 @@
-//! What an operator can measure. Prefix `freeport_`; labels are bounded: never an object's name.
+//! What an operator can measure. Prefix `freeport_`; labels are bounded: never an object's name, but that of a Common Area as
+//! long as it is served.
 
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    core::{Collector, MetricVec, MetricVecBuilder},
 };
+
+const COMMON_AREA: &str = "common_area";
 
 /// The metric set of both daemons. Cloning shares it.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
+    /// Label of what is counted; empty, which Prometheus takes for none, where there is but one Common Area.
+    area: Arc<str>,
     reconciles: IntCounterVec,
     seconds: HistogramVec,
     waiting: IntGaugeVec,
@@ -34,7 +40,7 @@ impl Metrics {
         let metrics = Self {
             reconciles: IntCounterVec::new(
                 Opts::new("reconcile_total", "Looks at a key, by how they ended"),
-                &["controller", "result"],
+                &[COMMON_AREA, "controller", "result"],
             )?,
             seconds: HistogramVec::new(
                 HistogramOpts::new("reconcile_seconds", "Time one look at a key took").buckets(buckets),
@@ -42,23 +48,23 @@ impl Metrics {
             )?,
             waiting: IntGaugeVec::new(
                 Opts::new("queue_keys", "Keys waiting for a look or being looked at"),
-                &["controller"],
+                &[COMMON_AREA, "controller"],
             )?,
             watch_errors: IntCounterVec::new(
                 Opts::new("watch_errors_total", "Failures of watches; each watch goes on by itself"),
-                &["cluster", "kind"],
+                &[COMMON_AREA, "cluster", "kind"],
             )?,
             resyncs: IntCounterVec::new(
                 Opts::new("watch_lists_total", "Full lists that watches began with"),
-                &["cluster", "kind"],
+                &[COMMON_AREA, "cluster", "kind"],
             )?,
             writes: IntCounterVec::new(
                 Opts::new("writes_total", "Requests that write, by how they ended"),
-                &["cluster", "kind", "verb", "result"],
+                &[COMMON_AREA, "cluster", "kind", "verb", "result"],
             )?,
             refused: IntGaugeVec::new(
                 Opts::new("records_refused", "Records in a Common Area that cannot be judged"),
-                &["common_area"],
+                &[COMMON_AREA],
             )?,
             events_dropped: prometheus::IntCounter::new(
                 "events_dropped_total",
@@ -66,14 +72,14 @@ impl Metrics {
             )?,
             present: IntGaugeVec::new(
                 Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
-                &["common_area"],
+                &[COMMON_AREA],
             )?,
             restored: IntCounterVec::new(
                 Opts::new(
                     "restored_total",
                     "Times a Common Area was found to be restored from a backup, or emptied",
                 ),
-                &["common_area"],
+                &[COMMON_AREA],
             )?,
             doubted: IntGauge::new(
                 "services_doubted",
@@ -84,7 +90,7 @@ impl Metrics {
                     "writes_pruned_total",
                     "Writes of which the API server threw something away: its CRD is older",
                 ),
-                &["cluster", "kind"],
+                &[COMMON_AREA, "cluster", "kind"],
             )?,
             link_state: IntGaugeVec::new(
                 Opts::new(
@@ -95,9 +101,10 @@ impl Metrics {
             )?,
             members: IntGaugeVec::new(
                 Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
-                &["common_area", "state"],
+                &[COMMON_AREA, "state"],
             )?,
             registry,
+            area: Arc::default(),
         };
         let r = &metrics.registry;
         r.register(Box::new(metrics.reconciles.clone()))?;
@@ -118,30 +125,47 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// The same metrics; what is counted from here on belongs to this Common Area. For a daemon that serves several.
+    pub fn in_area(&self, common_area: &str) -> Self {
+        Self { area: common_area.into(), ..self.clone() }
+    }
+
+    /// Drops what belongs to a Common Area that is not served any more, so that nobody is alarmed about it.
+    pub fn forget(&self, common_area: &str) {
+        for gauges in [&self.waiting, &self.refused, &self.present, &self.members] {
+            forget(gauges, common_area);
+        }
+        for counters in
+            [&self.reconciles, &self.watch_errors, &self.resyncs, &self.writes, &self.restored, &self.pruned]
+        {
+            forget(counters, common_area);
+        }
+    }
+
     /// One look at a key ended.
     pub fn reconciled(&self, controller: &str, result: &str, took: Duration) {
-        self.reconciles.with_label_values(&[controller, result]).inc();
+        self.reconciles.with_label_values(&[&self.area, controller, result]).inc();
         self.seconds.with_label_values(&[controller]).observe(took.as_secs_f64());
     }
 
     /// Gauge of keys waiting in a controller's queue.
     pub fn waiting(&self, controller: &str) -> IntGauge {
-        self.waiting.with_label_values(&[controller])
+        self.waiting.with_label_values(&[&self.area, controller])
     }
 
     /// A watch failed.
     pub fn watch_failed(&self, cluster: &str, kind: &str) {
-        self.watch_errors.with_label_values(&[cluster, kind]).inc();
+        self.watch_errors.with_label_values(&[&self.area, cluster, kind]).inc();
     }
 
     /// A watch began with a full list.
     pub fn listed(&self, cluster: &str, kind: &str) {
-        self.resyncs.with_label_values(&[cluster, kind]).inc();
+        self.resyncs.with_label_values(&[&self.area, cluster, kind]).inc();
     }
 
     /// A request that writes ended.
     pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str) {
-        self.writes.with_label_values(&[cluster, kind, verb, result]).inc();
+        self.writes.with_label_values(&[&self.area, cluster, kind, verb, result]).inc();
     }
 
     /// Gauge of refused records in a Common Area.
@@ -166,7 +190,7 @@ impl Metrics {
 
     /// The API server threw away a part of what was written.
     pub fn pruned(&self, cluster: &str, kind: &str) {
-        self.pruned.with_label_values(&[cluster, kind]).inc();
+        self.pruned.with_label_values(&[&self.area, cluster, kind]).inc();
     }
 
     /// So many Services are doubted.
@@ -193,5 +217,44 @@ impl Metrics {
         let mut text = Vec::new();
         encoder.encode(&self.registry.gather(), &mut text)?;
         Ok((encoder.format_type().to_owned(), text))
+    }
+}
+
+fn forget<B: MetricVecBuilder>(series: &MetricVec<B>, common_area: &str) {
+    for family in series.collect() {
+        for metric in family.get_metric() {
+            let labels: HashMap<_, _> = metric.get_label().iter().map(|l| (l.name(), l.value())).collect();
+            if labels.get(COMMON_AREA) == Some(&common_area) {
+                // One that is gone already is what we want.
+                let _ = series.remove(&labels);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_common_area_that_is_not_served_any_more_leaves_nothing() {
+        let metrics = Metrics::new().unwrap();
+        let text = || String::from_utf8(metrics.render().unwrap().1).unwrap();
+        for name in ["clusterset-a", "clusterset-b"] {
+            let area = metrics.in_area(name);
+            area.reconciled("merge", "ok", Duration::ZERO);
+            area.watch_failed("leader", "Lease");
+            area.waiting("merge").set(1);
+            area.present(name).set(1);
+            area.members(name, "connected").set(1);
+        }
+        assert!(
+            text().contains(
+                r#"watch_errors_total{cluster="leader",common_area="clusterset-a",kind="Lease"} 1"#
+            )
+        );
+        metrics.forget("clusterset-a");
+        assert!(!text().contains("clusterset-a"), "{}", text());
+        assert_eq!(text().matches("clusterset-b").count(), 5, "{}", text());
     }
 }

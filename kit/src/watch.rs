@@ -33,6 +33,9 @@ const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Du
 /// A watch that has not failed for this long begins with the first pause again.
 const FORGIVEN: Duration = Duration::from_secs(120);
 
+/// How many failures in a row are said once at the most: with the longest pause, a quarter of an hour.
+const SAID_AGAIN: u32 = 128;
+
 /// Time for an answer to an attempt to watch.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -84,10 +87,13 @@ struct Failing {
 }
 
 impl Failing {
-    fn again(failing: &mut BTreeMap<&'static str, Self>, trouble: Trouble, now: Instant) {
+    /// Whether it is worth a line in the log: another failure than before, or the same for ever longer.
+    fn again(failing: &mut BTreeMap<&'static str, Self>, trouble: Trouble, now: Instant) -> bool {
         let before = failing.get(trouble.source.kind).filter(|before| before.attempt_due() >= now);
         let times = before.map_or(1, |before| before.times.saturating_add(1));
+        let is_news = before.is_none_or(|before| before.trouble != trouble);
         failing.insert(trouble.source.kind, Self { trouble, at: now, times });
+        is_news || times.is_power_of_two() || times.is_multiple_of(SAID_AGAIN)
     }
 
     /// A watch that is open again need not have anything to tell: it did not fail again when it should have. A server that
@@ -138,8 +144,10 @@ impl Watches {
             let mut listed = false;
             while let Some(event) = events.next().await {
                 // `Init` only begins a list, which may fail again.
-                if !matches!(event, Ok(watcher::Event::Init) | Err(_)) {
-                    lock(&state.failing).remove(source.kind);
+                if !matches!(event, Ok(watcher::Event::Init) | Err(_))
+                    && lock(&state.failing).remove(source.kind).is_some()
+                {
+                    tracing::info!(cluster = source.cluster, kind = source.kind, "the watch is open again");
                 }
                 match event {
                     Ok(watcher::Event::Init) => initial = Vec::new(),
@@ -165,8 +173,9 @@ impl Watches {
                         metrics.watch_failed(source.cluster, source.kind);
                         *lock(&state.failed) = Some(Instant::now());
                         let trouble = Trouble { source, failure: classify_watch(&error) };
-                        Failing::again(&mut lock(&state.failing), trouble, Instant::now());
-                        tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
+                        if Failing::again(&mut lock(&state.failing), trouble, Instant::now()) {
+                            tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
+                        }
                     }
                 }
             }
@@ -238,7 +247,7 @@ mod tests {
         let at = |seconds| t + Duration::from_secs(seconds);
         let source = Source { cluster: "local", kind: "ServiceExport" };
         let mut fails = |failure: Failure, at: Instant| {
-            Failing::again(&mut failing, Trouble { source, failure }, at);
+            let _ = Failing::again(&mut failing, Trouble { source, failure }, at);
             let now = &failing[source.kind];
             (now.lasts(at), now.lasts(at + Duration::from_secs(30)))
         };
@@ -247,5 +256,18 @@ mod tests {
         assert_eq!(fails(Failure::KindMissing, at(5)), (true, false));
         assert_eq!(fails(Failure::Unreachable("gone"), at(10)), (false, false), "the Lease says that");
         assert_eq!(fails(Failure::KindMissing, at(500)), (false, false), "another time");
+    }
+
+    #[test]
+    fn a_watch_that_fails_for_long_is_said_ever_more_seldom() {
+        let (mut failing, mut at) = (BTreeMap::new(), Instant::now());
+        let source = Source { cluster: "leader", kind: "Lease" };
+        let said = (1..=400).filter(|failures| {
+            at += PAUSES.wait(*failures);
+            Failing::again(&mut failing, Trouble { source, failure: Failure::KindMissing }, at)
+        });
+        assert_eq!(said.collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]);
+        let other = Trouble { source, failure: Failure::Unauthorized };
+        assert!(Failing::again(&mut failing, other, at), "something else");
     }
 }

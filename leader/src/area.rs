@@ -17,6 +17,7 @@ use kit::{
 use kube::{Api, runtime::watcher};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     cluster_set::{Reporting, Set, Sets},
@@ -30,12 +31,15 @@ use crate::{
 /// When many members come at once the ClusterSet's status is not written for each.
 const REPORT_PACE: Duration = Duration::from_secs(1);
 
-/// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup.
-pub async fn run(env: Env, common_area: String, stop: CancellationToken) {
-    while serve(&env, &common_area, &stop).await == Ended::Restored {
-        tracing::warn!(common_area, "restored from a backup or emptied: looking at all anew");
+/// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup. Gives its
+/// name back when nothing of it is left here.
+pub async fn run(env: Env, common_area: String, stop: CancellationToken) -> String {
+    while serve(&env, &common_area, &stop).await == Ended::Restored && !stop.is_cancelled() {
+        tracing::warn!("restored from a backup or emptied: looking at all anew");
         env.metrics.restored(&common_area);
     }
+    env.metrics.forget(&common_area);
+    common_area
 }
 
 /// Why serving ended.
@@ -46,7 +50,7 @@ enum Ended {
 }
 
 async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended {
-    tracing::info!(common_area, "serving");
+    tracing::info!("serving");
     let leases = Api::<Lease>::namespaced(env.client.clone(), common_area);
     let anchor = Anchor::new(leases, name::LEADER_LEASE.into());
     let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
@@ -61,64 +65,82 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     let (index, reported, queue, judged) =
         (services.clone(), reports.clone(), merges.clone(), judgements.clone());
     let refused = env.metrics.refused(common_area);
-    tasks.spawn(watches.watch(
-        Api::<Record>::namespaced(env.client.clone(), common_area),
-        watcher::Config::default(),
-        source("ResourceExport"),
-        env.metrics.clone(),
-        move |change| {
-            let change = change.map(Judged::from);
-            judged.mark(reported.with(|index| index.change(change.clone())));
-            refused.set(reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)));
-            queue.mark(index.with(|index| index.change(change)));
-        },
-    ));
+    tasks.spawn(
+        watches
+            .watch(
+                Api::<Record>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("ResourceExport"),
+                env.metrics.clone(),
+                move |change| {
+                    let change = change.map(Judged::from);
+                    judged.mark(reported.with(|index| index.change(change.clone())));
+                    refused.set(
+                        reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)),
+                    );
+                    queue.mark(index.with(|index| index.change(change)));
+                },
+            )
+            .in_current_span(),
+    );
     let (index, queue) = (services.clone(), merges.clone());
-    tasks.spawn(watches.watch(
-        Api::<Import>::namespaced(env.client.clone(), common_area),
-        watcher::Config::default(),
-        source("ResourceImport"),
-        env.metrics.clone(),
-        move |change| queue.mark(index.with(|index| index.change(change))),
-    ));
+    tasks.spawn(
+        watches
+            .watch(
+                Api::<Import>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("ResourceImport"),
+                env.metrics.clone(),
+                move |change| queue.mark(index.with(|index| index.change(change))),
+            )
+            .in_current_span(),
+    );
     let (vouched, queue) = (vouching.clone(), merges.clone());
     let (members, report) = (sets.clone(), reports_due.clone());
-    tasks.spawn(watches.watch(
-        Api::<LeaseView>::namespaced(env.client.clone(), common_area),
-        watcher::Config::default(),
-        source("Lease"),
-        env.metrics.clone(),
-        move |change| {
-            report.mark(members.with(|sets| {
-                sets.roster.change(&change, Instant::now());
-                sets.names()
-            }));
-            queue.mark(vouched.with(|vouching| vouching.change(change)));
-        },
-    ));
+    tasks.spawn(
+        watches
+            .watch(
+                Api::<LeaseView>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("Lease"),
+                env.metrics.clone(),
+                move |change| {
+                    report.mark(members.with(|sets| {
+                        sets.roster.change(&change, Instant::now());
+                        sets.names()
+                    }));
+                    queue.mark(vouched.with(|vouching| vouching.change(change)));
+                },
+            )
+            .in_current_span(),
+    );
 
     // By themselves: a ClusterSet that cannot be watched must not keep Services from being merged.
     let set_watch = Watches::default();
     let (known, report) = (sets.clone(), reports_due.clone());
-    tasks.spawn(set_watch.watch(
-        Api::<Set>::namespaced(env.client.clone(), common_area),
-        watcher::Config::default(),
-        source("ClusterSet"),
-        env.metrics.clone(),
-        move |change| {
-            report.mark(known.with(|sets| {
-                sets.change(change);
-                sets.names()
-            }))
-        },
-    ));
+    tasks.spawn(
+        set_watch
+            .watch(
+                Api::<Set>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("ClusterSet"),
+                env.metrics.clone(),
+                move |change| {
+                    report.mark(known.with(|sets| {
+                        sets.change(change);
+                        sets.names()
+                    }))
+                },
+            )
+            .in_current_span(),
+    );
 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
         move || watches.are_open(Instant::now()) && merges.is_idle() && judgements.is_idle()
     };
-    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence).in_current_span());
 
     let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone()).strict();
     let merging = Merging {
@@ -129,8 +151,13 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         client: env.client.clone(),
         common_area: common_area.to_owned(),
     };
-    let judging =
-        Judging { reports, queue: judgements.clone(), writer: writer.clone(), events: env.events.clone() };
+    let judging = Judging {
+        reports,
+        queue: judgements.clone(),
+        writer: writer.clone(),
+        events: env.events.clone(),
+        brevity: Shared::default(),
+    };
     let reporting = Reporting {
         sets,
         queue: reports_due.clone(),
@@ -160,6 +187,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
             Ok(()) = present.changed() => {
                 let now = present.borrow_and_update().clone();
                 gauge.set(i64::from(now == Presence::Held));
+                tell(&now);
                 if now == Presence::Restored {
                     break Ended::Restored;
                 }
@@ -172,6 +200,21 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     for state in ["connected", "disconnected"] {
         env.metrics.members(common_area, state).set(0);
     }
-    tracing::info!(common_area, "served");
+    // What still runs must not count in what is forgotten next.
+    tasks.shutdown().await;
+    tracing::info!("served");
     ended
+}
+
+/// Says how it stands with our Lease: without it the members take us for absent.
+fn tell(presence: &Presence) {
+    match presence {
+        Presence::Unknown => {}
+        Presence::Held => tracing::info!("present: the Lease is ours"),
+        Presence::Taken { holder } => tracing::warn!(holder, "another cluster holds our Lease"),
+        Presence::Restored => tracing::warn!("the Lease is older than we know it, or gone"),
+        Presence::Failing { failure } => {
+            tracing::warn!(%failure, "cannot renew our Lease: nothing gets through in this Common Area");
+        }
+    }
 }

@@ -12,7 +12,7 @@ pub mod area;
 pub mod cluster_set;
 pub mod service;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use api::label;
 use k8s_openapi::api::core::v1::Namespace;
@@ -27,6 +27,7 @@ use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
 use serde::Deserialize;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// freeport-leader merges the exports of a ClusterSet's members into imports. It serves every Namespace of its cluster
 /// that is labelled multicluster.freeport.dev/common-area=true.
@@ -48,48 +49,101 @@ struct CommonArea {
 /// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
 pub async fn run(env: Env) {
     let (told, mut changes) = mpsc::unbounded_channel();
-    let (watches, mut tasks) = (Watches::default(), JoinSet::new());
-    tasks.spawn(watches.watch(
+    let (watches, mut watching) = (Watches::default(), JoinSet::new());
+    watching.spawn(watches.watch(
         Api::<CommonArea>::all(env.client.clone()),
         watcher::Config::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)),
         Source { cluster: "local", kind: "Namespace" },
         env.metrics.clone(),
         move |change| drop(told.send(change)),
     ));
-    let mut areas: HashMap<String, CancellationToken> = HashMap::new();
+    let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {
             () = env.stop.cancelled() => break,
             Some(change) = changes.recv() => {
                 env.ready.set(true);
-                let now = names(&areas, change);
-                areas.retain(|name, stop| now.contains(name) || { stop.cancel(); false });
-                for name in now {
-                    areas.entry(name.clone()).or_insert_with(|| {
-                        let stop = env.stop.child_token();
-                        tasks.spawn(area::run(env.clone(), name, stop.clone()));
-                        stop
-                    });
-                }
+                areas.change(change);
             }
-            Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
+            Some(ended) = serving.join_next() => {
+                ended.map_or_else(kit::drive::resume, |name: String| areas.ended(&name));
+            }
+            Some(Err(error)) = watching.join_next() => kit::drive::resume(error),
+        }
+        for (name, stop) in areas.begin(&env.stop) {
+            let span = tracing::error_span!("area", common_area = name);
+            let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
+            serving.spawn(area::run(env, name, stop).instrument(span));
         }
     }
-    // The watch never ends by itself; the areas do, once their running writes are done.
-    while tasks.len() > 1 {
-        if let Some(Err(error)) = tasks.join_next().await {
-            kit::drive::resume(error);
-        }
+    // Once their running writes are done.
+    while let Some(ended) = serving.join_next().await {
+        ended.map_or_else(kit::drive::resume, drop);
     }
 }
 
-/// The Common Areas there are, given those there were.
-fn names(had: &HashMap<String, CancellationToken>, change: Change<CommonArea>) -> Vec<String> {
-    let had = had.keys().cloned();
-    let live = |area: &CommonArea| area.metadata.deletion_timestamp.is_none();
-    match change {
-        Change::Reset(areas) => areas.iter().filter(|area| live(area)).map(ResourceExt::name_any).collect(),
-        Change::Apply(area) if live(&area) => had.chain([area.name_any()]).collect(),
-        Change::Apply(area) | Change::Remove(area) => had.filter(|name| *name != area.name_any()).collect(),
+/// Which Common Areas there are, and which are served.
+#[derive(Default)]
+struct Areas {
+    there: BTreeSet<String>,
+    served: HashMap<String, CancellationToken>,
+}
+
+impl Areas {
+    fn change(&mut self, change: Change<CommonArea>) {
+        let live = |area: &CommonArea| area.metadata.deletion_timestamp.is_none();
+        match change {
+            Change::Reset(areas) => {
+                self.there = areas.iter().filter(|area| live(area)).map(ResourceExt::name_any).collect();
+            }
+            Change::Apply(area) if live(&area) => drop(self.there.insert(area.name_any())),
+            Change::Apply(area) | Change::Remove(area) => drop(self.there.remove(&area.name_any())),
+        }
+        for (name, stop) in &self.served {
+            if !self.there.contains(name) {
+                stop.cancel();
+            }
+        }
+    }
+
+    /// Those to begin with. One that went and came back has to end first: nobody serves it twice.
+    fn begin(&mut self, all: &CancellationToken) -> Vec<(String, CancellationToken)> {
+        let new = self.there.iter().filter(|name| !self.served.contains_key(*name));
+        let new: Vec<_> = new.map(|name| (name.clone(), all.child_token())).collect();
+        self.served.extend(new.iter().cloned());
+        new
+    }
+
+    fn ended(&mut self, name: &str) {
+        self.served.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn area(name: &str) -> CommonArea {
+        serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+    }
+
+    #[test]
+    fn one_that_comes_back_begins_when_it_has_ended() {
+        let (mut areas, all) = (Areas::default(), CancellationToken::new());
+        areas.change(Change::Reset(vec![area("a"), area("b")]));
+        let begun = areas.begin(&all);
+        assert_eq!(begun.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        areas.change(Change::Remove(area("a")));
+        assert!(begun[0].1.is_cancelled() && !begun[1].1.is_cancelled());
+        areas.change(Change::Apply(area("a")));
+        assert!(areas.begin(&all).is_empty(), "it still ends");
+        areas.ended("a");
+        assert_eq!(areas.begin(&all).len(), 1);
+        let mut going = area("b");
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
+        areas.change(Change::Apply(going));
+        assert!(begun[1].1.is_cancelled(), "a Namespace that goes is none");
     }
 }

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use api::label;
 use sha2::{Digest, Sha256};
 
 use super::Error;
@@ -20,6 +21,8 @@ const LISTEN: &str = "--listen";
 pub struct Daemon {
     /// The cluster it serves.
     pub cluster: String,
+    /// Whether it is the cluster's member, not its leader.
+    pub is_member: bool,
     /// How it is started.
     pub spec: ProcessSpec,
     /// Where its `/metrics` is.
@@ -57,7 +60,7 @@ impl Daemon {
             .args(["--kubeconfig".to_owned(), kubeconfig.display().to_string()])
             .args([LISTEN.to_owned(), listen.to_string()])
             .env(CREDENTIAL, format!("{:x}", Sha256::digest(credential)));
-        Ok(Self { cluster: cluster.to_owned(), spec, listen })
+        Ok(Self { cluster: cluster.to_owned(), is_member: kind == label::MEMBER, spec, listen })
     }
 
     /// Starts it; one of that name that runs already is stopped first.

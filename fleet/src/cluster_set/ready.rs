@@ -20,7 +20,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 /// How often a wait says what it waits for.
 const SAY: Duration = Duration::from_secs(10);
 
-/// Waits until the daemons have seen their clusters and the ClusterSet of every member says that it is ready.
+/// Waits until the daemons have seen their clusters and the ClusterSet of every member among them says that it is ready.
 ///
 /// # Errors
 /// [`Error::Ended`], [`Error::NotReady`].
@@ -43,6 +43,9 @@ pub async fn ready_saying(
         let name = cluster.name();
         let sets = Api::<ClusterSet>::namespaced(cluster.client().await?, cli::objects::SYSTEM);
         let daemons: Vec<_> = daemons.iter().filter(|daemon| daemon.cluster == name).collect();
+        if daemons.is_empty() {
+            continue;
+        }
         let mut said = Instant::now();
         while let Some((message, of)) = missing(&sets, set, &daemons).await {
             let log = check(fleet, cluster, &daemons, of).await?;
@@ -73,6 +76,9 @@ async fn missing<'a>(
             let message = format!("http://{}/readyz of {} does not say ok", daemon.listen, daemon.spec.name);
             return Some((message, Some(daemon)));
         }
+    }
+    if !daemons.iter().any(|daemon| daemon.is_member) {
+        return None;
     }
     let message = match timeout(REQUEST_LIMIT, sets.get_opt(set)).await {
         Ok(Ok(found)) => {

@@ -4,6 +4,8 @@
 //! A record that cannot be judged takes no part in anything. It does not count as empty either: what its cluster offered
 //! before stays as it is until the cluster says something that can be understood.
 
+use std::time::Instant;
+
 use api::{
     ServiceName,
     condition::{AntreaCondition, Status, Verdict},
@@ -18,6 +20,7 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    brevity::Brevity,
     drive::Queue,
     events::Events,
     index::{Entry, Index, Part, Shared},
@@ -277,6 +280,8 @@ pub struct Judging {
     pub writer: Writer,
     /// Where to leave Events.
     pub events: Events,
+    /// How many refusals the log gets; all are in the records' status.
+    pub brevity: Shared<Brevity>,
 }
 
 impl Judging {
@@ -295,7 +300,9 @@ impl Judging {
         let told = self.writer.put_status(&record, &status).await?;
         self.queue.mark(self.reports.with(|index| index.echo(Judged::from(told))));
         if let Some(Objection { reason, message }) = objection {
-            tracing::warn!(record = %name, %reason, %message, "a record cannot be judged");
+            if let Some(left_out) = self.brevity.with(|brevity| brevity.allows(Instant::now())) {
+                tracing::warn!(record = %name, %reason, %message, left_out, "a record cannot be judged");
+            }
             self.events.warn(record.object_ref(&()), "Judge", &reason, &message);
         }
         Ok(Outcome::Done)

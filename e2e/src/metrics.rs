@@ -1,0 +1,48 @@
+//! What a daemon measures.
+
+use std::{io, net::SocketAddr};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// Prometheus' text.
+pub struct Metrics(String);
+
+impl Metrics {
+    /// What the daemon that listens there measures now.
+    pub async fn read(listen: SocketAddr) -> io::Result<Self> {
+        let mut connection = TcpStream::connect(listen).await?;
+        connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        let mut text = String::new();
+        connection.read_to_string(&mut text).await?;
+        Ok(Self(text))
+    }
+
+    /// The sum over all labels of the metric.
+    pub fn sum(&self, metric: &str) -> f64 {
+        self.values(metric).map(|(_, value)| value).sum()
+    }
+
+    /// The sum over all other labels of the metric where it has this label; `None` if there is none.
+    pub fn of(&self, metric: &str, label: &str, is: &str) -> Option<f64> {
+        let wanted = format!("{label}=\"{is}\"");
+        let values = self.values(metric).filter(|(labels, _)| labels.contains(&wanted));
+        values.map(|(_, value)| value).reduce(|sum, value| sum + value)
+    }
+
+    /// Whether anything is said about this.
+    pub fn mentions(&self, what: &str) -> bool {
+        self.0.contains(what)
+    }
+
+    /// Labels and values of a metric.
+    fn values(&self, metric: &str) -> impl Iterator<Item = (&str, f64)> {
+        self.0.lines().filter_map(move |line| {
+            let rest = line.strip_prefix(metric).filter(|rest| rest.starts_with(['{', ' ']))?;
+            let (labels, value) = rest.rsplit_once(' ')?;
+            Some((labels, value.parse().ok()?))
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! Common Areas that are not as they should be, or are none any more.
+
+use api::{cluster_set::ClusterSet, label};
+use e2e::waiting::{always, eventually};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+    core::discovery::ApiResource,
+};
+use serde_json::{Value, json};
+
+use crate::fixture::{World, alone, area};
+
+/// The leader has said of the set that all is well: nobody is missing.
+async fn is_ready(world: &World, set: &str) -> Result<(), String> {
+    let found: Result<ClusterSet, _> = world.leader().api(&area(set)).get(set).await;
+    let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
+    match status.conditions.as_slice() {
+        [ready] if ready.status.as_deref() == Some("True") => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+async fn judged(world: &World, set: &str, record: &str) -> Result<(), String> {
+    let said = world.said(set, record).await;
+    if said.is_empty() { Err(world.log()) } else { Ok(()) }
+}
+
+#[test]
+fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
+    alone(async |world| {
+        let ns = world.namespace("odd").await;
+        let leader = world.leader();
+        world.one_more("odd").await;
+        eventually("it has a ClusterSet", || is_ready(world, "odd")).await;
+        leader.delete::<ClusterSet>(&area("odd"), "odd").await;
+        world.bad_record("odd", "without").await;
+        eventually("served without one", || judged(world, "odd", "without")).await;
+        world.first_goes_on(&ns, "without").await;
+
+        let vague = json!({"metadata": {"name": "odd"}, "spec": {"leaders": [{}]}});
+        let _: ClusterSet = leader.create(&area("odd"), vague).await;
+        eventually("one that says nothing is reported on", || is_ready(world, "odd")).await;
+        let kind = ApiResource::erase::<ClusterSet>(&());
+        let sets = Api::<DynamicObject>::namespaced_with(leader.client.clone(), &area("odd"), &kind);
+        // The API server takes that for a time.
+        let condition = json!({"type": "Ready", "lastTransitionTime": "2026-01-01T10:00:00+99:99"});
+        let senseless = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        sets.patch_status("odd", &PatchParams::default(), &senseless).await.unwrap();
+        eventually("one that does not decode is mended", || is_ready(world, "odd")).await;
+        world.bad_record("odd", "broken").await;
+        eventually("served with a broken one", || judged(world, "odd", "broken")).await;
+        world.first_goes_on(&ns, "broken").await;
+
+        leader.delete_namespace(&area("odd")).await;
+        world.is_forgotten("odd").await;
+        world.release(&ns).await;
+    });
+}
+
+async fn label_as_area(world: &World, set: &str, value: Value) {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {label::COMMON_AREA: value}}}));
+    let namespaces = Api::<Namespace>::all(world.leader().client.clone());
+    namespaces.patch(&area(set), &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[test]
+fn a_common_area_that_is_none_any_more_is_not_served_and_leaves_nothing() {
+    alone(async |world| {
+        let ns = world.namespace("none-any-more").await;
+        let process = world.leader_process().await;
+        world.one_more("shortly").await;
+        label_as_area(world, "shortly", Value::Null).await;
+        world.is_forgotten("shortly").await;
+        world.bad_record("shortly", "unseen").await;
+        always("it is not served", || async {
+            match world.said("shortly", "unseen").await.as_slice() {
+                [] => Ok(()),
+                said => Err(format!("{said:?}")),
+            }
+        })
+        .await;
+        world.first_goes_on(&ns, "unlabelled").await;
+
+        label_as_area(world, "shortly", json!(label::TRUE)).await;
+        world.is_served("shortly", true).await;
+        eventually("it is served again", || judged(world, "shortly", "unseen")).await;
+        // So soon after each other that the end of one meets the beginning of the next.
+        for _ in 0..5 {
+            label_as_area(world, "shortly", Value::Null).await;
+            label_as_area(world, "shortly", json!(label::TRUE)).await;
+        }
+        world.is_served("shortly", true).await;
+        world.bad_record("shortly", "seen").await;
+        eventually("and again", || judged(world, "shortly", "seen")).await;
+
+        world.leader().delete_namespace(&area("shortly")).await;
+        world.is_forgotten("shortly").await;
+        world.first_goes_on(&ns, "deleted").await;
+        always("it stays forgotten", || async {
+            if world.metrics().await?.mentions(&area("shortly")) { Err(world.log()) } else { Ok(()) }
+        })
+        .await;
+        assert_eq!(world.leader_process().await, process);
+        world.release(&ns).await;
+    });
+}
