@@ -47,6 +47,9 @@ enum Command {
     Leave(LeaveArgs),
 }
 
+/// Exit code for arguments that cannot be used, whether clap finds that or we do.
+const WRONG_USAGE: u8 = 2;
+
 /// How a command ended that did what it was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -71,7 +74,10 @@ pub async fn start(program: &'static str) -> ExitCode {
         Ok(Outcome::Problems) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{program}: {error}");
-            ExitCode::FAILURE
+            match error {
+                Error::Argument(_) => ExitCode::from(WRONG_USAGE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use api::label;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::Value;
 
@@ -141,8 +141,7 @@ impl<'a> Installer<'a> {
     /// not our label, and a field that is set differently there is an error.
     async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
         let api = self.api(object);
-        let before =
-            self.cluster.request(format!("read {object}"), api.get_metadata_opt(&object.name)).await?;
+        let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
 
         let (body, params) = if foreign {
@@ -158,9 +157,9 @@ impl<'a> Installer<'a> {
         let after =
             self.cluster.request(doing, api.patch(&object.name, &params, &Patch::Apply(&body))).await?;
 
-        Ok(match before {
+        Ok(match before.map(content) {
             None => "created",
-            Some(before) if is_same(&before.metadata, &after.metadata) => "unchanged",
+            Some(before) if before == content(after) => "unchanged",
             Some(_) => "changed",
         })
     }
@@ -174,14 +173,16 @@ impl<'a> Installer<'a> {
     }
 }
 
-/// Whether nothing was changed. Others may write the status meanwhile, or only who owns which field, which the generation
-/// does not count.
-fn is_same(before: &ObjectMeta, after: &ObjectMeta) -> bool {
-    let same_content = before.generation.is_some()
-        && before.generation == after.generation
-        && before.labels == after.labels
-        && before.annotations == after.annotations;
-    same_content || before.resource_version == after.resource_version
+/// What an object says. Not which write that was, nor who owns which field: the first time after kubectl has applied the same
+/// object, that alone is new. Nor its status, which others write meanwhile.
+fn content(mut object: DynamicObject) -> DynamicObject {
+    object.metadata.managed_fields = None;
+    object.metadata.resource_version = None;
+    object.metadata.generation = None;
+    if let Some(fields) = object.data.as_object_mut() {
+        fields.remove("status");
+    }
+    object
 }
 
 fn is_labelled(labels: &std::collections::BTreeMap<String, String>) -> bool {
@@ -225,4 +226,32 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
         }
     }
     Ok(Some(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_owns_a_field_is_not_what_an_object_says() {
+        let object = |version: &str, manager: &str, label: &str, status: i32| -> DynamicObject {
+            serde_json::from_value(json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": "demo",
+                    "resourceVersion": version,
+                    "managedFields": [{"manager": manager}],
+                    "labels": {"l": label},
+                },
+                "status": status,
+            }))
+            .unwrap()
+        };
+        let ours = content(object("2", MANAGER, "x", 2));
+        assert_eq!(content(object("1", "kubectl-client-side-apply", "x", 1)), ours);
+        assert_ne!(content(object("1", "kubectl-client-side-apply", "y", 1)), ours);
+    }
 }
