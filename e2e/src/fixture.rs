@@ -1,11 +1,11 @@
-//! The fleet that all tests share.
+//! The fleets of a test program, and the ClusterSet on each.
 
 use std::{
     env,
     error::Error,
     io::Write,
     panic::{AssertUnwindSafe, resume_unwind},
-    sync::LazyLock,
+    sync::{LazyLock, Mutex},
 };
 
 use fleet::{
@@ -15,7 +15,7 @@ use fleet::{
 use futures::{FutureExt, future::join_all};
 use tokio::{
     runtime::Runtime,
-    sync::{OnceCell, RwLock},
+    sync::{OnceCell, Semaphore},
 };
 
 use crate::{cluster::Cluster, waiting::eventually};
@@ -26,9 +26,17 @@ pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 
 /// All tests share it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
-static WORLD: OnceCell<Result<World, String>> = OnceCell::const_new();
-/// Tests that stop daemons hold it for themselves.
-static DAEMONS: RwLock<()> = RwLock::const_new(());
+
+/// The ClusterSet of all tests that get along with each other, and those that one test at a time has for itself: tests wait
+/// more than they work, so several fleets on one machine save time.
+static SHARED: OnceCell<Result<World, String>> = OnceCell::const_new();
+static ALONE: [OnceCell<Result<World, String>>; 2] = [const { OnceCell::const_new() }; 2];
+/// Which of [`ALONE`] nobody has.
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ANY_FREE: LazyLock<Semaphore> = LazyLock::new(|| {
+    FREE.lock().unwrap().extend(0..ALONE.len());
+    Semaphore::new(ALONE.len())
+});
 
 /// Three clusters that are a ClusterSet. Never dropped: the fleet ends with this process, whatever ends it.
 pub struct World {
@@ -38,9 +46,9 @@ pub struct World {
 }
 
 impl World {
-    async fn up() -> Result<Self, Box<dyn Error>> {
+    async fn up(name: &str) -> Result<Self, Box<dyn Error>> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = env::temp_dir().join(format!("freeport-e2e-{}", std::process::id()));
+        let dir = env::temp_dir().join(format!("freeport-e2e-{}-{name}", std::process::id()));
         let options = Options {
             dir,
             clusters: CLUSTERS.map(str::to_owned).into(),
@@ -94,32 +102,37 @@ impl World {
     }
 }
 
-async fn world() -> &'static World {
-    let made = WORLD.get_or_init(|| async { World::up().await.map_err(|error| error.to_string()) }).await;
+async fn world(cell: &'static OnceCell<Result<World, String>>, name: &str) -> &'static World {
+    let made = cell.get_or_init(|| async { World::up(name).await.map_err(|error| error.to_string()) }).await;
     made.as_ref().unwrap_or_else(|error| panic!("no ClusterSet to test: {error}"))
 }
 
 /// Runs a test that gets along with others.
 pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    RUNTIME.block_on(async {
-        let world = world().await;
-        let _others = DAEMONS.read().await;
-        test(world).await;
-    });
+    RUNTIME.block_on(async { test(world(&SHARED, "shared").await).await });
 }
 
-/// Runs a test that has the daemons for itself, and may leave them stopped when it fails.
+/// Runs a test that has a ClusterSet for itself, and may leave daemons stopped when it fails.
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     RUNTIME.block_on(async {
-        let world = world().await;
-        let _nobody = DAEMONS.write().await;
-        world.quiet().await;
-        let outcome = AssertUnwindSafe(test(world)).catch_unwind().await;
-        for daemon in &world.daemons {
-            daemon.ensure(&world.fleet).await.unwrap();
-        }
+        let _permit = ANY_FREE.acquire().await.unwrap();
+        let index = FREE.lock().unwrap().pop().unwrap();
+        let outcome = AssertUnwindSafe(by_itself(index, test)).catch_unwind().await;
+        FREE.lock().unwrap().push(index);
         if let Err(failure) = outcome {
             resume_unwind(failure);
         }
     });
+}
+
+async fn by_itself<F: Future<Output = ()>>(index: usize, test: impl FnOnce(&'static World) -> F) {
+    let world = world(&ALONE[index], &index.to_string()).await;
+    world.quiet().await;
+    let outcome = AssertUnwindSafe(test(world)).catch_unwind().await;
+    for daemon in &world.daemons {
+        daemon.ensure(&world.fleet).await.unwrap();
+    }
+    if let Err(failure) = outcome {
+        resume_unwind(failure);
+    }
 }

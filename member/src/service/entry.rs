@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     ServiceName, label, name,
-    resource_export::{ENDPOINT_SLICE, SERVICE},
+    resource_export::{ENDPOINT_SLICE, SERVICE, ServicePayload},
     resource_import::{ResourceImportSpec, SERVICE_IMPORT},
     slice::SlicePayload,
 };
@@ -63,6 +63,8 @@ pub struct ServiceEntry {
     /// EndpointSlices we imported, by name.
     pub imported_slices: BTreeMap<String, Slice>,
 
+    /// What we last told the leader of our export, also when the record of it has vanished since.
+    pub said: Option<ServicePayload>,
     /// Why the ServiceExport is not there, once that was looked into.
     pub unexported: Option<Unexported>,
     /// uid of the ResourceImport that was measured against what is here and is believed since.
@@ -78,6 +80,7 @@ pub struct ServiceEntry {
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
         let learned = Self {
+            said: self.said.clone(),
             unexported: self.unexported,
             accepted: self.accepted.clone(),
             parts_gone: self.parts_gone.clone(),
@@ -223,6 +226,8 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
         if self.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == SERVICE) {
+            let says = self.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+            entry.said = says.filter(|service| !service.withdrawn);
             replace(&mut entry.own_service, self)
         } else {
             insert(&mut entry.own_slices, self)

@@ -50,11 +50,9 @@ pub struct Invalid {
 /// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
 pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Result<Option<Offer>, Invalid> {
     let live = entry.export.as_ref().filter(|e| e.metadata.deletion_timestamp.is_none());
-    let asked = match (live, still_exported(entry)) {
+    let asked = match (live, still_exported(cluster, entry)) {
         (Some(export), _) => asked_for(export),
-        (None, Some(said)) => {
-            Ok(ServicePayload { service_spec: core::ServiceSpec::default(), ..said.clone() })
-        }
+        (None, Some(said)) => Ok(said),
         (None, None) => return Ok(None),
     };
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
@@ -302,7 +300,7 @@ impl Exporting {
 
     /// Finds out why a ServiceExport is gone, if one is.
     async fn look_into(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
-        let Some(said) = still_exported(entry) else { return Ok(false) };
+        let Some(said) = still_exported(&self.us.cluster, entry) else { return Ok(false) };
         let why = vanished::why(&self.local, said.exported_at.as_ref()).await?;
         if let (Unexported::Vanished, Some(local)) = (why, &entry.service) {
             let message = "its ServiceExport vanished along with the CRD of ServiceExports, which nobody may have meant: it stays \

@@ -9,13 +9,31 @@ use k8s_openapi::{
 use kit::write::Error;
 use kube::{Api, Client, Resource};
 
-use crate::service::entry::{ServiceEntry, Unexported};
+use crate::service::{
+    entry::{ServiceEntry, Unexported},
+    import::plan::imported_from,
+};
 
 /// What we told the leader of an export whose ServiceExport is gone, if it is not known that somebody decided that.
-pub(super) fn still_exported(entry: &ServiceEntry) -> Option<&ServicePayload> {
-    let decided = entry.unexported == Some(Unexported::Decided);
-    let said = entry.own_service.as_ref()?.spec.0.as_ref().ok()?.service.as_ref()?;
-    (entry.export.is_none() && !decided && !said.withdrawn).then_some(said)
+///
+/// The record may have vanished as well, where this cluster leads and all CRDs were deleted. Then our own part in what is
+/// imported here tells that there was one: it is no younger than the export.
+pub(super) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePayload> {
+    if entry.export.is_some() || entry.unexported == Some(Unexported::Decided) {
+        return None;
+    }
+    let record = entry.own_service.as_ref().and_then(|record| record.spec.0.as_ref().ok()?.service.as_ref());
+    match (record, &entry.said) {
+        (Some(record), _) => (!record.withdrawn).then(|| record.clone()),
+        (None, Some(said)) => Some(said.clone()),
+        (None, None) => {
+            let slices = imported_from(entry, us).filter_map(|name| entry.imported_slices.get(name));
+            let age = slices
+                .filter_map(|slice| slice.metadata.creation_timestamp.clone())
+                .min_by_key(|time| time.0)?;
+            Some(ServicePayload { exported_at: Some(age), ..ServicePayload::default() })
+        }
+    }
 }
 
 /// Looks at the CRD of ServiceExports: one that is gone, going, or younger than the export took the ServiceExport along.
