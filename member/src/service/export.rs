@@ -2,18 +2,16 @@
 //! there; deletes slice records it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
 //! to run twice: the records are a function of the local objects, and only differences are sent.
 
+mod offer;
 mod vanished;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use api::{
-    ServiceName, label,
-    mcs::ServicePort,
-    name,
+    ServiceName, label, name,
     resource_export::{ENDPOINT_SLICE, ResourceExportSpec, SERVICE, ServicePayload},
-    slice::{SlicePayload, SlicePort},
+    slice::SlicePayload,
 };
-use k8s_openapi::api::core::v1 as core;
 use kit::{
     events::Events,
     queue::Outcome,
@@ -22,151 +20,13 @@ use kit::{
 };
 use kube::{Client, Resource, api::ObjectMeta};
 
-use self::vanished::still_exported;
+pub use self::offer::{Invalid, Offer, offer};
+use self::{offer::IPV4, vanished::still_exported};
 use super::{
     entry::{ServiceEntry, Unexported},
     knowledge::Knowledge,
-    view::{Export, OwnRecord, Service, Slice},
+    view::OwnRecord,
 };
-
-/// What this cluster offers under one Service name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
-    /// The Service record's payload.
-    pub service: ServicePayload,
-    /// The slice records' payloads, by the records' names.
-    pub slices: BTreeMap<String, SlicePayload>,
-}
-
-/// Why a ServiceExport exports nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
-    /// One CamelCase word: standard where the Multi-Cluster Services API has one.
-    pub reason: &'static str,
-    /// A sentence.
-    pub message: String,
-}
-
-/// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
-pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Result<Option<Offer>, Invalid> {
-    let live = entry.export.as_ref().filter(|e| e.metadata.deletion_timestamp.is_none());
-    let asked = match (live, still_exported(cluster, entry)) {
-        (Some(export), _) => asked_for(export),
-        (None, Some(said)) => Ok(said),
-        (None, None) => return Ok(None),
-    };
-    let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
-    let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
-    exportable(service, local)?;
-    let payload = ServicePayload {
-        service_spec: core::ServiceSpec {
-            ports: Some(local.spec.ports.iter().map(exported_port).collect()),
-            ip_families: Some(vec![IPV4.into()]),
-            ..core::ServiceSpec::default()
-        },
-        ..asked?
-    };
-    let slices =
-        entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
-            (name::slice_export(cluster, service, source), exported_slice(slice, &local.spec.ports))
-        });
-    Ok(Some(Offer { service: payload, slices: slices.collect() }))
-}
-
-const IPV4: &str = "IPv4";
-
-/// What the ServiceExport itself says.
-fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
-    let spec = export.spec.0.as_ref();
-    let spec = spec.map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
-    Ok(ServicePayload {
-        exported_at: export.metadata.creation_timestamp.clone(),
-        exported_labels: spec.exported_labels.clone(),
-        exported_annotations: spec.exported_annotations.clone(),
-        ..ServicePayload::default()
-    })
-}
-
-fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
-    Invalid { reason, message: message.into() }
-}
-
-fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
-    let annotations = service.metadata.annotations.as_ref();
-    if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
-        return Err(invalid(
-            "ImportedService",
-            "this Service is an import of other clusters' and cannot be exported again",
-        ));
-    }
-    match service.spec.type_.as_deref() {
-        None | Some("ClusterIP" | "NodePort" | "LoadBalancer") => {}
-        Some(other) => {
-            return Err(invalid(
-                "InvalidServiceType",
-                format!("a Service of type {other} cannot be exported"),
-            ));
-        }
-    }
-    if service.spec.cluster_ip.as_deref() == Some("None") {
-        return Err(invalid("InvalidServiceType", "headless Services cannot be exported yet"));
-    }
-    if !service.spec.ip_families.is_empty() && !service.spec.ip_families.iter().any(|family| family == IPV4) {
-        return Err(invalid("InvalidServiceType", "Services without IPv4 cannot be exported yet"));
-    }
-    if service.spec.ports.is_empty() {
-        return Err(invalid("InvalidServiceType", "the Service has no ports"));
-    }
-    if name.name.len() > name::IMPORTABLE_MAX {
-        let message = format!(
-            "the name is longer than {} characters, so that no cluster could name the imported Service {}",
-            name::IMPORTABLE_MAX,
-            name::imported_service(&name.name)
-        );
-        return Err(invalid("NameTooLong", message));
-    }
-    Ok(())
-}
-
-fn protocol(protocol: Option<&String>) -> String {
-    protocol.cloned().unwrap_or_else(|| "TCP".into())
-}
-
-fn exported_port(port: &ServicePort) -> core::ServicePort {
-    core::ServicePort {
-        name: port.name.clone().filter(|name| !name.is_empty()),
-        protocol: Some(protocol(port.protocol.as_ref())),
-        app_protocol: port.app_protocol.clone(),
-        port: port.port,
-        ..core::ServicePort::default()
-    }
-}
-
-/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
-/// through the Service here, and so not elsewhere.
-fn exported_slice(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
-    let mut ports: Vec<_> = slice
-        .ports
-        .iter()
-        .filter_map(|port| {
-            let name = port.name.clone().filter(|name| !name.is_empty());
-            let service_port = service_ports
-                .iter()
-                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
-            Some(SlicePort {
-                name,
-                protocol: protocol(port.protocol.as_ref()),
-                port: port.port?,
-                service_port: service_port.port,
-                app_protocol: service_port.app_protocol.clone(),
-            })
-        })
-        .collect();
-    ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
-    let mut endpoints = slice.endpoints.clone();
-    endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
-    SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
-}
 
 /// Identity of this member in the Common Area.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,21 +4,16 @@
 //! the uid, and nothing without our label is touched.
 
 pub mod belief;
+mod doubt;
 pub mod plan;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use api::{
     ServiceName,
     condition::{Verdict, already_said, conditions},
-    label,
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
     name,
-    resource_export::{ENDPOINT_SLICE, ResourceExport},
-    resource_import::ResourceImport,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -27,23 +22,20 @@ use kit::{
     index::{Part, Shared},
     metrics::Metrics,
     queue::Outcome,
-    vouch::{Standing, Vouching},
+    vouch::Vouching,
     write::{Error, Writer},
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Client, Resource, ResourceExt};
 
 use self::{
     belief::Hub,
-    plan::{Doubt, Plan, Realise, desired, service_import},
+    plan::{Plan, Realise, desired, service_import},
 };
 use super::{
     entry::ServiceEntry,
     export::Identity,
     knowledge::Knowledge,
-    view::{Derived, Import, OwnRecord, Service, is_ours},
+    view::{Derived, Import, Service, is_ours},
 };
 
 /// Pauses between attempts to get the address of a lost Service back, in milliseconds.
@@ -114,138 +106,6 @@ impl Importing {
             restored: vouching.is_restored(),
             outdated: writers.filter(|writer| !vouching.is_current(service, writer)).collect(),
         })
-    }
-
-    /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes.
-    async fn settle(
-        &self,
-        service: &ServiceName,
-        hub: &Hub,
-        entry: &ServiceEntry,
-        doubts: &[Doubt],
-    ) -> Result<bool, Error> {
-        let mut missing = BTreeMap::<String, BTreeSet<String>>::new();
-        let mut by_writer = Vec::new();
-        for doubt in doubts {
-            if let Some(writer) = self.who_vouches(hub, entry, doubt) {
-                missing.entry(writer.clone()).or_default().extend(what_is_missing(service, doubt));
-                by_writer.push((writer, doubt));
-            }
-        }
-        let vouched: BTreeSet<String> = self.vouching.with(|vouching| {
-            vouching.keep(service, &missing.keys().cloned().collect());
-            self.metrics.doubted(vouching.doubted());
-            missing
-                .iter()
-                .filter(|(writer, what)| vouching.doubt(service, writer, what))
-                .map(|(w, _)| w.clone())
-                .collect()
-        });
-        let mut changed = false;
-        for (writer, doubt) in by_writer {
-            if !vouched.contains(&writer) {
-                tracing::info!(%service, writer, ?doubt, "vanished without a word: keeping what is imported");
-                continue;
-            }
-            changed |= match doubt {
-                Doubt::Import => self.confirm_import_gone(service).await?,
-                Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await?,
-                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
-            };
-        }
-        Ok(changed)
-    }
-
-    /// Whose word it takes: the one who writes the record. For a cluster that has no Lease, so does not belong to the set any
-    /// more, the leader speaks, but only one that can have known it: a new or restored hub has not.
-    fn who_vouches(&self, hub: &Hub, entry: &ServiceEntry, doubt: &Doubt) -> Option<String> {
-        let cluster = match doubt {
-            Doubt::Import => return Some(name::LEADER_LEASE.into()),
-            Doubt::Part { cluster } | Doubt::Slices { cluster, .. } => cluster,
-        };
-        let writer = name::member_lease(cluster);
-        let belongs = self.vouching.with(|vouching| vouching.standing(&writer)) != Standing::Unknown;
-        match (belongs, hub.is_the_same(entry)) {
-            (true, _) => Some(writer),
-            (false, true) => Some(name::LEADER_LEASE.into()),
-            (false, false) => None,
-        }
-    }
-
-    /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
-    async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
-        let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
-        let record = records.get_opt(&name::service_export(cluster, service)).await;
-        let record = record.map_err(|error| Error::Unreachable(Box::new(error)))?;
-        let withdrawn = |record: &OwnRecord| {
-            record
-                .spec
-                .0
-                .as_ref()
-                .is_ok_and(|spec| spec.service.as_ref().is_some_and(|service| service.withdrawn))
-        };
-        let gone = record.as_ref().is_none_or(withdrawn);
-        if gone {
-            tracing::info!(%service, cluster, "takes no part any more, and that is vouched for");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| {
-                    entry.parts_gone.insert(cluster.to_owned());
-                });
-            });
-        }
-        Ok(gone)
-    }
-
-    async fn confirm_import_gone(&self, service: &ServiceName) -> Result<bool, Error> {
-        let api =
-            Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
-        // Without a resourceVersion the API server answers from what is true now, not from a cache.
-        let there =
-            api.get_opt(&name::service_import(service)).await.map_err(|e| Error::Unreachable(Box::new(e)))?;
-        if there.is_none() {
-            tracing::info!(%service, "its import is gone, and the leader vouches for that");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| entry.import_gone = entry.hub_import.is_none())
-            });
-        }
-        Ok(there.is_none())
-    }
-
-    async fn confirm_slices_gone(
-        &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
-        cluster: &str,
-    ) -> Result<bool, Error> {
-        let api =
-            Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
-        let selector = format!(
-            "{}={cluster},{}={},{}={},{}={ENDPOINT_SLICE}",
-            label::SOURCE_CLUSTER_ID,
-            label::SOURCE_NAMESPACE,
-            service.namespace,
-            label::SOURCE_NAME,
-            service.name,
-            label::SOURCE_KIND
-        );
-        let listed = api.list(&ListParams::default().labels(&selector)).await;
-        let listed = listed.map_err(|error| Error::Unreachable(Box::new(error)))?;
-        let there: BTreeSet<_> =
-            listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
-        let gone: BTreeSet<_> =
-            plan::imported_from(entry, cluster).filter(|slice| !there.contains(*slice)).cloned().collect();
-        let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
-        if new {
-            tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| {
-                    // But for those that came back while we asked.
-                    let told: BTreeSet<_> = plan::told_by(entry, service, cluster).collect();
-                    entry.slices_gone.extend(gone.difference(&told).cloned());
-                });
-            });
-        }
-        Ok(new)
     }
 
     async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
@@ -361,15 +221,6 @@ impl Importing {
         let told = self.writer.put_status(import, &want).await?;
         self.knowledge.echo(told);
         Ok(())
-    }
-}
-
-/// Names of the records that are missing.
-fn what_is_missing(service: &ServiceName, doubt: &Doubt) -> BTreeSet<String> {
-    match doubt {
-        Doubt::Import => [name::service_import(service)].into(),
-        Doubt::Part { cluster } => [name::service_export(cluster, service)].into(),
-        Doubt::Slices { missing, .. } => missing.clone(),
     }
 }
 

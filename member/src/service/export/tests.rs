@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::service::view::Export;
+use crate::service::view::{Export, Service, Slice};
 
 fn service() -> ServiceName {
     ServiceName::new("shop", "web")

@@ -1,0 +1,243 @@
+//! How each watched kind lies in an entry, and to which entry an object of it belongs.
+
+use std::collections::BTreeMap;
+
+use api::{
+    ServiceName, label, name,
+    resource_export::{ENDPOINT_SLICE, SERVICE},
+    resource_import::SERVICE_IMPORT,
+};
+use kit::index::Part;
+use kube::{Resource, ResourceExt};
+
+use super::{HubRecord, NamespaceEntry, ServiceEntry};
+use crate::service::{
+    import::belief::{Hub, is_measured, parts},
+    view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
+};
+
+/// Puts `new` into `place`; whether that says something else, other than a new version of the same.
+fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+    let version = new.resource_version();
+    let unchanged = place.as_mut().is_some_and(|old| {
+        old.meta_mut().resource_version = version;
+        *old == new
+    });
+    *place = Some(new);
+    !unchanged
+}
+
+fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, T>, new: T) -> bool {
+    let name = new.name_any();
+    let mut place = map.remove(&name);
+    let changed = replace(&mut place, new);
+    map.extend(place.map(|new| (name, new)));
+    changed
+}
+
+fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
+    Some(ServiceName::new(object.namespace()?, object.name_any()))
+}
+
+/// A kind of which an entry has at most one, under its own name.
+macro_rules! single {
+    ($kind:ty, $field:ident) => {
+        impl Part<ServiceName, ServiceEntry> for $kind {
+            fn key(&self) -> Option<ServiceName> {
+                own_name(self)
+            }
+            fn put(self, entry: &mut ServiceEntry) -> bool {
+                replace(&mut entry.$field, self)
+            }
+            fn take(entry: &mut ServiceEntry, _: &str) {
+                entry.$field = None;
+            }
+        }
+    };
+}
+single!(Service, service);
+single!(Import, import);
+
+impl Part<ServiceName, ServiceEntry> for Export {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        entry.unexported = None;
+        replace(&mut entry.export, self)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.export = None;
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Derived {
+    fn key(&self) -> Option<ServiceName> {
+        let name = self.name_any();
+        Some(ServiceName::new(self.namespace()?, name.strip_prefix(label::IMPORTED_PREFIX)?))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        replace(&mut entry.derived, self.service)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        entry.derived = None;
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Slice {
+    fn key(&self) -> Option<ServiceName> {
+        let of = if is_imported(self) { label::MCS_SERVICE_NAME } else { label::SERVICE_NAME };
+        Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let name = self.name_any();
+        if is_imported(&self) {
+            let was = entry.slices.remove(&name).is_some();
+            insert(&mut entry.imported_slices, self) || was
+        } else {
+            let was = entry.imported_slices.remove(&name).is_some();
+            insert(&mut entry.slices, self) || was
+        }
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        entry.slices.remove(name);
+        entry.imported_slices.remove(name);
+        entry.slices_gone.remove(name);
+    }
+}
+
+fn is_imported(slice: &Slice) -> bool {
+    slice.labels().get(label::SLICE_MANAGED_BY).is_some_and(|by| by == label::FREEPORT)
+}
+
+/// Our records are ours by their labels, so that even one that does not decode is found and put right.
+impl Part<ServiceName, ServiceEntry> for OwnRecord {
+    fn key(&self) -> Option<ServiceName> {
+        let labels = self.labels();
+        let service = ServiceName::new(labels.get(label::SOURCE_NAMESPACE)?, labels.get(label::SOURCE_NAME)?);
+        let cluster = labels.get(label::SOURCE_CLUSTER_ID)?;
+        let named = match labels.get(label::SOURCE_KIND)?.as_str() {
+            SERVICE => self.name_any() == name::service_export(cluster, &service),
+            ENDPOINT_SLICE => name::is_slice_export(&self.name_any(), cluster, &service),
+            _ => false,
+        };
+        named.then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        if self.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == SERVICE) {
+            let says = self.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+            entry.said = says.filter(|service| !service.withdrawn);
+            replace(&mut entry.own_service, self)
+        } else {
+            insert(&mut entry.own_slices, self)
+        }
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        entry.own_slices.remove(name);
+        if entry.own_service.as_ref().is_some_and(|record| record.name_any() == name) {
+            entry.own_service = None;
+        }
+    }
+}
+
+impl PeerSlice {
+    /// Who says it, about which Service; `None` when the record says nothing we can take at its word.
+    fn tuple(&self) -> Option<(&str, ServiceName)> {
+        let spec = self.spec.0.as_ref().ok()?;
+        spec.endpoint_slice.as_ref()?.check().ok()?;
+        let cluster = spec.cluster_id.as_deref()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let labelled = self.labels().get(label::SOURCE_CLUSTER_ID).is_some_and(|id| id == cluster);
+        (labelled && name::is_slice_export(&self.name_any(), cluster, &service)).then_some((cluster, service))
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for PeerSlice {
+    fn key(&self) -> Option<ServiceName> {
+        self.tuple().map(|(_, service)| service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let Some(cluster) = self.tuple().map(|(cluster, _)| cluster.to_owned()) else {
+            return false;
+        };
+        let name = self.name_any();
+        let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
+            return false;
+        };
+        entry.slices_gone.remove(&imported_name(&name));
+        let slices = entry.peers.entry(cluster).or_default();
+        slices.insert(name, payload.clone()) != Some(payload)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        // A slice that was emptied before it went did not just vanish, however quickly it went.
+        let taken = entry.peers.values_mut().find_map(|slices| slices.remove(name));
+        let imported = imported_name(name);
+        if taken.is_some_and(|payload| payload.endpoints.is_empty())
+            && entry.imported_slices.contains_key(&imported)
+        {
+            entry.slices_gone.insert(imported);
+        }
+        entry.peers.retain(|_, slices| !slices.is_empty());
+    }
+}
+
+/// What a slice record `<id>.<ns>.<service>.slice.<hash>` is imported as.
+fn imported_name(record: &str) -> String {
+    name::imported_slice(record.rsplit('.').nth(2).unwrap_or_default(), record)
+}
+
+impl Part<ServiceName, ServiceEntry> for HubImport {
+    fn key(&self) -> Option<ServiceName> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let ours =
+            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
+        (ours && spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> bool {
+        let was_gone = std::mem::replace(&mut entry.import_gone, false);
+        let uid = self.metadata.uid.unwrap_or_default();
+        let new = self.spec.0.ok().map(|spec| HubRecord { uid, spec });
+        let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
+        for exporter in named {
+            entry.parts_gone.remove(&exporter.cluster_id);
+        }
+        std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) {
+        // An import that named nobody before it went did not just vanish, however quickly it went.
+        let Some(import) = entry.hub_import.take() else { return };
+        let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
+        if nobody && is_measured(&Hub::default(), entry, &import) {
+            entry.import_gone = true;
+            entry.parts_gone.extend(parts(entry));
+        }
+    }
+}
+
+impl Part<String, NamespaceEntry> for Namespace {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any())
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> bool {
+        let new = NamespaceEntry { there: true, active: self.metadata.deletion_timestamp.is_none() };
+        std::mem::replace(entry, new) != new
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) {
+        *entry = NamespaceEntry::default();
+    }
+}
