@@ -115,6 +115,18 @@ mod tests {
     }
 
     #[test]
+    fn short_help_fits_a_screen() {
+        let mut command = Args::command();
+        command.build();
+        for command in command.get_subcommands_mut() {
+            let help = command.render_help().to_string();
+            let widest = help.lines().map(|line| line.chars().count()).max().unwrap();
+            let high = help.lines().count();
+            assert!(widest <= 100 && high <= 24, "{}: {high} lines, {widest} columns", command.get_name());
+        }
+    }
+
+    #[test]
     fn a_plugin_of_kubectl_says_how_it_is_called() {
         let mut command = Args::command().name("kubectl freeport").bin_name("kubectl freeport");
         let usage = command.render_usage().to_string();
