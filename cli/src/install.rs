@@ -173,12 +173,10 @@ impl<'a> Installer<'a> {
     }
 }
 
-/// What an object says. Not which write that was, nor who owns which field: the first time after kubectl has applied the same
-/// object, that alone is new. Nor its status, which others write meanwhile.
+/// The object without what others write meanwhile, and without the notes about who owns which field.
 fn content(mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
     object.metadata.resource_version = None;
-    object.metadata.generation = None;
     if let Some(fields) = object.data.as_object_mut() {
         fields.remove("status");
     }
