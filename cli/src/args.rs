@@ -47,6 +47,9 @@ enum Command {
     Leave(LeaveArgs),
 }
 
+/// Exit code for arguments that cannot be used, whether clap finds that or we do.
+const WRONG_USAGE: u8 = 2;
+
 /// How a command ended that did what it was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -71,7 +74,10 @@ pub async fn start(program: &'static str) -> ExitCode {
         Ok(Outcome::Problems) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{program}: {error}");
-            ExitCode::FAILURE
+            match error {
+                Error::Argument(_) => ExitCode::from(WRONG_USAGE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -106,6 +112,18 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        let mut command = Args::command();
+        command.build();
+        for command in command.get_subcommands_mut() {
+            let help = command.render_help().to_string();
+            let widest = help.lines().map(|line| line.chars().count()).max().unwrap();
+            let high = help.lines().count();
+            assert!(widest <= 100 && high <= 24, "{}: {high} lines, {widest} columns", command.get_name());
+        }
     }
 
     #[test]

@@ -225,3 +225,31 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
     }
     Ok(Some(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_owns_a_field_is_not_what_an_object_says() {
+        let object = |version: &str, manager: &str, label: &str, status: i32| -> DynamicObject {
+            serde_json::from_value(json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": "demo",
+                    "resourceVersion": version,
+                    "managedFields": [{"manager": manager}],
+                    "labels": {"l": label},
+                },
+                "status": status,
+            }))
+            .unwrap()
+        };
+        let ours = content(object("2", MANAGER, "x", 2));
+        assert_eq!(content(object("1", "kubectl-client-side-apply", "x", 1)), ours);
+        assert_ne!(content(object("1", "kubectl-client-side-apply", "y", 1)), ours);
+    }
+}

@@ -57,6 +57,8 @@ pub enum Departure {
         cluster_set: String,
         /// ID of the member.
         cluster_id: String,
+        /// Do so although its daemon is running: it is cut off, and keeps its imports as they are.
+        even_if_alive: bool,
     },
 }
 
@@ -73,8 +75,8 @@ pub async fn leave(options: &LeaveOptions, say: &mut (dyn FnMut(&str) + Send)) -
             own::withdraw(cluster, leader.as_ref(), options, say).await
         }
         Departure::Force { cluster } => own::force(cluster, options, say).await,
-        Departure::Remove { leader, cluster_set, cluster_id } => {
-            removal::remove(leader, cluster_set, cluster_id, options, say).await
+        Departure::Remove { leader, cluster_set, cluster_id, even_if_alive } => {
+            removal::remove(leader, cluster_set, cluster_id, *even_if_alive, options, say).await
         }
     }
 }

@@ -30,13 +30,12 @@ pub(super) struct JoinArgs {
 }
 
 #[derive(ClapArgs, Debug)]
-#[group(required = true, multiple = true)]
 struct Leader {
     /// Kubeconfig of the leader's cluster [default: as --kubeconfig].
     #[arg(long, value_name = "FILE")]
     leader_kubeconfig: Option<PathBuf>,
     /// Context of the leader's cluster [default: the current one].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", required_unless_present = "leader_kubeconfig")]
     leader_context: Option<String>,
 }
 

@@ -14,6 +14,9 @@ pub(super) struct LeaveArgs {
     /// ID of the member to remove at the leader.
     #[arg(long, value_name = "ID", requires_all = ["force", "clusterset"], conflicts_with = "context")]
     cluster_id: Option<String>,
+    /// Remove it there even though its daemon is running.
+    #[arg(long, requires = "cluster_id")]
+    even_if_alive: bool,
     /// Name of the ClusterSet it is removed from.
     #[arg(long, value_name = "NAME", requires = "cluster_id")]
     clusterset: Option<String>,
@@ -49,7 +52,7 @@ impl TryFrom<LeaveArgs> for LeaveOptions {
         let cluster = KubeContext { file: args.kubeconfig, name: args.context };
         let departure = match (args.force, args.cluster_id.zip(args.clusterset), leader) {
             (_, Some((cluster_id, cluster_set)), Some(leader)) => {
-                Departure::Remove { leader, cluster_set, cluster_id }
+                Departure::Remove { leader, cluster_set, cluster_id, even_if_alive: args.even_if_alive }
             }
             (_, Some(_), None) => {
                 return Err(Error::Argument(

@@ -60,6 +60,7 @@ pub(super) async fn withdraw(
     let Some((set, id)) = traces.identity() else {
         return Ok(());
     };
+    has_left(&mut here, &set, &id);
     let access = match &leader {
         Some(leader) => take_access(leader, &set, &id, options.dry_run, &mut *say).await,
         None => Ok(()),
@@ -85,9 +86,16 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     here.delete(&note()).await?;
     forget(&mut here, &traces).await?;
     if let Some((set, id)) = traces.identity() {
+        has_left(&mut here, &set, &id);
         here.next(&for_the_leader(&set, &id));
     }
     Ok(())
+}
+
+fn has_left(here: &mut Eraser<'_>, set: &str, id: &str) {
+    if !here.dry_run {
+        here.say(&format!("cluster {id:?} has left ClusterSet {set:?}"));
+    }
 }
 
 async fn traces(here: &Eraser<'_>) -> Result<Traces, Error> {

@@ -33,6 +33,7 @@ pub(super) async fn remove(
     leader: &KubeContext,
     set: &str,
     id: &str,
+    even_if_alive: bool,
     options: &LeaveOptions,
     say: Say<'_>,
 ) -> Result<(), Error> {
@@ -42,7 +43,9 @@ pub(super) async fn remove(
     check::leader_id(&leader, set).await?;
     let area = area::name(set);
     let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
-    is_silent(&mut there, &area, id).await?;
+    if !even_if_alive {
+        is_silent(&mut there, &area, id).await?;
+    }
 
     take_access(&leader, set, id, options.dry_run, &mut *say).await?;
     let mut there = Eraser::new(&leader, options.dry_run, say);
@@ -64,7 +67,8 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let cluster = there.cluster;
     let alive = |holder: &str| {
         cluster.refuse(format!(
-            "member {id:?} is alive (Lease {area}/{} is held by {holder:?}): run `freeport leave` in that cluster",
+            "member {id:?} is alive (Lease {area}/{} is held by {holder:?}): run `freeport leave` in that cluster, or cut it off with \
+             --even-if-alive",
             name::member_lease(id)
         ))
     };

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use api::{condition::AntreaCondition, label, name};
-use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use api::{condition::AntreaCondition, label, membership, name};
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::ConfigMap},
+    jiff::Timestamp,
+};
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::Value;
 
@@ -44,6 +47,8 @@ pub(super) struct Found {
     pub(super) areas: Part<Vec<Area>>,
     /// ClusterSets of the member.
     pub(super) sets: Part<Vec<Set>>,
+    /// What the member noted of its membership; none when it belongs to no set, or never reached the leader.
+    pub(super) noted: Part<Option<Noted>>,
     /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.
@@ -71,6 +76,16 @@ pub(super) struct Set {
     pub(super) cluster_id: Option<String>,
     pub(super) server: Option<String>,
     pub(super) conditions: Vec<AntreaCondition>,
+}
+
+/// What the member noted of its membership. It deletes the note when it has left.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) cluster_set: String,
+    pub(super) cluster_id: Option<String>,
+    pub(super) server: Option<String>,
+    /// It was told to leave.
+    pub(super) leaving: bool,
 }
 
 /// What a Lease tells of its holder.
@@ -107,6 +122,19 @@ impl Set {
             cluster_id: text(object, "/spec/clusterID"),
             server: text(object, "/spec/leaders/0/server"),
             conditions: conditions(object),
+        }
+    }
+}
+
+impl Noted {
+    pub(super) fn read(note: &ConfigMap) -> Self {
+        let data = note.data.as_ref();
+        let text = |key: &str| data?.get(key).cloned();
+        Self {
+            cluster_set: text("clusterSet").unwrap_or_default(),
+            cluster_id: text("clusterID"),
+            server: text("server"),
+            leaving: data.is_some_and(|data| data.contains_key(membership::LEAVE_KEY)),
         }
     }
 }

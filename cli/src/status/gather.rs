@@ -4,12 +4,13 @@ use api::{
     cluster_set::ClusterSet,
     label,
     mcs::{ServiceExport, ServiceImport},
+    membership,
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
-    core::v1::{Namespace, ServiceAccount},
+    core::v1::{ConfigMap, Namespace, ServiceAccount},
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -18,7 +19,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use super::found::{Area, Entry, Found, Gap, Part, Record, Renewal, Set, Why, is_merged_service};
+use super::found::{Area, Entry, Found, Gap, Noted, Part, Record, Renewal, Set, Why, is_merged_service};
 use crate::{Error, cluster::Cluster, objects::SYSTEM};
 
 /// Objects in one answer: large lists come in pages.
@@ -35,7 +36,13 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         }
         gap => gap,
     };
-    let belongs = sets.as_ref().ok().map(|sets| !sets.is_empty());
+    let noted = noted(cluster)
+        .await?
+        .map(|noted| noted.filter(|noted| asked.is_none_or(|asked| noted.cluster_set == asked)));
+    let belongs = match (&sets, &noted) {
+        (Ok(sets), noted) if sets.is_empty() => Some(matches!(noted, Ok(Some(_)))),
+        (sets, _) => sets.as_ref().ok().map(|_| true),
+    };
     let exports = services::<ServiceExport>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
@@ -45,6 +52,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         asked: asked.map(Into::into),
         areas,
         sets,
+        noted,
         exports,
         imports,
     })
@@ -99,6 +107,18 @@ async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<Set>>) -> Res
 async fn sets(cluster: &Cluster, namespace: &str) -> Result<Part<Vec<Set>>, Error> {
     let sets = loose::<ClusterSet>(cluster, Some(namespace), "").await?;
     Ok(sets.map(|sets| sets.iter().map(Set::read).collect()))
+}
+
+async fn noted(cluster: &Cluster) -> Result<Part<Option<Noted>>, Error> {
+    let notes: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let part = format!("configmaps in {SYSTEM}");
+    match cluster
+        .request(format!("read ConfigMap {SYSTEM}/{}", membership::NAME), notes.get_opt(membership::NAME))
+        .await
+    {
+        Ok(note) => Ok(Ok(note.as_ref().map(Noted::read))),
+        Err(error) => gap(part, error).map(Err),
+    }
 }
 
 /// Exports or imports of all Namespaces. Who may not read whether the cluster belongs to a set may still read these, and

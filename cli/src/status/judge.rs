@@ -1,16 +1,20 @@
 //! What follows from what was found. Pure: the clock is an argument.
 
+mod belonging;
 mod leading;
 mod objects;
 
-use api::{cluster_set::READY, condition::AntreaCondition, mcs::VALID, resource_export::FAILURE};
+use api::{
+    condition::AntreaCondition,
+    mcs::{READY, VALID},
+    resource_export::FAILURE,
+};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
-    found::{Found, Gap, Part, Set, Why},
-    report::{Belonging, Problem, Report, Said},
+    found::{Found, Gap, Part, Why},
+    report::{Problem, Report, Said},
 };
-use crate::objects::SYSTEM;
 
 /// Condition type: the export differs from others of the same Service (MCS API).
 const CONFLICT: &str = "Conflict";
@@ -23,7 +27,8 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let areas = verdict.part(&found.areas, "init").map(Vec::as_slice).unwrap_or_default();
     let sets = verdict.part(&found.sets, "join").map(Vec::as_slice).unwrap_or_default();
     let leads = areas.iter().map(|area| verdict.leading(area)).collect();
-    let belongs = sets.iter().map(|set| verdict.belonging(set)).collect();
+    let noted = verdict.part(&found.noted, "join").and_then(Option::as_ref);
+    let belongs = verdict.belongings(sets, noted);
     let exports = found.exports.as_ref().and_then(|part| verdict.part(part, "join"));
     let imports = found.imports.as_ref().and_then(|part| verdict.part(part, "join"));
     let service_exports = exports.map(|entries| {
@@ -36,7 +41,9 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         verdict.troubles("ServiceImport", &tally);
         tally
     });
-    if matches!((&found.areas, &found.sets), (Ok(areas), Ok(sets)) if areas.is_empty() && sets.is_empty()) {
+    let no_area = found.areas.as_ref().is_ok_and(Vec::is_empty);
+    let no_set = found.sets.as_ref().is_ok_and(Vec::is_empty);
+    if no_area && no_set && matches!(found.noted, Ok(None)) {
         verdict.problems.push(neither(found));
     }
     Report {
@@ -85,38 +92,6 @@ impl Verdict<'_> {
             }
         }
     }
-
-    fn belonging(&mut self, set: &Set) -> Belonging {
-        let place = format!("ClusterSet {SYSTEM}/{}", set.name);
-        let ready = set.conditions.iter().find(|c| c.type_.as_deref() == Some(READY)).map(said);
-        match &ready {
-            None => self.problem(
-                &place,
-                "has no Ready condition: freeport-member has not looked at it yet",
-                "start freeport-member in this cluster, or read its log",
-            ),
-            Some(ready) if ready.status != TRUE => {
-                let next = match ready.reason.as_str() {
-                    "AnotherClusterSet" => {
-                        format!("a cluster belongs to one set: delete {place} or the other one")
-                    }
-                    "DuplicateClusterID" => "leave, and join again under another --cluster-id".to_owned(),
-                    _ => format!(
-                        "read freeport-member's log; does {} answer this cluster?",
-                        set.server.as_deref().unwrap_or("the leader's API server")
-                    ),
-                };
-                self.problem(&place, line(ready), next);
-            }
-            Some(_) => {}
-        }
-        Belonging {
-            cluster_set: set.name.clone(),
-            cluster_id: set.cluster_id.clone(),
-            leader: set.server.clone(),
-            ready,
-        }
-    }
 }
 
 fn neither(found: &Found) -> Problem {
@@ -129,8 +104,8 @@ fn neither(found: &Found) -> Problem {
             set.map_or("a ClusterSet".into(), |set| format!("ClusterSet {set}"))
         ),
         next: format!(
-            "to lead, `freeport init --clusterset {name} --cluster-id ID --external DIR`; to belong, `freeport join \
-             --clusterset {name} --cluster-id ID --leader-context CONTEXT --external DIR`"
+            "to lead, `freeport init --clusterset {name} --cluster-id ID`; to belong, `freeport join --clusterset {name} \
+             --cluster-id ID --leader-context CONTEXT`"
         ),
     }
 }

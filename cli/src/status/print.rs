@@ -83,7 +83,8 @@ fn lead(lines: &mut Vec<String>, leading: &Leading, now: Timestamp) {
 
 fn belong(lines: &mut Vec<String>, belonging: &Belonging, now: Timestamp) {
     lines.push(format!(
-        "belongs to ClusterSet {} as cluster {} (leader {})",
+        "{} ClusterSet {} as cluster {} (leader {})",
+        if belonging.leaving { "is leaving" } else { "belongs to" },
         belonging.cluster_set,
         or_unknown(belonging.cluster_id.as_deref()),
         or_unknown(belonging.leader.as_deref()),

@@ -154,6 +154,8 @@ pub struct Belonging {
     pub cluster_id: Option<String>,
     /// URL of the leader's API server.
     pub leader: Option<String>,
+    /// Whether freeport-member was told to leave it, and has not done so yet.
+    pub leaving: bool,
     /// Its condition `Ready`, as freeport-member last wrote it: it stands when that daemon stops.
     pub ready: Option<Said>,
 }

@@ -10,7 +10,7 @@ use k8s_openapi::{
 
 use super::report;
 use crate::status::{
-    found::{Area, Entry, Found, Gap, Record, Renewal, Set, Why},
+    found::{Area, Entry, Found, Gap, Noted, Record, Renewal, Set, Why},
     print::text,
     report::{LeaderState, MemberState},
 };
@@ -57,6 +57,11 @@ fn set(server: Option<&str>, conditions: Vec<AntreaCondition>) -> Set {
     Set { name: "demo".into(), cluster_id: Some("hub".into()), server: server.map(Into::into), conditions }
 }
 
+fn noted(leaving: bool) -> Noted {
+    let server = Some("https://hub:6443".into());
+    Noted { cluster_set: "demo".into(), cluster_id: Some("hub".into()), server, leaving }
+}
+
 fn leases<const N: usize>(leases: [(&str, Renewal); N]) -> BTreeMap<String, Renewal> {
     let lease =
         |id: &str| if id == label::LEADER { name::LEADER_LEASE.into() } else { name::member_lease(id) };
@@ -83,6 +88,7 @@ fn good() -> Found {
             Some("https://hub:6443"),
             vec![says("Ready", "True", "Connected", "exports and imports flow")],
         )]),
+        noted: Ok(Some(noted(false))),
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
     }
@@ -164,6 +170,7 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         asked: asked.map(Into::into),
         areas: Ok(vec![]),
         sets: Ok(vec![]),
+        noted: Ok(None),
         exports: None,
         imports: None,
         ..good()
@@ -195,7 +202,7 @@ fn a_lease_that_may_not_be_read_says_nothing_of_its_holder() {
 #[test]
 fn who_may_not_read_the_set_still_sees_exports() {
     let forbidden = || Gap { part: "clustersets".into(), why: Why::Forbidden("no".into()) };
-    let mut found = Found { sets: Err(forbidden()), ..good() };
+    let mut found = Found { sets: Err(forbidden()), noted: Ok(None), ..good() };
     area(&mut found).sets = Err(forbidden());
     let report = report(&found, now());
     assert_eq!(report.problems.len(), 2, "{:?}", report.problems);
@@ -222,4 +229,21 @@ fn an_export_nobody_has_looked_at_is_not_ready() {
     let report = report(&found, now());
     assert_eq!(report.service_exports.unwrap().troubled, 1);
     assert_eq!(report.problems[0].place, "ServiceExport shop/web");
+}
+
+#[test]
+fn a_cluster_that_has_not_finished_leaving_still_belongs() {
+    let without_set = |leaving| Found { sets: Ok(vec![]), noted: Ok(Some(noted(leaving))), ..good() };
+    let left = report(&without_set(true), now());
+    assert_eq!(left.problems.len(), 1, "{:?}", left.problems);
+    assert!(left.problems[0].what.contains("is leaving ClusterSet demo"), "{}", left.problems[0].what);
+    assert!(text(&left).contains("is leaving ClusterSet demo as cluster hub (leader https://hub:6443)"));
+
+    let vanished = report(&without_set(false), now());
+    assert_eq!(vanished.problems.len(), 1, "{:?}", vanished.problems);
+    assert!(vanished.problems[0].what.contains("is gone"), "{}", vanished.problems[0].what);
+    assert_eq!(vanished.belongs.len(), 1);
+
+    let told = report(&Found { noted: Ok(Some(noted(true))), ..good() }, now());
+    assert_eq!((told.problems.len(), told.belongs.len(), told.belongs[0].leaving), (1, 1, true));
 }
