@@ -44,7 +44,16 @@ impl Ran {
 
     /// It ended with 1 and one clear line, which says all of `parts`. What it printed before that.
     pub fn refused(self, parts: &[&str]) -> String {
-        assert_eq!(self.code, Some(1), "{self}");
+        self.ended_in_one_line(1, parts)
+    }
+
+    /// An argument was wrong: it ended with 2 and one clear line, which says all of `parts`. What it printed before that.
+    pub fn misused(self, parts: &[&str]) -> String {
+        self.ended_in_one_line(2, parts)
+    }
+
+    fn ended_in_one_line(self, code: i32, parts: &[&str]) -> String {
+        assert_eq!(self.code, Some(code), "{self}");
         assert_eq!(self.stderr.lines().count(), 1, "one line says it: {self}");
         assert!(self.stderr.starts_with("freeport: "), "{self}");
         for part in parts {

@@ -11,12 +11,16 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
             let said = clusters.freeport(&format!("{line} --external {dir}")).await.refused(parts);
             assert_eq!(said, "", "{line}");
         };
+        let misused = async |line: &str, parts: &[&str]| {
+            let said = clusters.freeport(&format!("{line} --external {dir}")).await.misused(parts);
+            assert_eq!(said, "", "{line}");
+        };
         let join = "join --leader-context leader --context west --clusterset";
         let before = [clusters.written_by_people("west").await, clusters.written_by_people("leader").await];
 
-        refused(&format!("{join} demo --cluster-id West"), &["--cluster-id", "\"West\""]).await;
-        refused(&format!("{join} demo --cluster-id a.b.c"), &["--cluster-id", "\"a.b.c\""]).await;
-        refused(&format!("{join} De_mo --cluster-id west"), &["--clusterset", "DNS label"]).await;
+        misused(&format!("{join} demo --cluster-id West"), &["--cluster-id", "\"West\""]).await;
+        misused(&format!("{join} demo --cluster-id a.b.c"), &["--cluster-id", "\"a.b.c\""]).await;
+        misused(&format!("{join} De_mo --cluster-id west"), &["--clusterset", "DNS label"]).await;
         refused(
             "join --clusterset demo --cluster-id north --context north --leader-context leader",
             &["there is no context \"north\"", "leader, east, west"],
@@ -53,7 +57,7 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
             &["clusterID \"leader\"", "cannot be changed"],
         )
         .await;
-        refused(
+        misused(
             &format!("{join} demo --cluster-id west --leader-server http://leader:6443"),
             &["https://HOST", "--leader-server"],
         )
