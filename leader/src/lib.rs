@@ -60,6 +60,8 @@ pub async fn run(env: Env) {
     let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {
+            // First, lest an area that ends because of it is begun again.
+            biased;
             () = env.stop.cancelled() => break,
             Some(change) = changes.recv() => {
                 env.ready.set(true);
