@@ -1,6 +1,9 @@
 //! How long to wait after failures: twice as long each time, up to a limit.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Who has not failed for this long begins with the first wait again.
+const FORGIVEN: Duration = Duration::from_secs(120);
 
 /// Waits that double from the first to the longest.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +24,7 @@ impl Backoff {
 impl Backoff {
     /// The waits one after the other, as kube's streams take them.
     pub fn waits(self) -> Waits {
-        Waits { backoff: self, failures: 0 }
+        Waits { backoff: self, failures: 0, last: None }
     }
 }
 
@@ -30,21 +33,26 @@ impl Backoff {
 pub struct Waits {
     backoff: Backoff,
     failures: u32,
+    last: Option<Instant>,
 }
 
 impl Iterator for Waits {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.last.replace(now).is_some_and(|last| now.saturating_duration_since(last) > FORGIVEN) {
+            self.failures = 0;
+        }
         self.failures = self.failures.saturating_add(1);
         Some(self.backoff.wait(self.failures))
     }
 }
 
 impl kube::runtime::utils::Backoff for Waits {
-    fn reset(&mut self) {
-        self.failures = 0;
-    }
+    /// Nothing: a stream counts the beginning of a list as a success, and then every list that fails would be the first. Only
+    /// time without a failure is one.
+    fn reset(&mut self) {}
 }
 
 /// For what is asked of a leader: it may be away for long, and many members ask.
@@ -53,6 +61,16 @@ pub const LEADER: Backoff = Backoff { first: Duration::from_secs(2), longest: Du
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_stream_takes_for_a_success_forgives_nothing() {
+        let mut waits = LEADER.waits();
+        let mut next = || {
+            kube::runtime::utils::Backoff::reset(&mut waits);
+            waits.next().map(|wait| wait.as_secs())
+        };
+        assert_eq!([next(), next(), next()], [Some(2), Some(4), Some(8)]);
+    }
 
     #[test]
     fn waits_double_up_to_the_longest() {

@@ -203,6 +203,14 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
         left || doubt.since + RENEWALS <= renewals
     }
 
+    /// What is missing turned out to be there, or about to be: it has to be vouched for anew.
+    pub fn doubt_again(&mut self, key: &K, writer: &str) {
+        let renewals = self.leases.get(writer).map_or(0, |heard| heard.renewals);
+        if let Some(doubt) = self.doubts.get_mut(key).and_then(|doubts| doubts.get_mut(writer)) {
+            doubt.since = renewals;
+        }
+    }
+
     /// Only these writers' word on `key` is still doubted.
     pub fn keep(&mut self, key: &K, writers: &BTreeSet<String>) {
         if let Some(doubts) = self.doubts.get_mut(key) {

@@ -10,7 +10,7 @@ use std::{
 use futures::{StreamExt, pin_mut};
 use kube::{
     Api, Resource,
-    runtime::{WatchStreamExt, utils::ResetTimerBackoff, watcher},
+    runtime::{WatchStreamExt, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -30,8 +30,6 @@ const OPEN_AFTER: Duration = Duration::from_secs(15);
 
 /// Pauses between attempts of a watch that fails.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Duration::from_secs(8) };
-/// A watch that has not failed for this long begins with the first pause again.
-const FORGIVEN: Duration = Duration::from_secs(120);
 
 /// How many failures in a row are said once at the most: with the longest pause, a quarter of an hour.
 const SAID_AGAIN: u32 = 128;
@@ -137,8 +135,7 @@ impl Watches {
         lock(&self.0.unlisted).insert(source.kind);
         let state = self.0.clone();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY))
-                .backoff(ResetTimerBackoff::new(PAUSES.waits(), FORGIVEN));
+            let events = watcher(api, config.timeout(RENEW_EVERY)).backoff(PAUSES.waits());
             pin_mut!(events);
             let mut initial = Vec::new();
             let mut listed = false;

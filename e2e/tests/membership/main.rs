@@ -5,6 +5,7 @@
 
 #![cfg(test)]
 
+mod claim;
 mod failure;
 mod fixture;
 mod leave;

@@ -114,7 +114,7 @@ fn on_others(us: &str) -> Vec<Attempt> {
             "make south's record ours",
             exports,
             Do::Patch(service_record(), json!({"spec": {"clusterID": us}})),
-            NOT_US,
+            "must be named",
         ),
         attempt("replace south's record", exports, Do::Replace(service_record(), note()), NOT_US),
         attempt("delete south's Service record", exports, Do::Delete(service_record()), NOT_US),

@@ -144,7 +144,7 @@ impl Desk {
         let note = Membership {
             cluster_set: set.name_any(),
             created: created(set),
-            cluster_id: self.cluster_id(set, &spec.cluster_id)?,
+            cluster_id: self.cluster_id(set, &spec.cluster_id, noted)?,
             common_area: spec.namespace.clone().ok_or_else(|| missing("namespace"))?,
             server: leader.server.clone().ok_or_else(|| missing("leaders[0].server"))?,
             secret: leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?,
@@ -160,7 +160,7 @@ impl Desk {
     }
 
     /// Our ID: the ClusterSet says it, and where it does not, a ClusterClaim.
-    fn cluster_id(&self, set: &Set, said: &str) -> Result<String, Verdict> {
+    fn cluster_id(&self, set: &Set, said: &str, noted: Option<&Membership>) -> Result<String, Verdict> {
         let invalid = |message: String| no("InvalidSpec", message);
         let checked = |id: &str, place: &str| match name::check_cluster_id(id) {
             Ok(()) => Ok(id.to_owned()),
@@ -168,6 +168,10 @@ impl Desk {
         };
         if !said.is_empty() {
             return checked(said, "spec.clusterID");
+        }
+        // A claim that vanished takes nobody's word back: who we are cannot change anyway.
+        if let (None, Some(noted)) = (self.claims.get(cluster_claim::ID), noted) {
+            return Ok(noted.cluster_id.clone());
         }
         let claim = self.claims.get(cluster_claim::ID).ok_or_else(|| {
             let id = cluster_claim::ID;

@@ -8,7 +8,11 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, condition::Verdict, label, mcs::ServiceImport, membership::Membership,
+    announce::MemberClusterAnnounce,
+    condition::Verdict,
+    label,
+    mcs::{ServiceExportStatus, ServiceImport},
+    membership::Membership,
     name,
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service, discovery::v1::EndpointSlice};
@@ -32,7 +36,12 @@ use super::{
     note::{Note, Order},
     target::{self, Target},
 };
-use crate::service::{entry::Unexported, export::Exporting, knowledge::Knowledge, view::OwnRecord};
+use crate::service::{
+    entry::Unexported,
+    export::Exporting,
+    knowledge::Knowledge,
+    view::{Export, OwnRecord},
+};
 
 /// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -68,7 +77,7 @@ pub(super) async fn leave(env: Env, note: Note, work: Work) {
         }
     }
     let mut failures = 0;
-    while let Err(error) = leaving.remove_imports().await {
+    while let Err(error) = leaving.remove_traces().await {
         failures += 1;
         tracing::warn!(%error, "not all imports could be removed, trying again");
         tokio::time::sleep(backoff::LEADER.wait(failures)).await;
@@ -85,7 +94,7 @@ struct Leaving {
 impl Leaving {
     /// Withdraws, however long that takes. When it cannot be done at once the imports are removed meanwhile.
     async fn withdraw_until_done(&self, target: &Target) {
-        let mut failures = 0;
+        let (mut failures, mut removed) = (0, false);
         loop {
             let done = match target::client(target) {
                 Ok(client) => {
@@ -102,14 +111,41 @@ impl Leaving {
             );
             if failures == 1 {
                 self.tell(false, "LeaveIncomplete", &message);
-                if let Err(error) = self.remove_imports().await {
-                    tracing::warn!(%error, "not all imports could be removed, trying again later");
-                }
             } else {
                 tracing::warn!("{message}");
             }
+            if !removed {
+                let done = self.remove_imports().await;
+                removed = done.is_ok();
+                if let Err(error) = done {
+                    tracing::warn!(%error, "not all imports could be removed, trying again later");
+                }
+            }
             tokio::time::sleep(backoff::LEADER.wait(failures)).await;
         }
+    }
+
+    /// Removes everything imported, and what we said about exports that are none any more.
+    async fn remove_traces(&self) -> Result<(), Error> {
+        self.remove_imports().await?;
+        let exports = Api::<Export>::all(self.env.client.clone()).list(&ListParams::default()).await;
+        let exports = match exports {
+            Ok(list) => list.items,
+            Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
+            Err(error) => return Err(Error::Unreachable(Box::new(error))),
+        };
+        let told =
+            |export: &Export| export.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty());
+        let take_back = |export: Export| {
+            let writer = self.here.clone();
+            async move {
+                match writer.put_status(&export, &ServiceExportStatus::default()).await {
+                    Ok(_) | Err(Error::Gone) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        all(exports.into_iter().filter(told).map(take_back)).await
     }
 
     /// Removes everything imported: our label is on it, and no user puts that there.

@@ -144,18 +144,27 @@ impl Exporting {
             return Ok(Outcome::Again(Duration::ZERO));
         }
         let steps = desired(&self.us, &service, &entry);
+        // One record that is not taken, or not whole, must not keep the others out.
+        let mut failed = None;
         for step in steps {
-            match step {
-                Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
-                Step::Remove { have, emptied } => {
-                    let emptied = self.put(Some(&have), &emptied).await?;
-                    let emptied = emptied.unwrap_or(have);
-                    self.writer.delete(&emptied, true).await?;
-                    self.knowledge.deleted(&emptied);
-                }
+            if let Err(error) = self.carry_out(step).await {
+                failed.get_or_insert(error);
             }
         }
-        Ok(Outcome::Done)
+        failed.map_or(Ok(Outcome::Done), Err)
+    }
+
+    async fn carry_out(&self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
+            Step::Remove { have, emptied } => {
+                let emptied = self.put(Some(&have), &emptied).await?;
+                let emptied = emptied.unwrap_or(have);
+                self.writer.delete(&emptied, true).await?;
+                self.knowledge.deleted(&emptied);
+            }
+        }
+        Ok(())
     }
 
     /// Finds out why a ServiceExport is gone, if one is.

@@ -109,14 +109,15 @@ impl Importing {
     }
 
     async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
-        if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
-            self.delete(import).await?;
-        }
+        // The import last: it notes what is needed to finish, should we be stopped on the way.
         for slice in entry.imported_slices.values() {
             self.delete(slice).await?;
         }
         if let Some(derived) = entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)) {
             self.delete(&Derived::from(derived.clone())).await?;
+        }
+        if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
+            self.delete(import).await?;
         }
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Importing {
         } else {
             self.put_service(service, entry, &realise).await?.spec.cluster_ip.into_iter().collect()
         };
-        let want = service_import(service, hub, &realise, addresses);
+        let want = service_import(service, hub, entry, &realise, addresses);
         let written = self.writer.put(entry.import.as_ref(), &want).await?;
         if let Some(import) = written.clone() {
             self.knowledge.echo(import);

@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt};
 
 use super::{HubRecord, NamespaceEntry, ServiceEntry};
 use crate::service::{
-    import::belief::{Hub, is_measured, parts},
+    import::belief::{is_measured, parts},
     view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
 };
 
@@ -220,7 +220,7 @@ impl Part<ServiceName, ServiceEntry> for HubImport {
         // An import that named nobody before it went did not just vanish, however quickly it went.
         let Some(import) = entry.hub_import.take() else { return };
         let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
-        if nobody && is_measured(&Hub::default(), entry, &import) {
+        if nobody && is_measured(entry, &import) {
             entry.import_gone = true;
             entry.parts_gone.extend(parts(entry));
         }

@@ -38,7 +38,8 @@ impl Hub {
 
     /// Whether this is the hub that what is here was imported from.
     pub fn is_the_same(&self, entry: &ServiceEntry) -> bool {
-        !self.restored && noted(entry).is_some_and(|(hub, _)| hub == self.uid)
+        let measured = !self.restored || entry.accepted.is_some();
+        measured && noted(entry).is_some_and(|(hub, _)| hub == self.uid)
     }
 }
 
@@ -64,21 +65,15 @@ pub fn noted(entry: &ServiceEntry) -> Option<(&str, &str)> {
     import.annotations().get(label::REALISES)?.split_once('/')
 }
 
-/// Whether the import is the one that what is here was measured by.
-pub fn is_measured(hub: &Hub, entry: &ServiceEntry, import: &HubRecord) -> bool {
-    let noted = !hub.restored && noted(entry).is_some_and(|(_, uid)| uid == import.uid);
-    noted || entry.accepted.as_ref() == Some(&import.uid)
+/// Whether the import is the one that what is here was measured by, by this very process: while it was away the Common Area
+/// may have been restored from a backup, of which nothing tells.
+pub fn is_measured(entry: &ServiceEntry, import: &HubRecord) -> bool {
+    entry.accepted.as_ref() == Some(&import.uid)
 }
 
 /// Clusters that have a part here, that the import does not name, and of which it is not known that they are gone.
-pub fn absent(
-    us: &str,
-    service: &ServiceName,
-    hub: &Hub,
-    entry: &ServiceEntry,
-    import: &HubRecord,
-) -> BTreeSet<String> {
-    if is_measured(hub, entry, import) {
+pub fn absent(us: &str, service: &ServiceName, entry: &ServiceEntry, import: &HubRecord) -> BTreeSet<String> {
+    if is_measured(entry, import) {
         return BTreeSet::new();
     }
     let named: BTreeSet<_> = import.spec.exporters.iter().flatten().map(|e| e.cluster_id.as_str()).collect();

@@ -35,6 +35,8 @@ impl Importing {
             if let Some(writer) = self.who_vouches(hub, entry, doubt) {
                 missing.entry(writer.clone()).or_default().extend(what_is_missing(service, doubt));
                 by_writer.push((writer, doubt));
+            } else {
+                tracing::info!(%service, ?doubt, "nobody can vouch for that: kept until the cluster is back or removed for good");
             }
         }
         let vouched: BTreeSet<String> = self.vouching.with(|vouching| {
@@ -52,11 +54,15 @@ impl Importing {
                 tracing::info!(%service, writer, ?doubt, "vanished without a word: keeping what is imported");
                 continue;
             }
-            changed |= match doubt {
+            let gone = match doubt {
                 Doubt::Import => self.confirm_import_gone(service).await?,
                 Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await?,
                 Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
             };
+            if !gone {
+                self.vouching.with(|vouching| vouching.doubt_again(service, &writer));
+            }
+            changed |= gone;
         }
         Ok(changed)
     }

@@ -82,7 +82,7 @@ pub fn desired(us: &str, service: &ServiceName, hub: &Hub, entry: &ServiceEntry)
     match &entry.hub_import {
         None if !ours_here => Plan::Nothing,
         Some(import) if !(ours_here && hub.leader_is_outdated()) => {
-            let absent = belief::absent(us, service, hub, entry, import);
+            let absent = belief::absent(us, service, entry, import);
             let exporters: Vec<&Exporter> = import.spec.exporters.iter().flatten().collect();
             if exporters.is_empty() && absent.is_empty() {
                 return if ours_here { Plan::Remove } else { Plan::Nothing };
@@ -275,14 +275,20 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
 
 /// The ServiceImport, with the addresses of the Service that realises it; `ips` and `ipFamilies` agree in one write.
 /// It notes the import it realises, but only once nothing is missing in that; after a restore nothing noted before counts.
-pub fn service_import(service: &ServiceName, hub: &Hub, realise: &Realise, addresses: Vec<String>) -> Import {
+pub fn service_import(
+    service: &ServiceName,
+    hub: &Hub,
+    entry: &ServiceEntry,
+    realise: &Realise,
+    addresses: Vec<String>,
+) -> Import {
     let family = |ip: &String| if ip.contains(':') { "IPv6" } else { "IPv4" }.to_owned();
     let ip_families = addresses.iter().map(family).collect();
     let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
     let mut metadata = metadata(service, service.name.clone());
     let noted = match &realise.accepted {
         Some(uid) => Some(format!("{}/{uid}", hub.uid)),
-        None => hub.restored.then(String::new),
+        None => (hub.restored && entry.accepted.is_none()).then(String::new),
     };
     metadata.annotations = noted.map(|noted| [(label::REALISES.to_owned(), noted)].into());
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }

@@ -87,12 +87,13 @@ fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
         Plan::Realise(realise) => {
             let mut derived = derived(&service(), &entry, &realise);
             let address = derived.spec.cluster_ip.get_or_insert_with(|| "10.96.0.9".into()).clone();
-            let mut import = service_import(&service(), &hub(), &realise, vec![address]);
+            let mut import = service_import(&service(), &hub(), &entry, &realise, vec![address]);
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations);
             import.metadata.annotations = import.metadata.annotations.or(noted);
             entry.import = Some(import);
             entry.derived = Some(derived);
+            entry.accepted = realise.accepted.clone().or(entry.accepted);
             entry.imported_slices.retain(|name, _| !realise.leftover.contains(name));
             entry.imported_slices.extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
         }
@@ -250,7 +251,7 @@ fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
 #[test]
 fn after_a_restore_the_old_word_of_a_writer_changes_nothing() {
     let before = carried_out("west", entry(&["east", "north"]));
-    let mut restored = before.clone();
+    let mut restored = ServiceEntry { accepted: None, ..before.clone() };
     restored.hub_import = Some(hub_import(&["north"]));
     restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
     let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
@@ -268,7 +269,7 @@ fn after_a_restore_the_old_word_of_a_writer_changes_nothing() {
         (1, 1),
         "north emptied its slice, east is missing"
     );
-    let noted = service_import(&service(), &outdated(&[]), &realise, vec![]);
+    let noted = service_import(&service(), &outdated(&[]), &restored, &realise, vec![]);
     assert_eq!(noted.annotations()[label::REALISES], "", "measured after a restart as well");
 }
 
@@ -313,6 +314,7 @@ fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     let mut entry = carried_out("west", entry(&["east"]));
     known.change(Change::Apply(entry.import.clone().unwrap()));
     known.change(Change::Reset(entry.imported_slices.values().cloned().collect()));
+    known.note(&service(), |known| known.accepted = entry.accepted.clone());
     known.change(Change::Apply(import(json!([]), "2")));
     known.change(Change::Remove(import(json!([]), "3")));
     let told = known.get(&service()).unwrap();
