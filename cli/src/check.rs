@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use api::{cluster_set::ClusterSet, label, name};
 use k8s_openapi::{
-    api::{
-        coordination::v1::Lease,
-        core::v1::{Namespace, ServiceAccount},
-    },
+    api::{coordination::v1::Lease, core::v1::Namespace},
     jiff::Timestamp,
 };
 use kube::{
@@ -19,7 +16,8 @@ use kube::{
 use crate::{
     Error,
     cluster::{Cluster, is_missing, list},
-    objects::{SYSTEM, access, area},
+    holder,
+    objects::{SYSTEM, area},
 };
 
 /// A member whose Lease is older than this is away (design: stale after 30 s).
@@ -73,6 +71,8 @@ pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(
 
 /// The cluster belongs to no set, or to this very set under this very ID. `otherwise` ends the message about another set.
 ///
+/// Returns the leader's address that its ClusterSet has, if there is one.
+///
 /// A set of the same name under another leader is another set: joining it would silently take every import away.
 pub(crate) async fn may_be_member(
     cluster: &Cluster,
@@ -80,7 +80,8 @@ pub(crate) async fn may_be_member(
     leader_id: &str,
     id: &str,
     otherwise: &str,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
+    let mut server = None;
     for found in cluster_sets(cluster, SYSTEM).await? {
         let led_by = found.leader_id.as_deref().unwrap_or(leader_id);
         if found.name != set || led_by != leader_id {
@@ -91,16 +92,17 @@ pub(crate) async fn may_be_member(
             )));
         }
         same_id(cluster, SYSTEM, &found, id)?;
+        server = found.server;
     }
-    Ok(())
+    Ok(server)
 }
 
 fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Result<(), Error> {
     match found.cluster_id.as_deref() {
         Some(have) if have != id => Err(cluster.refuse(format!(
-            "ClusterSet {namespace}/{} has clusterID {have:?}, which cannot be changed to {id:?}; to change it, delete that \
-             ClusterSet and run this again",
-            found.name
+            "ClusterSet {namespace}/{} has clusterID {have:?}, which cannot be changed to {id:?}; leave first (freeport \
+             leave), if {} is the cluster you mean",
+            found.name, cluster.name
         ))),
         _ => Ok(()),
     }
@@ -123,8 +125,9 @@ pub(crate) async fn leader_id(leader: &Cluster, set: &str) -> Result<String, Err
     }
 }
 
-/// Nobody else uses the ID: not the leader's cluster, not a member whose daemon lives.
-pub(crate) async fn is_free(
+/// The leader's cluster joins under the ID it leads with, and no other cluster does. Asked first: a person who forgot to say
+/// which cluster is to join sees the leader's, whatever else is there.
+pub(crate) fn is_itself(
     leader: &Cluster,
     leader_id: &str,
     member: &Cluster,
@@ -134,7 +137,7 @@ pub(crate) async fn is_free(
     match (leader.uid == member.uid, id == leader_id) {
         (true, false) => {
             return Err(member.refuse(format!(
-                "this cluster leads ClusterSet {set:?} under the ID {leader_id:?}, and joins it under the same ID, not {id:?}"
+                "this cluster leads ClusterSet {set:?} under the ID {leader_id:?}, and joins it under the same ID, not {id:?}; another cluster is named with --context"
             )));
         }
         (false, true) => {
@@ -144,6 +147,11 @@ pub(crate) async fn is_free(
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Nobody else uses the ID: no cluster it was given to, no member whose daemon lives.
+pub(crate) async fn is_free(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
     given_to(leader, member, set, id).await?;
     let leases: Api<Lease> = Api::namespaced(leader.client.clone(), &area::name(set));
     let lease = leader.request("read the members' Leases", leases.get_opt(&name::member_lease(id))).await?;
@@ -158,13 +166,8 @@ pub(crate) async fn is_free(
 
 /// The ID was given to this very cluster, or to nobody: a member that is down keeps its ID.
 async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(leader.client.clone(), &area::name(set));
-    let account = access::account(id);
-    let found = accounts.get_metadata_opt(&account);
-    let found = leader.request(format!("read ServiceAccount {account}"), found).await?;
-    let holder = found.as_ref().and_then(|account| account.annotations().get(label::CLUSTER_UID));
-    match holder {
-        Some(holder) if *holder != member.uid => Err(leader.refuse(format!(
+    match holder::of(leader, set, id).await? {
+        Some(holder) if holder != member.uid => Err(leader.refuse(format!(
             "the ID {id:?} belongs to another cluster (uid of its kube-system: {holder}); choose another --cluster-id, or \
              if that cluster will not return, run first: freeport leave --force --clusterset {set} --cluster-id {id} \
              --leader-context {}",
@@ -185,6 +188,7 @@ struct Found {
     name: String,
     cluster_id: Option<String>,
     leader_id: Option<String>,
+    server: Option<String>,
 }
 
 /// The ClusterSets of a Namespace, read loosely: Antrea's may lack what ours have. None without the CRD.
@@ -209,6 +213,7 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, 
                 name: item.name_any(),
                 cluster_id: text("/spec/clusterID"),
                 leader_id: text("/spec/leaders/0/clusterID"),
+                server: text("/spec/leaders/0/server"),
             }
         })
         .collect())

@@ -3,7 +3,7 @@
 use api::label;
 
 use crate::{
-    Daemons, Error, Installed, KubeContext, Part, Run, check,
+    Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
@@ -40,18 +40,21 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::cluster_id(id)?;
 
     let cluster = Cluster::connect(&options.cluster).await?;
-    let membership = Membership::new(set, id, id, &cluster, options.leader_server.as_deref())?;
     check::may_lead(&cluster, set, id).await?;
-    if !options.dedicated {
-        check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?;
-    }
+    let known = if options.dedicated {
+        None
+    } else {
+        check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?
+    };
+    let server = options.leader_server.clone().or(known);
+    let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
 
     let mut here = Installer::new(&cluster, run, say);
     here.install_crds(&crds::leader()).await?;
     here.install(Part::Leader, &leader::objects()).await?;
     here.install(Part::Leader, &area::objects(set, id)).await?;
-    if let Daemons::Inside { image } = &run.daemons {
-        here.install(Part::Leader, &leader::workload(image)).await?;
+    if let Some(image) = here.image(label::LEADER).await? {
+        here.install(Part::Leader, &leader::workload(&image)).await?;
     }
     let leader = here.kubeconfig(Part::Leader, label::LEADER).await?;
     let member = if options.dedicated {

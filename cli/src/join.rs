@@ -9,7 +9,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    Daemons, Error, Installed, KubeContext, Part, Run, check,
+    Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     objects::{
@@ -54,9 +54,12 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let leader = Cluster::connect(&options.leader).await?;
     let cluster = Cluster::connect(&options.cluster).await?;
     let leader_id = check::leader_id(&leader, set).await?;
-    let membership = Membership::new(set, id, &leader_id, &leader, options.leader_server.as_deref())?;
-    check::may_be_member(&cluster, set, &leader_id, id, "").await?;
-    check::is_free(&leader, &leader_id, &cluster, set, id).await?;
+    check::is_itself(&leader, &leader_id, &cluster, set, id)?;
+    let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;
+    check::is_free(&leader, &cluster, set, id).await?;
+    // The address it has been given stays, unless another one is given.
+    let server = options.leader_server.clone().or(known);
+    let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
 
     let mut there = Installer::new(&leader, run, say);
     let credential = enroll(&mut there, &membership, &cluster.uid).await?;
@@ -90,8 +93,8 @@ impl Membership {
         leader: &Cluster,
         server: Option<&str>,
     ) -> Result<Self, Error> {
-        let ca = if server.is_some() { None } else { leader.ca.clone() };
         let server = server.unwrap_or(&leader.server);
+        let ca = if server == leader.server { leader.ca.clone() } else { None };
         check::server(server)?;
         Ok(Self { set: set.into(), id: id.into(), leader_id: leader_id.into(), server: server.into(), ca })
     }
@@ -143,8 +146,8 @@ pub(crate) async fn settle(
     }
     // The ClusterSet after the Secret: a member that is running already finds the credential when it sees the set.
     member.install(Part::Member, &[member::cluster_set(set, id, leader_id, server)]).await?;
-    if let Daemons::Inside { image } = &member.run.daemons {
-        member.install(Part::Member, &member::workload(image)).await?;
+    if let Some(image) = member.image(label::MEMBER).await? {
+        member.install(Part::Member, &member::workload(&image)).await?;
     }
     member.kubeconfig(Part::Member, label::MEMBER).await
 }

@@ -8,6 +8,8 @@
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `holder` | who an ID was given to |
+//! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
 //! | `wait` | waiting until a daemon says that it is ready |
 //! | `run` | where the daemons run, which parts are done |
@@ -19,6 +21,8 @@ pub mod args;
 mod check;
 mod cluster;
 mod error;
+mod holder;
+mod image;
 mod init;
 mod install;
 mod join;

@@ -31,8 +31,8 @@ impl Run {
 pub enum Daemons {
     /// In their clusters, as Deployments of this image.
     Inside {
-        /// Which holds both daemons.
-        image: String,
+        /// Which holds both daemons; none: the one the Deployment has, or that of this version.
+        image: Option<String>,
     },
     /// Elsewhere, with kubeconfigs written into this folder.
     Outside(PathBuf),

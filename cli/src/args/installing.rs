@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Part, Run, objects::DEFAULT_IMAGE};
+use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Part, Run};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct InitArgs {
@@ -60,9 +60,9 @@ struct Common {
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "How it is done")]
 struct RunArgs {
-    /// Image with both daemons, for their Deployments.
-    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE, conflicts_with = "external")]
-    image: String,
+    /// Image with both daemons [default: as deployed, else freeport:VERSION].
+    #[arg(long, value_name = "IMAGE", conflicts_with = "external")]
+    image: Option<String>,
     /// No Deployment: write kubeconfigs for daemons run elsewhere.
     #[arg(long, value_name = "DIR")]
     external: Option<PathBuf>,

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     Error, KubeContext, check,
     cluster::Cluster,
+    holder,
     objects::{Object, SYSTEM},
 };
 
@@ -39,9 +40,10 @@ pub(super) async fn withdraw(
     };
     let mut here = Eraser::new(&cluster, options.dry_run, &mut *say);
     let traces = traces(&here).await?;
-    if let (Some(leader), Some((set, _))) = (&leader, traces.identity()) {
+    if let (Some(leader), Some((set, id))) = (&leader, traces.identity()) {
         // The right leader, before anything is changed.
         check::leader_id(leader, &set).await?;
+        holder::is(leader, &cluster, &set, &id).await?;
     }
 
     depart(&mut here, &traces, membership::LEAVE).await?;
@@ -58,6 +60,12 @@ pub(super) async fn withdraw(
     }
     forget(&mut here, &traces).await?;
     let Some((set, id)) = traces.identity() else {
+        // Left before, but perhaps not everywhere: what the leader still knows of us is asked for there.
+        if let Some(leader) = &leader {
+            for (set, id) in holder::memberships(leader, &cluster).await? {
+                take_access(leader, &set, &id, options.dry_run, &mut *say).await?;
+            }
+        }
         return Ok(());
     };
     has_left(&mut here, &set, &id);

@@ -76,6 +76,8 @@ pub(super) struct Set {
     pub(super) cluster_id: Option<String>,
     pub(super) server: Option<String>,
     pub(super) conditions: Vec<AntreaCondition>,
+    /// The conditions are about the ClusterSet as it is now.
+    pub(super) is_of_now: bool,
 }
 
 /// What the member noted of its membership. It deletes the note when it has left.
@@ -120,6 +122,8 @@ impl Set {
         Self {
             name: object.name_any(),
             cluster_id: text(object, "/spec/clusterID"),
+            is_of_now: object.data.pointer("/status/observedGeneration").and_then(serde_json::Value::as_i64)
+                == object.metadata.generation,
             server: text(object, "/spec/leaders/0/server"),
             conditions: conditions(object),
         }

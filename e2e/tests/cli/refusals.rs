@@ -44,7 +44,7 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
         refused(&format!("{join} demo --cluster-id other"), &["clusterID \"west\"", "\"other\""]).await;
         refused(
             "join --clusterset demo --cluster-id other --context leader --leader-context leader",
-            &["clusterID \"leader\"", "\"other\""],
+            &["leads ClusterSet \"demo\" under the ID \"leader\"", "\"other\"", "--context"],
         )
         .await;
         refused(

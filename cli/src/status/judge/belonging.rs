@@ -43,6 +43,11 @@ impl Verdict<'_> {
             Some(ready) if ready.status != TRUE => {
                 self.problem(&place, line(ready), mend(set, ready, &place))
             }
+            Some(_) if !set.is_of_now => self.problem(
+                &place,
+                "was changed, and freeport-member has not looked at it since",
+                "wait a moment; else start freeport-member in this cluster, or read its log",
+            ),
             Some(_) => {}
         }
         Belonging {

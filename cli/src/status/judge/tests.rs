@@ -54,7 +54,13 @@ fn record(cluster: &str, offers_service: bool, conditions: Vec<AntreaCondition>)
 }
 
 fn set(server: Option<&str>, conditions: Vec<AntreaCondition>) -> Set {
-    Set { name: "demo".into(), cluster_id: Some("hub".into()), server: server.map(Into::into), conditions }
+    Set {
+        name: "demo".into(),
+        cluster_id: Some("hub".into()),
+        server: server.map(Into::into),
+        conditions,
+        is_of_now: true,
+    }
 }
 
 fn noted(leaving: bool) -> Noted {
