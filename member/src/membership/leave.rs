@@ -8,11 +8,7 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce,
-    condition::Verdict,
-    label,
-    mcs::{ServiceExportStatus, ServiceImport},
-    membership::Membership,
+    announce::MemberClusterAnnounce, condition::Verdict, label, mcs::ServiceImport, membership::Membership,
     name,
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service, discovery::v1::EndpointSlice};
@@ -30,6 +26,7 @@ use kube::{
     api::{ListParams, PartialObjectMeta},
 };
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
@@ -139,7 +136,8 @@ impl Leaving {
         let take_back = |export: Export| {
             let writer = self.here.clone();
             async move {
-                match writer.put_status(&export, &ServiceExportStatus::default()).await {
+                // An empty list, and not nothing: the API server would take that for a status of null.
+                match writer.put_status(&export, &json!({"conditions": []})).await {
                     Ok(_) | Err(Error::Gone) => Ok(()),
                     Err(error) => Err(error),
                 }
