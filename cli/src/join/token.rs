@@ -1,6 +1,6 @@
 //! The token by which a member proves itself to the leader's API server, which Kubernetes writes into a Secret.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::{
     ByteString,
@@ -18,6 +18,9 @@ use crate::{
     objects::{access, area, member::Credential},
 };
 
+/// Time for kube-controller-manager to hear of what was deleted.
+const PAUSE: Duration = Duration::from_secs(1);
+
 impl Installer<'_> {
     /// Waits for a token of member `id` that the leader's API server takes.
     ///
@@ -32,7 +35,7 @@ impl Installer<'_> {
         objects.retain(|object| object.name == name);
         let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &area);
         let may_write = self.run.does(Part::Leader);
-        let begun = Instant::now();
+        let (begun, mut told) = (Instant::now(), false);
         loop {
             let look = async |leader: &Cluster| {
                 let token = look(leader, &area, id).await?;
@@ -55,14 +58,17 @@ impl Installer<'_> {
                         }
                     };
                     self.cluster.request(format!("delete Secret {area}/{name}"), delete).await?;
-                    self.say(&format!(
-                        "deleted Secret {area}/{name}: its token is of an account that is gone"
-                    ));
+                    if !told {
+                        self.say(&format!(
+                            "making Secret {area}/{name} anew: its token is of an account that is gone"
+                        ));
+                        told = true;
+                    }
+                    tokio::time::sleep(PAUSE).await;
                 }
                 Token::Missing => {
                     for secret in &objects {
-                        let outcome = self.apply(secret).await?;
-                        self.say(&format!("{outcome} {secret}"));
+                        self.apply(secret).await?;
                     }
                 }
             }
