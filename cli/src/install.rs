@@ -139,7 +139,7 @@ impl<'a> Installer<'a> {
 
     /// Server-side apply, forced only on what is ours. An object somebody else made keeps its owner: it gets our fields,
     /// not our label, and a field that is set differently there is an error.
-    async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
+    pub(crate) async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
         let api = self.api(object);
         let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));

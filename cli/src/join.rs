@@ -1,5 +1,7 @@
 //! `freeport join`: makes a cluster a member of a ClusterSet.
 
+mod token;
+
 use api::label;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -112,16 +114,7 @@ pub(crate) async fn enroll(
     if leader.run.dry_run || !leader.run.does(Part::Member) {
         return Ok(None);
     }
-    let (area, name) = (area::name(set), access::token_secret(id));
-    let missing =
-        format!("no token in Secret {area}/{name} (kube-controller-manager writes it: does it run there?)");
-    let mut credential = leader
-        .until(&missing, async |leader| {
-            let secrets: Api<Secret> = Api::namespaced(leader.client.clone(), &area);
-            let secret = leader.request(format!("read Secret {area}/{name}"), secrets.get_opt(&name)).await?;
-            Ok(secret.and_then(filled))
-        })
-        .await?;
+    let mut credential = leader.token(set, id).await?;
     if let Some(ca) = ca {
         credential.ca.clone_from(ca);
     }
@@ -182,12 +175,4 @@ impl Installer<'_> {
              #   -n {area} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\",\"ca.crt\":\"{{{{index .data \"ca.crt\"}}}}\"}}}}')\""
         ));
     }
-}
-
-/// The credential in a token Secret, once Kubernetes has written it.
-fn filled(secret: Secret) -> Option<Credential> {
-    let mut data = secret.data?;
-    let ByteString(ca) = data.remove("ca.crt")?;
-    let ByteString(token) = data.remove("token")?;
-    Some(Credential { ca, token })
 }

@@ -82,7 +82,7 @@ impl Clusters {
 
     async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
         // Its cache goes with the fleet.
-        let (kubectl, cache) = (self.fleet.kubectl(), self.fleet.dir().join("kubectl-cache"));
+        let (kubectl, cache) = (self.fleet.kubectl(), self.fleet.clusters()[0].dir().join("kubectl-cache"));
         let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
         let config = self.fleet.kubeconfig();
         let env: [(&str, &Path); 3] =
@@ -90,9 +90,9 @@ impl Clusters {
         run(program, line, &env, stdin).await
     }
 
-    /// A folder of the fleet for kubeconfigs of daemons.
-    pub fn folder(&self, name: &str) -> String {
-        self.fleet.dir().join("daemons").join(name).display().to_string()
+    /// A folder for kubeconfigs of daemons, which goes with the cluster.
+    pub fn folder(&self, cluster: &str) -> String {
+        self.fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
     }
 
     /// What people, and the programs they run, have asked the cluster to write so far: `verb uri code`.

@@ -1,6 +1,6 @@
 //! The ClusterSet of three clusters, set up by the commands, with its daemons under the fleet's care.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use api::cluster_set::ClusterSet;
 use e2e::{
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
-    clusters::{Clusters, clusters},
+    clusters::{Clusters, SET, clusters},
     contents::Contents,
 };
 
@@ -133,13 +133,25 @@ impl MemberSet {
         join_all(into.iter().map(async |&into| {
             let what = format!("{into} imports {web} from {from:?}");
             within(VOUCHED, &what, || async {
-                right(imported(self.cluster(into), namespace, web).await, |seen| {
+                let seen = right(imported(self.cluster(into), namespace, web).await, |seen| {
                     seen.endpoints.keys().eq(from) && seen.clusters.iter().eq(from)
-                })
+                });
+                seen.map_err(|seen| format!("{seen}; {}", self.logs()))
             })
             .await
         }))
         .await;
+    }
+
+    /// The ends of the daemons' logs, for failure messages.
+    fn logs(&self) -> String {
+        let logs = SET.map(|cluster| {
+            let log = self.clusters.fleet.dir().join("logs").join(format!("freeport-member-{cluster}.log"));
+            let text = fs::read_to_string(log).unwrap_or_default();
+            let lines: Vec<_> = text.lines().collect();
+            format!("log of {cluster}:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))
+        });
+        logs.join("\n")
     }
 
     /// What the member's cluster holds of a membership, imports apart.

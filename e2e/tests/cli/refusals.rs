@@ -6,7 +6,7 @@ use crate::member_set::alone;
 fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
     alone(async |set| {
         let clusters = set.clusters;
-        let dir = clusters.folder("refused");
+        let dir = format!("{}/refused", clusters.folder("west"));
         let refused = async |line: &str, parts: &[&str]| {
             let said = clusters.freeport(&format!("{line} --external {dir}")).await.refused(parts);
             assert_eq!(said, "", "{line}");
@@ -87,7 +87,7 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
 fn an_id_belongs_to_who_got_it() {
     alone(async |set| {
         let clusters = set.clusters;
-        let dir = clusters.folder("refused");
+        let dir = format!("{}/refused", clusters.folder("east"));
         // Which cluster asks does not matter, as long as it belongs to no set.
         clusters.freeport("leave --context east --leader-context leader").await.succeeded();
         let join = format!(
