@@ -75,7 +75,7 @@ pub async fn until_refused(member: &Client) {
         let record = service("south", "shop", "probe");
         let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
         match tried {
-            Err(refusal) if refusal.message.contains("may not act as") => Ok(()),
+            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })
@@ -83,6 +83,7 @@ pub async fn until_refused(member: &Client) {
 }
 
 const NOT_US: &str = "is of cluster \"south\", which";
+const NOT_OURS: &str = "may not act as";
 const NO_CLUSTER: &str = "is of no cluster";
 const LEADER_ALONE: &str = "written by the leader alone";
 
@@ -113,20 +114,21 @@ fn on_others(us: &str) -> Vec<Attempt> {
             "make south's record ours",
             exports,
             Do::Patch(service_record(), json!({"spec": {"clusterID": us}})),
-            NOT_US,
+            "must be named",
         ),
         attempt("replace south's record", exports, Do::Replace(service_record(), note()), NOT_US),
         attempt("delete south's Service record", exports, Do::Delete(service_record()), NOT_US),
         attempt("delete south's slice record", exports, Do::Delete(slice_record()), NOT_US),
         attempt("delete all of south's", exports, Do::DeleteAll("sourceClusterID=south".into()), NOT_US),
-        attempt("delete all Services'", exports, Do::DeleteAll("sourceKind=Service".into()), NOT_US),
+        // Whose comes first, other tests decide.
+        attempt("delete all Services'", exports, Do::DeleteAll("sourceKind=Service".into()), NOT_OURS),
         attempt("judge south's record", exports, Do::PatchStatus(service_record(), status()), LEADER_ALONE),
         attempt("announce south", announces, Do::Create(named(&announce("south"))), NOT_US),
         attempt("announce nobody", announces, Do::Create(named("mallory")), NO_CLUSTER),
         attempt("patch south's announce", announces, Do::Patch(announce("south"), note()), NOT_US),
         attempt("replace south's announce", announces, Do::Replace(announce("south"), note()), NOT_US),
         attempt("delete south's announce", announces, Do::Delete(announce("south")), NOT_US),
-        attempt("delete all announces", announces, Do::DeleteAll(String::new()), "may not act as"),
+        attempt("delete all announces", announces, Do::DeleteAll(String::new()), NOT_OURS),
         attempt(
             "create a Lease of a cluster that is away",
             leases,
