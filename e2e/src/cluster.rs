@@ -134,6 +134,32 @@ impl Cluster {
         self.api::<K>(namespace).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Deletes it; as it was.
+    pub async fn take<K>(&self, namespace: &str, name: &str) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        let had = self.api::<K>(namespace).get(name).await.unwrap();
+        self.delete::<K>(namespace, name).await;
+        had
+    }
+
+    /// Creates what [`Cluster::take`] took, as another object.
+    pub async fn put_back<K>(&self, had: K)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        let namespace = had.namespace().unwrap();
+        self.api::<K>(&namespace).create(&PostParams::default(), &as_new(had)).await.unwrap();
+    }
+
     pub async fn unexport(&self, namespace: &str, name: &str) {
         self.delete::<ServiceExport>(namespace, name).await;
     }
@@ -144,6 +170,13 @@ impl Cluster {
         self.slice(namespace, name, &format!("{name}-1"), addresses, &[("http", 8080)]).await;
         self.export(namespace, name).await;
     }
+}
+
+/// The same, but not yet created.
+pub(crate) fn as_new<K: Resource>(mut object: K) -> K {
+    let meta = object.meta_mut();
+    (meta.uid, meta.resource_version, meta.creation_timestamp) = (None, None, None);
+    object
 }
 
 fn slice(service: &str, name: &str, addresses: &[&str], ports: &[(&str, i32)]) -> Value {

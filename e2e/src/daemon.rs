@@ -41,8 +41,7 @@ impl World {
 
     /// Starts the daemon and waits until it is present and has looked at something.
     pub async fn start(&self, daemon: &str) {
-        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap();
-        listen.start(&self.fleet).await.unwrap();
+        self.launch(daemon).await;
         eventually(&format!("{daemon} is there again"), || async {
             let metrics = self.metrics(daemon).await?;
             let present = metrics.sum("freeport_present");
@@ -54,6 +53,11 @@ impl World {
             }
         })
         .await;
+    }
+
+    /// Starts the daemon.
+    pub async fn launch(&self, daemon: &str) {
+        self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().start(&self.fleet).await.unwrap();
     }
 
     /// What a daemon measures now.
@@ -117,7 +121,7 @@ impl World {
     }
 
     /// The last lines of a daemon's log, for failure messages.
-    fn log_tail(&self, daemon: &str) -> String {
+    pub fn log_tail(&self, daemon: &str) -> String {
         let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));
         log_tail(&log)
     }

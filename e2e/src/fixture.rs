@@ -5,7 +5,10 @@ use std::{
     error::Error,
     io::Write,
     panic::{AssertUnwindSafe, resume_unwind},
-    sync::{LazyLock, Mutex},
+    sync::{
+        LazyLock, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use fleet::{
@@ -20,6 +23,9 @@ use tokio::{
 
 use crate::{cluster::Cluster, waiting::eventually};
 
+/// Namespace of the daemons.
+pub use cli::objects::SYSTEM;
+
 pub const SET: &str = "demo";
 pub const AREA: &str = "clusterset-demo";
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
@@ -27,16 +33,13 @@ pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 /// All tests share it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// The ClusterSet of all tests that get along with each other, and those that one test at a time has for itself: tests wait
-/// more than they work, so several fleets on one machine save time.
+/// The ClusterSet of all tests that get along with each other.
 static SHARED: OnceCell<Result<World, String>> = OnceCell::const_new();
-static ALONE: [OnceCell<Result<World, String>>; 2] = [const { OnceCell::const_new() }; 2];
-/// Which of [`ALONE`] nobody has.
-static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-static ANY_FREE: LazyLock<Semaphore> = LazyLock::new(|| {
-    FREE.lock().unwrap().extend(0..ALONE.len());
-    Semaphore::new(ALONE.len())
-});
+/// Tests that have a ClusterSet for themselves run two at a time, since they wait more than they work.
+static TURNS: Semaphore = Semaphore::const_new(2);
+/// The ClusterSets of such tests that nobody has now, all as they were made.
+static FREE: Mutex<Vec<&'static World>> = Mutex::new(Vec::new());
+static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// Three clusters that are a ClusterSet. Never dropped: the fleet ends with this process, whatever ends it.
 pub struct World {
@@ -52,7 +55,7 @@ impl World {
         let options = Options {
             dir,
             clusters: CLUSTERS.map(str::to_owned).into(),
-            lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
+            lifetime: Lifetime::Attached { remove: !is_kept() },
         };
         // Past the test runner's capture: the first time this builds for ten minutes.
         let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
@@ -100,39 +103,62 @@ impl World {
         })
         .await;
     }
+
+    /// All daemons run, and every member says that it is connected.
+    async fn is_whole(&self) {
+        for daemon in &self.daemons {
+            daemon.ensure(&self.fleet).await.unwrap();
+        }
+        cluster_set::ready(&self.fleet, SET, &self.daemons).await.unwrap();
+    }
+
+    /// Ends it, unless its files shall be kept.
+    async fn discard(&self) {
+        if !is_kept() {
+            Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
+        }
+    }
 }
 
-async fn world(cell: &'static OnceCell<Result<World, String>>, name: &str) -> &'static World {
-    let made = cell.get_or_init(|| async { World::up(name).await.map_err(|error| error.to_string()) }).await;
-    made.as_ref().unwrap_or_else(|error| panic!("no ClusterSet to test: {error}"))
+/// Whether the files of fleets stay, for somebody to look at.
+fn is_kept() -> bool {
+    env::var_os("FREEPORT_KEEP").is_some()
 }
 
 /// Runs a test that gets along with others.
 pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    RUNTIME.block_on(async { test(world(&SHARED, "shared").await).await });
-}
-
-/// Runs a test that has a ClusterSet for itself, and may leave daemons stopped when it fails.
-pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     RUNTIME.block_on(async {
-        let _permit = ANY_FREE.acquire().await.unwrap();
-        let index = FREE.lock().unwrap().pop().unwrap();
-        let outcome = AssertUnwindSafe(by_itself(index, test)).catch_unwind().await;
-        FREE.lock().unwrap().push(index);
-        if let Err(failure) = outcome {
-            resume_unwind(failure);
-        }
+        let up = async || World::up("shared").await.map_err(|error| error.to_string());
+        let world = SHARED.get_or_init(up).await;
+        test(world.as_ref().unwrap_or_else(|error| panic!("no ClusterSet to test: {error}"))).await;
     });
 }
 
-async fn by_itself<F: Future<Output = ()>>(index: usize, test: impl FnOnce(&'static World) -> F) {
-    let world = world(&ALONE[index], &index.to_string()).await;
-    world.quiet().await;
-    let outcome = AssertUnwindSafe(test(world)).catch_unwind().await;
-    for daemon in &world.daemons {
-        daemon.ensure(&world.fleet).await.unwrap();
+/// Runs a test that has a ClusterSet for itself and leaves it as it was, except for daemons, which are started again.
+/// Nobody gets the ClusterSet of a test that failed.
+pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    RUNTIME.block_on(async {
+        let _turn = TURNS.acquire().await.unwrap();
+        let world = free().await;
+        let whole = async {
+            world.quiet().await;
+            test(world).await;
+            world.is_whole().await;
+        };
+        if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
+            world.discard().await;
+            resume_unwind(failure);
+        }
+        FREE.lock().unwrap().push(world);
+    });
+}
+
+async fn free() -> &'static World {
+    let free = FREE.lock().unwrap().pop();
+    if let Some(world) = free {
+        return world;
     }
-    if let Err(failure) = outcome {
-        resume_unwind(failure);
-    }
+    let name = MADE.fetch_add(1, Ordering::Relaxed).to_string();
+    let made = World::up(&name).await.unwrap_or_else(|error| panic!("no ClusterSet to test: {error}"));
+    Box::leak(Box::new(made))
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
+//! | [`cluster_set`] | what a ClusterSet says of itself |
+//! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | the daemons: their end, their start |
 //! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
@@ -24,6 +26,8 @@
 
 pub mod audit;
 pub mod cluster;
+pub mod cluster_set;
+pub mod crds;
 pub mod daemon;
 pub mod fixture;
 pub mod hub;

@@ -3,45 +3,63 @@
 use std::fs;
 
 use api::cluster_set::ClusterSet;
+use e2e::{
+    cluster_set::says,
+    fixture::{AREA, SET, SYSTEM, World, alone},
+    seen::event,
+    waiting::eventually,
+};
 use fleet::Component;
-use k8s_openapi::api::{core::v1::Secret, rbac::v1::RoleBinding};
-use serde_json::json;
+use k8s_openapi::{
+    ByteString,
+    api::{core::v1::Secret, rbac::v1::RoleBinding},
+};
+use serde_json::{Map, Value, json};
 
-use crate::fixture::{AREA, SECRET, SET, SYSTEM, alone};
+use crate::traces::{CONNECTED, SECRET};
+
+/// Puts these keys into the Secret of `east`; `None` removes one.
+async fn put_secret(world: &World, entries: &[(&str, Option<&[u8]>)]) {
+    let encoded = |bytes: &[u8]| json!(ByteString(bytes.to_vec()));
+    let entry =
+        |(key, value): &(&str, Option<&[u8]>)| ((*key).to_owned(), value.map_or(Value::Null, encoded));
+    let data: Map<_, _> = entries.iter().map(entry).collect();
+    world.cluster("east").patch::<Secret>(SYSTEM, SECRET, &json!({"data": data})).await;
+}
 
 #[test]
 fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
     alone(async |world| {
-        let east = &world.east;
-        let had: Secret = east.delete(SYSTEM, SECRET).await;
-        let message = world.says("False", "SecretMissing").await;
+        let east = world.cluster("east");
+        let had: Secret = east.take(SYSTEM, SECRET).await;
+        let message = world.member_says("east", ("False", "SecretMissing")).await;
         assert!(message.contains(SECRET), "{message}");
-        world.event(east, SYSTEM, SET, "SecretMissing").await;
-        east.create(had.clone()).await;
-        world.connected().await;
+        eventually("an Event says so", || event(east, SYSTEM, SET, "SecretMissing")).await;
+        east.put_back(had.clone()).await;
+        world.member_says("east", CONNECTED).await;
 
         let data = had.data.unwrap();
         let (ca, token) = (data["ca.crt"].0.as_slice(), data["token"].0.as_slice());
-        east.put_secret(&[("token", None)]).await;
-        let message = world.says("False", "InvalidSecret").await;
+        put_secret(world, &[("token", None)]).await;
+        let message = world.member_says("east", ("False", "InvalidSecret")).await;
         assert!(message.contains("\"token\""), "{message}");
-        east.put_secret(&[("token", Some(token)), ("ca.crt", Some(b"none"))]).await;
-        let says_ca = async || {
-            let message = world.says("False", "InvalidSecret").await;
+        put_secret(world, &[("token", Some(token)), ("ca.crt", Some(b"none"))]).await;
+        eventually("the other key is named", || async {
+            let message = says(east, SYSTEM, ("False", "InvalidSecret")).await?;
             if message.contains("\"ca.crt\"") { Ok(()) } else { Err(message) }
-        };
-        crate::fixture::eventually("the other key is named", says_ca).await;
+        })
+        .await;
 
         let other = fs::read(world.fleet.cluster("east").unwrap().ca_certificate()).unwrap();
-        east.put_secret(&[("ca.crt", Some(&other))]).await;
-        let message = world.says("False", "CertificateUntrusted").await;
+        put_secret(world, &[("ca.crt", Some(&other))]).await;
+        let message = world.member_says("east", ("False", "CertificateUntrusted")).await;
         assert!(message.contains("ca.crt"), "{message}");
-        east.put_secret(&[("ca.crt", Some(ca)), ("token", Some(b"a.b.c"))]).await;
-        let message = world.says("False", "TokenRefused").await;
+        put_secret(world, &[("ca.crt", Some(ca)), ("token", Some(b"a.b.c"))]).await;
+        let message = world.member_says("east", ("False", "TokenRefused")).await;
         assert!(message.contains(SECRET), "{message}");
-        east.put_secret(&[("token", Some(token))]).await;
-        world.connected().await;
-        world.event(east, SYSTEM, SET, "Connected").await;
+        put_secret(world, &[("token", Some(token))]).await;
+        world.member_says("east", CONNECTED).await;
+        eventually("an Event says so", || event(east, SYSTEM, SET, "Connected")).await;
     });
 }
 
@@ -49,49 +67,49 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
 fn a_leader_that_is_away_is_said_and_found_again() {
     alone(async |world| {
         let leader = world.fleet.cluster("leader").unwrap();
-        leader.stop(Component::ApiServer).await.unwrap();
-        let message = world.says("False", "LeaderUnreachable").await;
+        leader.kill(Component::ApiServer).await.unwrap();
+        let message = world.member_says("east", ("False", "LeaderUnreachable")).await;
         assert!(message.contains(&leader.server()), "{message}");
         leader.start(Component::ApiServer).await.unwrap();
-        world.connected().await;
+        world.member_says("east", CONNECTED).await;
     });
 }
 
 #[test]
 fn rights_that_are_missing_at_the_leader_are_named() {
     alone(async |world| {
-        let had: RoleBinding = world.leader.delete(AREA, "freeport-member-east").await;
-        let message = world.says("False", "Forbidden").await;
+        let had: RoleBinding = world.leader().take(AREA, "freeport-member-east").await;
+        let message = world.member_says("east", ("False", "Forbidden")).await;
         assert!(message.contains(AREA) && message.contains("leases"), "{message}");
-        world.leader.create(had).await;
-        world.connected().await;
+        world.leader().put_back(had).await;
+        world.member_says("east", CONNECTED).await;
     });
 }
 
 #[test]
 fn a_crd_that_is_gone_is_named_with_its_cluster() {
     alone(async |world| {
-        let crd = world.east.delete_crd("serviceexports.multicluster.x-k8s.io").await;
-        let message = world.says("False", "CRDMissing").await;
-        assert!(message.contains("ServiceExport") && message.contains("this cluster"), "{message}");
-        world.east.create_crd(crd).await;
-        world.connected().await;
-
-        let crd = world.leader.delete_crd("resourceimports.multicluster.crd.antrea.io").await;
-        let message = world.says("False", "CRDMissing").await;
-        assert!(message.contains("ResourceImport") && message.contains("leader"), "{message}");
-        world.leader.create_crd(crd).await;
-        world.connected().await;
+        for (cluster, crd, kind, named) in [
+            ("east", "serviceexports.multicluster.x-k8s.io", "ServiceExport", "this cluster"),
+            ("leader", "resourceimports.multicluster.crd.antrea.io", "ResourceImport", "leader"),
+        ] {
+            let had = world.cluster(cluster).take_crd(crd).await;
+            let message = world.member_says("east", ("False", "CRDMissing")).await;
+            assert!(message.contains(kind) && message.contains(named), "{message}");
+            world.cluster(cluster).put_back_crd(had).await;
+            world.member_says("east", CONNECTED).await;
+        }
     });
 }
 
 #[test]
 fn who_we_are_cannot_be_changed_in_place() {
     alone(async |world| {
-        world.east.patch::<ClusterSet>(SYSTEM, SET, json!({"spec": {"namespace": "elsewhere"}})).await;
-        let message = world.says("False", "IdentityChanged").await;
+        let east = world.cluster("east");
+        east.patch::<ClusterSet>(SYSTEM, SET, &json!({"spec": {"namespace": "elsewhere"}})).await;
+        let message = world.member_says("east", ("False", "IdentityChanged")).await;
         assert!(message.contains(AREA) && message.contains("freeport leave"), "{message}");
-        world.east.patch::<ClusterSet>(SYSTEM, SET, json!({"spec": {"namespace": AREA}})).await;
-        world.connected().await;
+        east.patch::<ClusterSet>(SYSTEM, SET, &json!({"spec": {"namespace": AREA}})).await;
+        world.member_says("east", CONNECTED).await;
     });
 }

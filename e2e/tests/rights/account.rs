@@ -1,7 +1,11 @@
 //! ServiceAccounts, and clients that have nothing but their tokens.
 
 use api::cluster_set::ClusterSet;
-use fleet::Fleet;
+use e2e::{
+    cluster::Cluster,
+    fixture::{SET, SYSTEM, World},
+    waiting::eventually,
+};
 use k8s_openapi::{
     ByteString,
     api::{
@@ -18,8 +22,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{SET, SYSTEM, create, eventually};
-
 /// What an account may do in its Namespace.
 pub enum Rights {
     /// The rules of a Role of its own.
@@ -29,12 +31,10 @@ pub enum Rights {
 }
 
 /// What the daemon of this member dials the leader with.
-pub async fn member(cluster: &Client) -> Client {
-    let name = format!("freeport-leader-{SET}");
-    let secrets = Api::<Secret>::namespaced(cluster.clone(), SYSTEM);
-    let data = secrets.get(&name).await.unwrap().data.unwrap();
-    let sets = Api::<ClusterSet>::namespaced(cluster.clone(), SYSTEM);
-    let set = sets.get(SET).await.unwrap();
+pub async fn member(cluster: &Cluster) -> Client {
+    let secrets = cluster.api::<Secret>(SYSTEM);
+    let data = secrets.get(&format!("freeport-leader-{SET}")).await.unwrap().data.unwrap();
+    let set = cluster.api::<ClusterSet>(SYSTEM).get(SET).await.unwrap();
     let server = set.spec.leaders[0].server.clone().unwrap();
     let token = String::from_utf8(data["token"].0.clone()).unwrap();
     client(&server, &data["ca.crt"], &token).await
@@ -53,15 +53,15 @@ async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
 }
 
 /// A new ServiceAccount, by its token.
-pub async fn with(fleet: &Fleet, cluster: &str, namespace: &str, name: &str, rights: Rights) -> Client {
-    let cluster = fleet.clusters().iter().find(|c| c.name() == cluster).unwrap();
-    let admin = cluster.client().await.unwrap();
+pub async fn with(world: &World, cluster: &str, namespace: &str, name: &str, rights: Rights) -> Client {
+    let server = world.fleet.cluster(cluster).unwrap().server();
+    let admin = world.cluster(cluster);
     let metadata = json!({"name": name});
-    create(&Api::<ServiceAccount>::namespaced(admin.clone(), namespace), json!({"metadata": metadata})).await;
+    let _: ServiceAccount = admin.create(namespace, json!({"metadata": metadata})).await;
     let (kind, role) = match rights {
         Rights::Role(rules) => {
             let role = json!({"metadata": metadata, "rules": rules});
-            create(&Api::<Role>::namespaced(admin.clone(), namespace), role).await;
+            let _: Role = admin.create(namespace, role).await;
             ("Role", name)
         }
         Rights::ClusterRole(role) => ("ClusterRole", role),
@@ -71,21 +71,21 @@ pub async fn with(fleet: &Fleet, cluster: &str, namespace: &str, name: &str, rig
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     });
-    create(&Api::<RoleBinding>::namespaced(admin.clone(), namespace), binding).await;
+    let _: RoleBinding = admin.create(namespace, binding).await;
 
-    let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), namespace);
+    let accounts = admin.api::<ServiceAccount>(namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
     };
     let granted = accounts.create_token_request(name, &PostParams::default(), &request).await.unwrap();
-    let ca = Api::<ConfigMap>::namespaced(admin, "default");
+    let ca = admin.api::<ConfigMap>("default");
     let ca = eventually("the cluster publishes its authority", || async {
         let found = ca.get_opt("kube-root-ca.crt").await.unwrap();
         found.and_then(|map| map.data?.remove("ca.crt")).ok_or_else(|| "nothing".to_owned())
     })
     .await;
-    client(&cluster.server(), &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
+    client(&server, &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
 }
 
 /// Waits until the authorizer knows of a right.

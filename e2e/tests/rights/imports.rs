@@ -1,9 +1,9 @@
 //! ServiceImports in a member's cluster: written by controllers, not by users of the Namespace.
 
 use api::mcs::{ServiceExport, ServiceImport};
-use k8s_openapi::api::core::v1::Namespace;
+use e2e::{fixture::World, waiting::eventually};
 use kube::{
-    Api, Client, Config,
+    Client, Config,
     api::ApiResource,
     config::{KubeConfigOptions, Kubeconfig},
 };
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     account::{self, Rights, until_allowed},
     attempt::Do,
-    fixture::{World, create, eventually, shared},
+    parties::without_daemons,
 };
 
 const MCS: &str = "multicluster.x-k8s.io";
@@ -35,11 +35,9 @@ fn note() -> Value {
 }
 
 /// A Namespace of the test's own in west, with a ServiceImport `there` that an administrator wrote.
-async fn namespace(world: &World, name: &str) -> Client {
-    let admin = world.cluster("west");
-    create(&Api::<Namespace>::all(admin.clone()), json!({"metadata": {"name": name}})).await;
-    create(&Api::<ServiceImport>::namespaced(admin.clone(), name), import("there")).await;
-    admin
+async fn namespace(world: &World, name: &str) {
+    world.namespace(name, &["west"]).await;
+    let _: ServiceImport = world.cluster("west").create(name, import("there")).await;
 }
 
 /// Policies are enforced a moment after they were created.
@@ -55,10 +53,10 @@ async fn until_refused(client: &Client, namespace: &str) {
 
 #[test]
 fn a_namespace_admin_exports_and_does_not_import() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         let space = "rights-admin";
-        namespace(world, space).await;
-        let admin = account::with(&world.fleet, "west", space, "admin", Rights::ClusterRole("admin")).await;
+        namespace(parties.world, space).await;
+        let admin = account::with(parties.world, "west", space, "admin", Rights::ClusterRole("admin")).await;
         for verb in ["create", "delete"] {
             until_allowed(&admin, space, MCS, "serviceexports", verb).await;
         }
@@ -79,12 +77,12 @@ fn a_namespace_admin_exports_and_does_not_import() {
 
 #[test]
 fn a_role_for_serviceimports_does_not_make_a_controller() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         let space = "rights-by-hand";
-        namespace(world, space).await;
+        namespace(parties.world, space).await;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rules = json!([{"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": verbs}]);
-        let hand = account::with(&world.fleet, "west", space, "by-hand", Rights::Role(rules)).await;
+        let hand = account::with(parties.world, "west", space, "by-hand", Rights::Role(rules)).await;
         until_allowed(&hand, space, MCS, "serviceimports", "create").await;
         until_refused(&hand, space).await;
 
@@ -103,14 +101,14 @@ fn a_role_for_serviceimports_does_not_make_a_controller() {
 
 #[test]
 fn another_controller_is_let_through() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         let space = "rights-controller";
-        namespace(world, space).await;
+        namespace(parties.world, space).await;
         let rules = json!([
             {"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": ["get", "create", "update", "patch"]},
             {"apiGroups": [MCS], "resources": ["serviceimports/status"], "verbs": ["update"]},
         ]);
-        let controller = account::with(&world.fleet, "west", space, "controller", Rights::Role(rules)).await;
+        let controller = account::with(parties.world, "west", space, "controller", Rights::Role(rules)).await;
         until_allowed(&controller, space, MCS, "serviceimports", "create").await;
         until_allowed(&controller, space, MCS, "serviceimports/status", "update").await;
 
@@ -125,11 +123,11 @@ fn another_controller_is_let_through() {
 
 #[test]
 fn the_garbage_collector_is_let_through() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         let space = "rights-garbage";
-        namespace(world, space).await;
+        namespace(parties.world, space).await;
         let context = KubeConfigOptions { context: Some("west".into()), ..KubeConfigOptions::default() };
-        let kubeconfig = Kubeconfig::read_from(world.fleet.kubeconfig()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(parties.world.fleet.kubeconfig()).unwrap();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &context).await.unwrap();
         let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
         config.auth_info.impersonate = Some(collector.into());

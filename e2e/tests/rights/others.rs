@@ -7,9 +7,10 @@ use api::{
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
+use e2e::{cluster::Cluster, fixture::AREA, waiting::eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Client, Resource, ResourceExt,
     api::{ApiResource, ListParams},
 };
 use serde::de::DeserializeOwned;
@@ -17,38 +18,36 @@ use serde_json::json;
 
 use crate::{
     attempt::{Attempt, Do, Refusal, try_all},
-    fixture::{AREA, create, eventually, shared},
+    parties::without_daemons,
     records::{announces, exports, imports, leases, service, slice},
 };
 
 /// What others have in the Common Area, for a member to try its hands on. No daemon looks after cluster `south`.
-pub async fn of_others(leader: &Client) {
-    let exports = Api::<ResourceExport>::namespaced(leader.clone(), AREA);
-    create(&exports, service("south", "shop", "web")).await;
-    create(&exports, slice("south", "shop", "web")).await;
+pub async fn of_others(leader: &Cluster) {
+    for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
+        let _: ResourceExport = leader.create(AREA, record).await;
+    }
     let import = json!({
         "metadata": {"name": "shop-web-service"},
         "spec": {"namespace": "shop", "name": "web", "kind": "ServiceImport"},
     });
-    create(&Api::<ResourceImport>::namespaced(leader.clone(), AREA), import).await;
-    let announces = Api::<MemberClusterAnnounce>::namespaced(leader.clone(), AREA);
-    create(&announces, json!({"metadata": {"name": announce("south")}, "clusterID": "south"})).await;
-    let leases = Api::<Lease>::namespaced(leader.clone(), AREA);
-    for name in [member_lease("south"), name::LEADER_LEASE.to_owned()] {
-        create(&leases, json!({"metadata": {"name": name}, "spec": {"holderIdentity": "other/1"}})).await;
-    }
+    let _: ResourceImport = leader.create(AREA, import).await;
+    let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
+    let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
+    let held = json!({"metadata": {"name": member_lease("south")}, "spec": {"holderIdentity": "other/1"}});
+    let _: Lease = leader.create(AREA, held).await;
 }
 
 /// Names and versions of all of south's and the leader's: what no attempt may change.
-async fn state_of_others(leader: &Client) -> Vec<String> {
-    async fn list<K>(client: &Client) -> Vec<String>
+async fn state_of_others(leader: &Cluster) -> Vec<String> {
+    async fn list<K>(cluster: &Cluster) -> Vec<String>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
             + DeserializeOwned
             + Clone
             + std::fmt::Debug,
     {
-        let found = Api::<K>::namespaced(client.clone(), AREA).list(&ListParams::default()).await.unwrap();
+        let found = cluster.api::<K>(AREA).list(&ListParams::default()).await.unwrap();
         found
             .iter()
             .map(|o| format!("{} {}", o.name_any(), o.resource_version().unwrap_or_default()))
@@ -76,7 +75,7 @@ pub async fn until_refused(member: &Client) {
         let record = service("south", "shop", "probe");
         let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
         match tried {
-            Err(refusal) if refusal.message.contains("may not act as") => Ok(()),
+            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })
@@ -84,6 +83,7 @@ pub async fn until_refused(member: &Client) {
 }
 
 const NOT_US: &str = "is of cluster \"south\", which";
+const NOT_OURS: &str = "may not act as";
 const NO_CLUSTER: &str = "is of no cluster";
 const LEADER_ALONE: &str = "written by the leader alone";
 
@@ -120,14 +120,15 @@ fn on_others(us: &str) -> Vec<Attempt> {
         attempt("delete south's Service record", exports, Do::Delete(service_record()), NOT_US),
         attempt("delete south's slice record", exports, Do::Delete(slice_record()), NOT_US),
         attempt("delete all of south's", exports, Do::DeleteAll("sourceClusterID=south".into()), NOT_US),
-        attempt("delete all Services'", exports, Do::DeleteAll("sourceKind=Service".into()), NOT_US),
+        // Whose comes first, other tests decide.
+        attempt("delete all Services'", exports, Do::DeleteAll("sourceKind=Service".into()), NOT_OURS),
         attempt("judge south's record", exports, Do::PatchStatus(service_record(), status()), LEADER_ALONE),
         attempt("announce south", announces, Do::Create(named(&announce("south"))), NOT_US),
         attempt("announce nobody", announces, Do::Create(named("mallory")), NO_CLUSTER),
         attempt("patch south's announce", announces, Do::Patch(announce("south"), note()), NOT_US),
         attempt("replace south's announce", announces, Do::Replace(announce("south"), note()), NOT_US),
         attempt("delete south's announce", announces, Do::Delete(announce("south")), NOT_US),
-        attempt("delete all announces", announces, Do::DeleteAll(String::new()), "may not act as"),
+        attempt("delete all announces", announces, Do::DeleteAll(String::new()), NOT_OURS),
         attempt(
             "create a Lease of a cluster that is away",
             leases,
@@ -150,21 +151,21 @@ fn on_others(us: &str) -> Vec<Attempt> {
 
 #[test]
 fn a_member_does_nothing_to_what_is_anothers() {
-    shared(async |world| {
-        let leader = world.cluster("leader");
-        let before = state_of_others(&leader).await;
-        try_all(&world.east, AREA, &on_others("east"), |_, refusal| !refusal.is_deliberate()).await;
-        assert_eq!(state_of_others(&leader).await, before);
+    without_daemons(async |parties| {
+        let leader = parties.world.leader();
+        let before = state_of_others(leader).await;
+        try_all(&parties.east, AREA, &on_others("east"), |_, refusal| !refusal.is_deliberate()).await;
+        assert_eq!(state_of_others(leader).await, before);
     });
 }
 
 #[test]
 fn nor_does_one_whose_role_is_too_wide() {
-    shared(async |world| {
-        let leader = world.cluster("leader");
-        let before = state_of_others(&leader).await;
+    without_daemons(async |parties| {
+        let leader = parties.world.leader();
+        let before = state_of_others(leader).await;
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
-        try_all(&world.north, AREA, &on_others("north"), wrong).await;
-        assert_eq!(state_of_others(&leader).await, before);
+        try_all(&parties.north, AREA, &on_others("north"), wrong).await;
+        assert_eq!(state_of_others(leader).await, before);
     });
 }

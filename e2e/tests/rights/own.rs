@@ -4,11 +4,12 @@ use api::{
     ServiceName,
     name::{self, announce, member_lease},
 };
+use e2e::fixture::AREA;
 use serde_json::{Value, json};
 
 use crate::{
     attempt::{Attempt, Do, Refusal, try_all},
-    fixture::{AREA, shared},
+    parties::without_daemons,
     records::{announces, exports, leases, record, service, slice},
 };
 
@@ -68,16 +69,16 @@ fn disguised() -> Vec<Attempt> {
 
 #[test]
 fn a_record_is_what_it_is_named() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
-        try_all(&world.east, AREA, &disguised(), wrong).await;
+        try_all(&parties.east, AREA, &disguised(), wrong).await;
     });
 }
 
 #[test]
 fn a_record_stays_about_what_it_was_about() {
-    shared(async |world| {
-        let east = &world.east;
+    without_daemons(async |parties| {
+        let east = &parties.east;
         let record = name::service_export("east", &ServiceName::new("rights", "fixed"));
         Do::Create(service("east", "rights", "fixed")).by(east, AREA, &exports()).await.unwrap();
         let to = |field: &str, value: &str| Do::Patch(record.clone(), json!({"spec": {field: value}}));
@@ -99,8 +100,8 @@ fn a_record_stays_about_what_it_was_about() {
 
 #[test]
 fn a_member_writes_its_own() {
-    shared(async |world| {
-        let east = &world.east;
+    without_daemons(async |parties| {
+        let east = &parties.east;
         let note = json!({"metadata": {"annotations": {"seen": "east"}}});
         let of = ServiceName::new("rights", "own");
         let dashed = service("east", "rights-dashed", "own");
@@ -144,7 +145,7 @@ fn a_member_writes_its_own() {
 
 #[test]
 fn what_travels_passes() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         for golden in [
             include_str!("../../../api/tests/golden/export-service.json"),
             include_str!("../../../api/tests/golden/export-slice.json"),
@@ -152,7 +153,7 @@ fn what_travels_passes() {
         ] {
             let mut object: Value = serde_json::from_str(golden).unwrap();
             object["metadata"]["namespace"] = json!(AREA);
-            let done = Do::DryCreate(object).by(&world.east, AREA, &exports()).await;
+            let done = Do::DryCreate(object).by(&parties.east, AREA, &exports()).await;
             assert!(done.is_ok(), "{golden}: {done:?}");
         }
     });

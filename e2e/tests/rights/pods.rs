@@ -1,21 +1,19 @@
 //! The daemons' Pods in their Namespace: as they are they are let in, and none that asks for more.
 
 use cli::objects::{DEFAULT_IMAGE, Object, leader, member};
+use e2e::fixture::SYSTEM;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use crate::{
-    attempt::Do,
-    fixture::{SYSTEM, shared},
-};
+use crate::{attempt::Do, parties::without_daemons};
 
 #[test]
 fn what_runs_the_daemons_inside_is_taken() {
-    shared(async |world| {
-        let client = world.cluster("leader");
+    without_daemons(async |parties| {
+        let client = &parties.world.leader().client;
         for object in [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE)].concat() {
-            let done = Do::DryCreate(object.body.clone()).by(&client, SYSTEM, &object.resource).await;
+            let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
             assert!(done.is_ok(), "{object}: {done:?}");
         }
     });
@@ -28,17 +26,17 @@ fn pod(deployment: &Object) -> Value {
 
 #[test]
 fn pods_are_as_restricted_as_their_namespace_demands() {
-    shared(async |world| {
-        let client = world.cluster("leader");
+    without_daemons(async |parties| {
+        let client = &parties.world.leader().client;
         let kind = ApiResource::erase::<Pod>(&());
         for deployment in [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE)] {
             let pod = pod(&deployment);
-            let done = Do::DryCreate(pod.clone()).by(&client, SYSTEM, &kind).await;
+            let done = Do::DryCreate(pod.clone()).by(client, SYSTEM, &kind).await;
             assert!(done.is_ok(), "{deployment}: {done:?}");
 
             let mut greedy = pod;
             greedy["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
-            let done = Do::DryCreate(greedy).by(&client, SYSTEM, &kind).await;
+            let done = Do::DryCreate(greedy).by(client, SYSTEM, &kind).await;
             let refused = |message: &str| message.contains("violates PodSecurity");
             assert!(done.as_ref().is_err_and(|refusal| refused(&refusal.message)), "{done:?}");
         }

@@ -1,18 +1,20 @@
 //! The API server itself finds nothing wrong with the policies.
 
+use e2e::waiting::eventually;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 
-use crate::fixture::{eventually, shared};
+use crate::parties::without_daemons;
 
 /// Expressions are checked against every kind a policy looks at, by kube-controller-manager, a moment after it appears.
 #[test]
 fn every_expression_type_checks() {
-    shared(async |world| {
+    without_daemons(async |parties| {
         for (cluster, name) in
             [("leader", "freeport-records"), ("leader", "freeport-imports"), ("west", "freeport-imports")]
         {
-            let policies = Api::<ValidatingAdmissionPolicy>::all(world.cluster(cluster));
+            let policies =
+                Api::<ValidatingAdmissionPolicy>::all(parties.world.cluster(cluster).client.clone());
             let checked = eventually(&format!("{name} in {cluster} is type-checked"), || async {
                 let policy = policies.get(name).await.unwrap();
                 let status = policy.status.unwrap_or_default();

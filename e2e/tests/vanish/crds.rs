@@ -1,34 +1,22 @@
 //! CRDs are deleted, or replaced by older ones.
 
-use api::cluster_set::ClusterSet;
 use e2e::{
-    fixture::{AREA, CLUSTERS, SET, World, alone},
+    cluster_set::says,
+    fixture::{AREA, CLUSTERS, World, alone},
     waiting::eventually,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    ResourceExt,
+    api::{Patch, PatchParams},
 };
 use serde_json::json;
 
 use crate::kept::{Kept, a_while, time_goes_by};
 
-fn crds(world: &World, cluster: &str) -> Api<CustomResourceDefinition> {
-    Api::all(world.cluster(cluster).client.clone())
-}
-
 async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>) {
     for crd in of {
-        let name = crd.name_any();
-        crds(world, cluster).delete(&name, &DeleteParams::default()).await.unwrap();
-        eventually(&format!("{name} of {cluster} is gone"), || async {
-            match crds(world, cluster).get_opt(&name).await.unwrap() {
-                None => Ok(()),
-                Some(crd) => Err(format!("{:?}", crd.status)),
-            }
-        })
-        .await;
+        world.cluster(cluster).take_crd(&crd.name_any()).await;
     }
 }
 
@@ -54,7 +42,7 @@ fn crds_deleted_and_installed_again_take_nothing_away() {
 
 /// Takes our additions out of the CRD, as Antrea's are without them.
 async fn make_old(world: &World, name: &str) {
-    let crd = crds(world, "leader").get(name).await.unwrap();
+    let crd = world.leader().crds().get(name).await.unwrap();
     let mut versions = json!(crd.spec.versions);
     let spec =
         versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].as_object_mut().unwrap();
@@ -64,16 +52,7 @@ async fn make_old(world: &World, name: &str) {
         service["properties"].as_object_mut().unwrap().retain(|key, _| key == "serviceSpec");
     }
     let patch = json!({"spec": {"versions": versions}});
-    crds(world, "leader").patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-}
-
-/// The ClusterSet's condition `Ready` has this reason, or what it has.
-async fn says(world: &World, cluster: &str, namespace: &str, reason: &str) -> Result<(), String> {
-    let set =
-        world.cluster(cluster).api::<ClusterSet>(namespace).get(SET).await.map_err(|e| e.to_string())?;
-    let conditions = set.status.unwrap_or_default().conditions;
-    let told = conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason));
-    if told { Ok(()) } else { Err(format!("{conditions:?}")) }
+    world.leader().crds().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
 #[test]
@@ -83,15 +62,14 @@ fn older_crds_applied_over_ours_take_nothing_away_and_are_reported() {
         for kind in ["resourceexports", "resourceimports"] {
             make_old(world, &format!("{kind}.multicluster.crd.antrea.io")).await;
         }
-        for (cluster, namespace) in [("east", "freeport-system"), ("leader", AREA)] {
-            eventually(&format!("{cluster} says so"), || says(world, cluster, namespace, "SchemaPruned"))
-                .await;
-        }
+        let pruned = ("False", "SchemaPruned");
+        world.member_says("east", pruned).await;
+        eventually("the leader says so", || says(world.leader(), AREA, pruned)).await;
         a_while().await;
         kept.nothing_went("the CRDs are older").await;
         world.set_up_again().await;
-        eventually("east is content", || says(world, "east", "freeport-system", "Connected")).await;
-        eventually("and so is the leader", || says(world, "leader", AREA, "Ready")).await;
+        world.member_says("east", ("True", "Connected")).await;
+        eventually("and the leader is content", || says(world.leader(), AREA, ("True", "Ready"))).await;
         kept.converges(world).await;
     });
 }
