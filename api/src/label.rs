@@ -21,9 +21,9 @@ pub const VERSION: &str = "multicluster.freeport.dev/version";
 /// Annotation of a Lease: [`TRUE`] when its cluster was removed from the set for good, so nobody waits for its word.
 pub const LEFT: &str = "multicluster.freeport.dev/left";
 
-/// Annotation of a ServiceImport: `<uid of the leader's Lease>/<uid of the ResourceImport>` that it realises. Another hub, or
-/// another ResourceImport, is measured against what is here before it is believed.
-pub const REALISES: &str = "multicluster.freeport.dev/realises";
+/// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
+/// hub can know that a cluster without a Lease has left.
+pub const HUB: &str = "multicluster.freeport.dev/hub";
 
 /// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it.
 pub const CLUSTER_UID: &str = "multicluster.freeport.dev/cluster-uid";

@@ -86,9 +86,9 @@ pub(crate) async fn may_be_member(
         let led_by = found.leader_id.as_deref().unwrap_or(leader_id);
         if found.name != set || led_by != leader_id {
             return Err(cluster.refuse(format!(
-                "already a member of ClusterSet {:?}, led by cluster {led_by:?}, and a cluster belongs to one set: delete \
-                 ClusterSet {SYSTEM}/{} first{otherwise}",
-                found.name, found.name
+                "already a member of ClusterSet {:?}, led by cluster {led_by:?}, and a cluster belongs to one set: leave \
+                 it first (freeport leave){otherwise}",
+                found.name
             )));
         }
         same_id(cluster, SYSTEM, &found, id)?;

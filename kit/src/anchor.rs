@@ -25,7 +25,7 @@ impl Anchor {
 
     /// Takes in what the API server says our Lease is now; whether that can be, after what it said before.
     pub(crate) fn heard(&self, lease: Option<&Lease>) -> bool {
-        let version = lease.and_then(ResourceExt::resource_version).and_then(|version| version.parse().ok());
+        let version = version(lease);
         let known = self.version.fetch_max(version.unwrap_or(0), Ordering::SeqCst);
         known == 0 || version.is_some_and(|version| version >= known)
     }
@@ -38,8 +38,7 @@ impl Anchor {
         // Our own renewals go on meanwhile: what is compared was known before the question.
         let known = self.version.load(Ordering::SeqCst);
         let lease = self.leases.get_opt(&self.name).await?;
-        let version =
-            lease.as_ref().and_then(ResourceExt::resource_version).and_then(|v| v.parse::<u64>().ok());
+        let version = version(lease.as_ref());
         Ok(known == 0 || version.is_some_and(|version| version >= known))
     }
 
@@ -50,4 +49,8 @@ impl Anchor {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+fn version(lease: Option<&Lease>) -> Option<u64> {
+    lease?.resource_version()?.parse().ok()
 }

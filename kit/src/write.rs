@@ -8,6 +8,8 @@
 //! it (seen on 1.36.3). Creating by apply costs the API server a third to a half more. Status has no such history, so
 //! it is applied, and several writers share its condition list.
 
+mod difference;
+
 use std::{collections::BTreeMap, fmt::Debug};
 
 use kube::{
@@ -16,8 +18,9 @@ use kube::{
     core::Request,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::difference::{difference, pruned};
 use crate::{index::Shared, metrics::Metrics};
 
 /// Why a write did not happen, by what the caller can do about it.
@@ -232,167 +235,5 @@ fn classify(error: kube::Error) -> Error {
         409 => Error::Stale,
         429 | 500.. => Error::Unreachable(Box::new(error)),
         _ => Error::Refused(status.message.clone()),
-    }
-}
-
-/// The first field the API server has thrown away. It may default, and change what is there; but what was wanted is there.
-fn pruned<P: Serialize>(answer: &P, wanted: &Value) -> Option<String> {
-    // What we cannot read of the answer is for the watch to tell.
-    let answer = serde_json::to_value(answer).ok()?;
-    missing(&answer, wanted.as_object()?, |key| key != "metadata" && key != "status")
-}
-
-/// Path of the first field of `wanted` that is not in `answer`. Go leaves empty values out, so those are not missed.
-fn missing(answer: &Value, wanted: &Map<String, Value>, ours: fn(&str) -> bool) -> Option<String> {
-    let empty = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
-    };
-    wanted.iter().filter(|(key, value)| ours(key) && !empty(value)).find_map(|(key, wanted)| {
-        match (answer.get(key).filter(|answer| !answer.is_null()), wanted) {
-            (None, _) => Some(key.clone()),
-            (Some(answer), Value::Object(wanted)) => {
-                missing(answer, wanted, |_| true).map(|path| format!("{key}.{path}"))
-            }
-            (Some(Value::Array(answers)), Value::Array(wanted)) if answers.len() == wanted.len() => {
-                let pairs = answers.iter().zip(wanted);
-                pairs
-                    .filter_map(|(a, w)| missing(a, w.as_object()?, |_| true))
-                    .next()
-                    .map(|p| format!("{key}[].{p}"))
-            }
-            _ => None,
-        }
-    })
-}
-
-/// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
-///
-/// Both are views of what we own, so what `want` lacks goes away; but metadata belongs to many, and there only our keys
-/// are set.
-fn difference(have: &Value, want: &Value) -> Option<Map<String, Value>> {
-    let (Value::Object(have), Value::Object(want)) = (have, want) else {
-        return None;
-    };
-    let none = Value::Null;
-    let mut patch = Map::new();
-    for field in ["labels", "annotations"] {
-        let (Some(Value::Object(want)), had) =
-            (want.get("metadata").and_then(|m| m.get(field)), have.get("metadata"))
-        else {
-            continue;
-        };
-        let had = had.and_then(|m| m.get(field)).unwrap_or(&none);
-        let changed: Map<_, _> = want
-            .iter()
-            .filter(|(k, v)| had.get(k.as_str()) != Some(v))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        if !changed.is_empty() {
-            patch.entry("metadata").or_insert_with(|| json!({}))[field] = Value::Object(changed);
-        }
-    }
-    patch.extend(turn(have, want, |key| key != "metadata" && key != "status"));
-    (!patch.is_empty()).then_some(patch)
-}
-
-fn turn(have: &Map<String, Value>, want: &Map<String, Value>, ours: fn(&str) -> bool) -> Map<String, Value> {
-    let mut patch = Map::new();
-    for (key, wanted) in want.iter().filter(|(key, _)| ours(key)) {
-        match (have.get(key), wanted) {
-            (Some(had), wanted) if had == wanted => {}
-            (Some(Value::Object(had)), Value::Object(wanted)) => {
-                patch.insert(key.clone(), Value::Object(turn(had, wanted, |_| true)));
-            }
-            _ => drop(patch.insert(key.clone(), wanted.clone())),
-        }
-    }
-    for key in have.keys().filter(|key| ours(key) && !want.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    patch
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn only_the_difference_travels_and_other_peoples_metadata_stays() {
-        let have = json!({
-            "metadata": {"name": "a", "resourceVersion": "1", "labels": {"ours": "1", "theirs": "x"}},
-            "spec": {"type": "ClusterIP", "ports": [{"port": 80}], "sessionAffinity": "ClientIP"},
-        });
-        let want = json!({
-            "metadata": {"name": "a", "labels": {"ours": "2"}},
-            "spec": {"type": "ClusterIP", "ports": [{"port": 80}, {"port": 81}]},
-        });
-        assert_eq!(
-            Value::Object(difference(&have, &want).unwrap()),
-            json!({
-                "metadata": {"labels": {"ours": "2"}},
-                "spec": {"ports": [{"port": 80}, {"port": 81}], "sessionAffinity": null},
-            })
-        );
-        let same = json!({"metadata": {"labels": {"ours": "1"}}, "spec": have["spec"]});
-        assert_eq!(difference(&have, &same), None);
-    }
-
-    #[test]
-    fn what_a_server_throws_away_is_noticed_and_what_it_adds_is_not() {
-        let wanted = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80, "name": "p"}], "gone": {}, "n": 0}});
-        let missed = |answer: Value| missing(&answer, wanted.as_object().unwrap(), |key| key != "metadata");
-        assert_eq!(
-            missed(json!({"spec": {"ports": [{"port": 80, "name": "p", "nodePort": 1}], "n": 1, "more": 2}})),
-            None
-        );
-        assert_eq!(missed(json!({"spec": {"ports": [{"port": 80}], "n": 0}})).unwrap(), "spec.ports[].name");
-        assert_eq!(missed(json!({"spec": {"ports": [], "n": 0}})), None, "changed, not thrown away");
-        assert_eq!(missed(json!({})).unwrap(), "spec");
-    }
-
-    fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), any::<u8>().prop_map(Value::from)];
-        leaf.prop_recursive(3, 24, 4, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-                prop::collection::btree_map("[a-d]", inner, 0..4)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
-    }
-
-    /// RFC 7386, as the API server does it.
-    fn merge(target: &mut Value, patch: &Value) {
-        let Value::Object(patch) = patch else {
-            return *target = patch.clone();
-        };
-        if !target.is_object() {
-            *target = json!({});
-        }
-        for (key, value) in patch {
-            if value.is_null() {
-                target.as_object_mut().unwrap().remove(key);
-            } else {
-                merge(&mut target[key.as_str()], value);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_patch_turns_one_into_the_other(have in value(), want in value()) {
-            let (have, want) = (json!({"spec": have}), json!({"spec": want}));
-            let mut turned = have.clone();
-            if let Some(patch) = difference(&have, &want) {
-                merge(&mut turned, &Value::Object(patch));
-            }
-            prop_assert_eq!(turned, want);
-        }
     }
 }

@@ -39,7 +39,7 @@ impl Hub {
     /// Whether this is the hub that what is here was imported from.
     pub fn is_the_same(&self, entry: &ServiceEntry) -> bool {
         let measured = !self.restored || entry.accepted.is_some();
-        measured && noted(entry).is_some_and(|(hub, _)| hub == self.uid)
+        measured && noted(entry) == Some(self.uid.as_str())
     }
 }
 
@@ -59,10 +59,10 @@ pub fn parts(entry: &ServiceEntry) -> BTreeSet<String> {
     said.chain(entry.imported_slices.values().filter_map(from)).collect()
 }
 
-/// Hub and ResourceImport that what is here was last measured by.
-pub fn noted(entry: &ServiceEntry) -> Option<(&str, &str)> {
+/// The hub that what is here was last measured by.
+pub fn noted(entry: &ServiceEntry) -> Option<&str> {
     let import = entry.import.as_ref().filter(|import| is_ours(&import.metadata))?;
-    import.annotations().get(label::REALISES)?.split_once('/')
+    import.annotations().get(label::HUB).map(String::as_str)
 }
 
 /// Whether the import is the one that what is here was measured by, by this very process: while it was away the Common Area

@@ -274,7 +274,7 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
 }
 
 /// The ServiceImport, with the addresses of the Service that realises it; `ips` and `ipFamilies` agree in one write.
-/// It notes the import it realises, but only once nothing is missing in that; after a restore nothing noted before counts.
+/// It notes the hub, but only once nothing is missing in the import of that; after a restore nothing noted before counts.
 pub fn service_import(
     service: &ServiceName,
     hub: &Hub,
@@ -286,11 +286,12 @@ pub fn service_import(
     let ip_families = addresses.iter().map(family).collect();
     let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
     let mut metadata = metadata(service, service.name.clone());
-    let noted = match &realise.accepted {
-        Some(uid) => Some(format!("{}/{uid}", hub.uid)),
-        None => (hub.restored && entry.accepted.is_none()).then(String::new),
+    let noted = match (&realise.accepted, &entry.accepted) {
+        (Some(_), _) => Some(hub.uid.clone()),
+        (None, None) if hub.restored => Some(String::new()),
+        _ => None,
     };
-    metadata.annotations = noted.map(|noted| [(label::REALISES.to_owned(), noted)].into());
+    metadata.annotations = noted.map(|noted| [(label::HUB.to_owned(), noted)].into());
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }
 

@@ -1,0 +1,148 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Default, Debug, PartialEq)]
+struct Seen(BTreeMap<String, String>);
+
+impl Entry for Seen {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A ConfigMap belongs to the key in its label and says the value in its data.
+impl Part<String, Seen> for ConfigMap {
+    fn key(&self) -> Option<String> {
+        self.labels().get("key").cloned()
+    }
+    fn put(self, entry: &mut Seen) -> bool {
+        let value = self.data.unwrap_or_default().remove("v").unwrap_or_default();
+        entry.0.insert(self.metadata.name.unwrap_or_default(), value.clone()) != Some(value)
+    }
+    fn take(entry: &mut Seen, name: &str) {
+        entry.0.remove(name);
+    }
+}
+
+fn map(name: &str, key: &str, value: &str, version: u64) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(name.into());
+    map.metadata.namespace = Some("ns".into());
+    map.metadata.resource_version = Some(version.to_string());
+    map.labels_mut().insert("key".into(), key.into());
+    map.data = Some([("v".into(), value.into())].into());
+    map
+}
+
+fn keys(of: &[&str]) -> BTreeSet<String> {
+    of.iter().map(|k| (*k).to_owned()).collect()
+}
+
+#[test]
+fn an_object_that_moves_leaves_its_old_entry() {
+    let mut index = Index::<String, Seen>::default();
+    assert_eq!(index.change(Change::Apply(map("a", "x", "1", 1))), keys(&["x"]));
+    assert_eq!(index.change(Change::Apply(map("a", "x", "1", 2))), keys(&[]), "nothing new");
+    assert_eq!(index.change(Change::Apply(map("a", "y", "1", 3))), keys(&["x", "y"]));
+    assert!(index.get(&"x".to_owned()).is_none());
+    assert_eq!(index.change(Change::Reset(vec![map("b", "y", "2", 1)])), keys(&["y"]));
+    assert_eq!(index.get(&"y".to_owned()).unwrap().0, [("b".to_owned(), "2".to_owned())].into());
+    assert_eq!(index.change(Change::Remove(map("b", "y", "2", 4))), keys(&["y"]));
+    assert_eq!(index.keys().count(), 0);
+}
+
+#[test]
+fn an_answer_counts_until_the_watch_has_passed_it() {
+    let mut index = Index::<String, Seen>::default();
+    assert_eq!(index.echo(map("a", "x", "new", 5)), keys(&["x"]));
+    assert_eq!(index.change(Change::Apply(map("a", "x", "old", 4))), keys(&[]), "older than our own write");
+    assert_eq!(index.change(Change::Remove(map("a", "x", "new", 6))), keys(&["x"]));
+    assert_eq!(index.echo(map("a", "x", "late", 5)), keys(&[]), "deleted since: no ghost");
+    assert!(index.get(&"x".to_owned()).is_none());
+}
+
+#[test]
+fn what_we_deleted_does_not_come_back_with_late_news() {
+    let mut index = Index::<String, Seen>::default();
+    let with_uid = |uid: &str, version| {
+        let mut object = map("a", "x", "1", version);
+        object.metadata.uid = Some(uid.into());
+        object
+    };
+    index.change(Change::Apply(with_uid("u1", 1)));
+    assert_eq!(index.deleted(&with_uid("u1", 1)), keys(&["x"]));
+    assert_eq!(index.change(Change::Apply(with_uid("u1", 2))), keys(&[]), "told before it was deleted");
+    assert_eq!(index.change(Change::Remove(with_uid("u1", 3))), keys(&[]));
+    assert_eq!(index.change(Change::Apply(with_uid("u2", 4))), keys(&["x"]), "another of the same name");
+}
+
+#[test]
+fn after_a_list_lower_versions_count() {
+    let mut index = Index::<String, Seen>::default();
+    index.change(Change::Apply(map("a", "x", "1", 1000)));
+    assert_eq!(index.change(Change::Reset(vec![map("a", "x", "restored", 7)])), keys(&["x"]));
+    assert_eq!(index.change(Change::Apply(map("a", "x", "later", 8))), keys(&["x"]));
+}
+
+/// An API server, our own writes to it, and the watch that tells of all writes in order, but late.
+#[derive(Default)]
+struct Server {
+    version: u64,
+    live: BTreeMap<u8, ConfigMap>,
+    untold: VecDeque<Change<ConfigMap>>,
+}
+
+impl Server {
+    fn put(&mut self, name: u8, key: u8, value: u8) -> ConfigMap {
+        self.version += 1;
+        let mut object = map(&format!("o{name}"), &format!("k{key}"), &format!("v{value}"), self.version);
+        let uid = self.live.get(&name).and_then(ResourceExt::uid);
+        object.metadata.uid = Some(uid.unwrap_or_else(|| format!("u{}", self.version)));
+        self.live.insert(name, object.clone());
+        self.untold.push_back(Change::Apply(object.clone()));
+        object
+    }
+
+    fn delete(&mut self, name: u8) -> Option<ConfigMap> {
+        let known = self.live.remove(&name)?;
+        self.version += 1;
+        let mut last = known.clone();
+        last.metadata.resource_version = Some(self.version.to_string());
+        self.untold.push_back(Change::Remove(last));
+        Some(known)
+    }
+}
+
+proptest! {
+    /// Whoever writes, and however late the watch tells of it: in the end the entries are those of a fresh list of what
+    /// exists.
+    #[test]
+    fn entries_are_a_function_of_what_exists(
+        steps in prop::collection::vec((0..6u8, 0..3u8, 0..2u8, 0..3u8), 0..60)
+    ) {
+        let (mut server, mut index) = (Server::default(), Index::<String, Seen>::default());
+        for (what, name, key, value) in steps {
+            match what {
+                0 => drop(server.put(name, key, value)),
+                1 => drop(server.delete(name)),
+                2 => drop(index.echo(server.put(name, key, value))),
+                3 => drop(server.delete(name).map(|known| index.deleted(&known))),
+                4 => drop(index.change(Change::Reset({
+                    server.untold.clear();
+                    server.live.values().cloned().collect::<Vec<_>>()
+                }))),
+                _ => drop(server.untold.pop_front().map(|change| index.change(change))),
+            }
+        }
+        while let Some(change) = server.untold.pop_front() {
+            let _ = index.change(change);
+        }
+        let mut fresh = Index::<String, Seen>::default();
+        let _ = fresh.change(Change::Reset(server.live.into_values().collect::<Vec<_>>()));
+        prop_assert_eq!(&index.entries, &fresh.entries);
+    }
+}

@@ -1,0 +1,155 @@
+use k8s_openapi::api::core::v1::ServicePort as CorePort;
+use proptest::prelude::*;
+
+use super::*;
+
+fn service() -> ServiceName {
+    ServiceName::new("shop", "web")
+}
+
+fn offer(cluster: &str, exported_at: i64, ports: &[i32]) -> Offer {
+    let exported_at = Some(Time(jiff::Timestamp::from_second(exported_at).unwrap()));
+    let mut payload = ServicePayload { exported_at, ..ServicePayload::default() };
+    let port = |port: &i32| CorePort { port: *port, protocol: Some("TCP".into()), ..CorePort::default() };
+    payload.service_spec.ports = Some(ports.iter().map(port).collect());
+    let metadata = ObjectMeta {
+        name: Some(name::service_export(cluster, &service())),
+        uid: Some(format!("uid-{cluster}")),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    Offer { metadata, payload }
+}
+
+fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
+    let offers = offers.iter().map(|(c, at, ports)| ((*c).to_owned(), offer(c, *at, ports))).collect();
+    ServiceEntry { offers, ..ServiceEntry::default() }
+}
+
+/// The entry after its plan has been carried out.
+fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
+    if let Plan::Write { import: Some(spec), withdrawn } = desired(&service(), &entry) {
+        entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
+        let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
+        let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
+        entry.import = (!nobody).then_some(import);
+    }
+    entry
+}
+
+fn spec(entry: &ServiceEntry) -> ResourceImportSpec {
+    entry.import.as_ref().unwrap().spec.0.clone().unwrap()
+}
+
+fn exporters(spec: &ResourceImportSpec) -> Vec<&str> {
+    spec.exporters.iter().flatten().map(|e| e.cluster_id.as_str()).collect()
+}
+
+#[test]
+fn the_oldest_export_gives_the_ports() {
+    let merged = spec(&carried_out(entry(&[("west", 1, &[80]), ("east", 2, &[81]), ("north", 1, &[82])])));
+    assert_eq!(exporters(&merged), ["north", "west", "east"], "oldest first, then by ID");
+    assert_eq!(merged.service_import.unwrap().spec.ports[0].port, 82);
+    assert_eq!(merged.exporters.unwrap()[0].observed, "uid-north/1");
+}
+
+#[test]
+fn a_withdrawal_shrinks_the_import_and_the_last_one_empties_it_before_it_goes() {
+    let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    both.offers.get_mut("east").unwrap().payload.withdrawn = true;
+    let mut one = carried_out(both);
+    assert_eq!(exporters(&spec(&one)), ["west"]);
+    assert!(!one.offers.contains_key("east"));
+    one.offers.get_mut("west").unwrap().payload.withdrawn = true;
+    let Plan::Write { import: Some(none), withdrawn } = desired(&service(), &one) else { panic!() };
+    assert_eq!(none.exporters, Some(vec![]));
+    assert!(none.service_import.is_some(), "Antrea dereferences it");
+    assert_eq!(withdrawn.len(), 1);
+}
+
+#[test]
+fn what_vanishes_unsaid_holds_the_import_until_it_is_confirmed_or_back() {
+    let both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    let mut vanished = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    vanished.offers.remove("east");
+    assert_eq!(desired(&service(), &vanished), Plan::Hold { missing: ["east".to_owned()].into() });
+    vanished.offers.clear();
+    assert!(matches!(desired(&service(), &vanished), Plan::Hold { .. }), "however much vanished");
+
+    vanished.offers = entry(&[("east", 1, &[80]), ("west", 2, &[80])]).offers;
+    assert_eq!(spec(&carried_out(vanished)), spec(&both), "back");
+
+    let mut confirmed = both;
+    confirmed.offers.remove("east");
+    confirmed.confirmed_gone.insert("east".into());
+    assert_eq!(exporters(&spec(&carried_out(confirmed))), ["west"]);
+}
+
+#[test]
+fn a_record_that_cannot_be_judged_keeps_its_part_and_holds_nobody_up() {
+    let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    both.offers.remove("east");
+    both.unjudged.insert("east".into(), "r".into());
+    both.offers.insert("north".into(), offer("north", 3, &[80]));
+    let merged = spec(&carried_out(both));
+    assert_eq!(exporters(&merged), ["east", "west", "north"]);
+    assert_eq!(merged.exporters.unwrap()[0].observed, "uid-east/1", "the verdict on what it said before");
+
+    let mut younger = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    younger.offers.remove("west");
+    younger.unjudged.insert("west".into(), "r".into());
+    younger.offers.insert("east".into(), offer("east", 1, &[81]));
+    assert_eq!(spec(&carried_out(younger)).service_import.unwrap().spec.ports[0].port, 81);
+
+    let mut alone = entry(&[]);
+    alone.unjudged.insert("east".into(), "r".into());
+    assert_eq!(
+        desired(&service(), &alone),
+        Plan::Write { import: None, withdrawn: vec![] },
+        "never had a part"
+    );
+}
+
+#[test]
+fn an_import_that_names_nobody_is_not_emptied_for_lack_of_records() {
+    let mut foreign = carried_out(entry(&[("east", 1, &[80])]));
+    let mut spec = spec(&foreign);
+    spec.exporters = None;
+    foreign.import = Some(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) });
+    foreign.offers.clear();
+    assert!(matches!(desired(&service(), &foreign), Plan::Hold { .. }));
+}
+
+/// Offers of different clusters, of a few ages so that ties come up.
+fn offers() -> impl Strategy<Value = Vec<(String, Offer)>> {
+    let one = (0..3i64, prop::collection::btree_set(1..5i32, 1..4), any::<bool>());
+    prop::collection::btree_map("[a-f]", one, 0..6).prop_map(|clusters| {
+        let made = clusters.into_iter().map(|(cluster, (at, ports, withdrawn))| {
+            let ports: Vec<_> = ports.into_iter().collect();
+            let mut offer = offer(&cluster, at, &ports);
+            offer.payload.withdrawn = withdrawn;
+            (cluster, offer)
+        });
+        made.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn merging_does_not_depend_on_order(
+        (sorted, shuffled) in offers().prop_flat_map(|sorted| (Just(sorted.clone()), Just(sorted).prop_shuffle()))
+    ) {
+        let merged = |offers: &[(String, Offer)]| merge(offers.iter().map(|(c, o)| (c.as_str(), o)).collect());
+        prop_assert_eq!(merged(&sorted), merged(&shuffled));
+    }
+
+    #[test]
+    fn a_second_pass_wants_what_is_there(offers in offers()) {
+        let entry = ServiceEntry { offers: offers.into_iter().collect(), ..ServiceEntry::default() };
+        let settled = carried_out(entry);
+        if let Some(import) = &settled.import {
+            let written = Plan::Write { import: Some(import.spec.0.clone().unwrap()), withdrawn: vec![] };
+            prop_assert_eq!(desired(&service(), &settled), written);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The leader's half of leaving: our records are withdrawn and removed, then announce and Lease deleted.
+
+use std::time::{Duration, Instant};
+
+use api::{announce::MemberClusterAnnounce, label, name};
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::{
+    anchor::Anchor,
+    boot::Env,
+    failure::{Failure, classify},
+    index::Change,
+    lease::{self, Presence},
+    write::{Error, Writer},
+};
+use kube::{Api, Client, api::ListParams};
+use tokio::{sync::watch, task::JoinSet};
+
+use super::{all, writer};
+use crate::{
+    membership::Target,
+    service::{entry::Unexported, export::Exporting, knowledge::Knowledge, view::OwnRecord},
+};
+
+/// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often is looked whether it has.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Takes back everything we said to the leader, while our Lease keeps the ID ours.
+pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Failure> {
+    let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
+    let (presence, mut present) = watch::channel(Presence::Unknown);
+    let lease = name::member_lease(&target.us.cluster);
+    let mut tasks = JoinSet::new();
+    // Never settled: what we remove is not to be taken for what we vouch for.
+    let anchor = Anchor::new(leases.clone(), lease.clone());
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), || false, presence));
+    let now = present.wait_for(|now| *now != Presence::Unknown).await.map(|now| now.clone());
+    match now.unwrap_or(Presence::Unknown) {
+        Presence::Held => {}
+        Presence::Taken { holder } => {
+            tracing::warn!(holder, "another cluster uses our ID: nothing at the leader is ours to withdraw");
+            return Ok(());
+        }
+        Presence::Failing { failure } => return Err(failure),
+        Presence::Unknown | Presence::Restored => return Err(Failure::Unreachable("no answer in time")),
+    }
+    let there = writer(env, client.clone(), "leader");
+    withdraw_records(env, target, client, &there).await?;
+    tasks.shutdown().await;
+
+    let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &target.us.common_area);
+    match announces.get_opt(&name::announce(&target.us.cluster)).await {
+        Ok(Some(announce)) => there.delete(&announce, false).await.map_err(|error| failure(&error))?,
+        Ok(None) => {}
+        Err(error) if classify(&error) == Failure::KindMissing => {}
+        Err(error) => return Err(classify(&error)),
+    }
+    let ours = |lease: &Lease| {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        holder.split_once('/').is_some_and(|(uid, _)| uid == env.holder.cluster_uid)
+    };
+    match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
+        Some(lease) => there.delete(&lease, true).await.map_err(|error| failure(&error)),
+        None => Ok(()),
+    }
+}
+
+/// Withdraws our Service records and removes our slice records, as [`Exporting`] does when no export is left, and gives the
+/// leader time to delete what is withdrawn.
+async fn withdraw_records(
+    env: &Env,
+    target: &Target,
+    client: &Client,
+    there: &Writer,
+) -> Result<(), Failure> {
+    let records = Api::<OwnRecord>::namespaced(client.clone(), &target.us.common_area);
+    let own = ListParams::default().labels(&format!("{}={}", label::SOURCE_CLUSTER_ID, target.us.cluster));
+    let begun = Instant::now();
+    loop {
+        let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
+        let knowledge = Knowledge::default();
+        let services = knowledge.known.with(|known| {
+            let services = known.services.change(Change::Reset(records));
+            // Leaving is a decision, whatever became of the ServiceExports.
+            for service in &services {
+                known.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
+            }
+            services
+        });
+        if services.is_empty() {
+            return Ok(());
+        }
+        let exporting = Exporting {
+            us: target.us.clone(),
+            knowledge,
+            local: env.client.clone(),
+            writer: there.clone(),
+            events: env.events.clone(),
+        };
+        let withdraw = |service| {
+            let exporting = exporting.clone();
+            async move { Box::pin(exporting.reconcile(service)).await.map(drop) }
+        };
+        match all(services.into_iter().map(withdraw)).await {
+            Ok(()) if begun.elapsed() >= PATIENCE => {
+                tracing::info!(
+                    "the leader has not deleted our withdrawn records yet; it will when it is back"
+                );
+                return Ok(());
+            }
+            // The leader was faster, or has said something about a record: the next list shows it.
+            Ok(()) | Err(Error::Stale | Error::Gone) => tokio::time::sleep(LOOK).await,
+            Err(error) => return Err(failure(&error)),
+        }
+    }
+}
+
+fn failure(error: &Error) -> Failure {
+    match error {
+        Error::Unreachable(error) => classify(error),
+        Error::Gone => Failure::NamespaceMissing,
+        other => Failure::Other(other.to_string()),
+    }
+}
