@@ -6,7 +6,8 @@
 /// Label of a Namespace in the leader's cluster that is a Common Area; the value is [`TRUE`].
 pub const COMMON_AREA: &str = "multicluster.freeport.dev/common-area";
 
-/// Annotation of a Lease: [`TRUE`] when its holder's watches are open and it has nothing left to write.
+/// Annotation of a Lease: [`TRUE`] when its holder's watches are open and it has nothing left to write, [`WRITING`] when it has,
+/// [`FALSE`] when it cannot see all that it has to.
 pub const SETTLED: &str = "multicluster.freeport.dev/settled";
 
 /// Annotation of a Lease: version of the wire contract its holder speaks, [`WIRE_VERSION`].
@@ -40,8 +41,14 @@ pub const LEADER: &str = "freeport-leader";
 /// Field manager and reporting controller of a member.
 pub const MEMBER: &str = "freeport-member";
 
-/// The only value of boolean keys.
+/// Value of labels and annotations that say yes.
 pub const TRUE: &str = "true";
+
+/// Value of labels and annotations that say no.
+pub const FALSE: &str = "false";
+
+/// Value of [`SETTLED`].
+pub const WRITING: &str = "writing";
 
 /// Label of a record: cluster that exports (Antrea).
 pub const SOURCE_CLUSTER_ID: &str = "sourceClusterID";

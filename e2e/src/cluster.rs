@@ -2,7 +2,7 @@
 
 use api::mcs::{ServiceExport, ServiceExportSpec};
 use k8s_openapi::{
-    NamespaceResourceScope,
+    ClusterResourceScope, NamespaceResourceScope,
     api::{
         core::v1::{Namespace, Service},
         discovery::v1::EndpointSlice,
@@ -41,6 +41,18 @@ impl Cluster {
     {
         let object = serde_json::from_value(object).unwrap();
         self.api::<K>(namespace).create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    pub async fn create_cluster_wide<K>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = ClusterResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        Api::<K>::all(self.client.clone()).create(&PostParams::default(), &object).await.unwrap()
     }
 
     pub async fn patch<K>(&self, namespace: &str, name: &str, patch: &Value) -> K

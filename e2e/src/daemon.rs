@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 use api::name;
 use fleet::Exit;
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::lease::LeaseView;
+use kit::lease::{LeaseView, Settled};
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{
@@ -90,7 +90,7 @@ impl World {
                 let renewals = heard.entry(lease.name_any()).or_default();
                 let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
                 match view.renewed_at() {
-                    _ if !view.is_settled() => renewals.clear(),
+                    _ if view.settled() != Settled::Yes => renewals.clear(),
                     Some(at) if renewals.last() != Some(&at) => renewals.push(at),
                     _ => {}
                 }
@@ -112,7 +112,7 @@ impl World {
             let mut heard = heard.borrow_mut();
             let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
             match view.renewed_at() {
-                Some(at) if view.is_settled() && heard.last() != Some(&at) => heard.push(at),
+                Some(at) if view.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
                 _ => {}
             }
             if heard.len() > 3 { Ok(()) } else { Err(format!("{heard:?}, now {view:?}")) }

@@ -4,6 +4,8 @@
 //! replaces one that stopped or is about to. A live holder of another cluster means two clusters use the same ID, and the
 //! newcomer keeps out. Whether a holder lives is judged by our own clock and by its renewals, never by its clock.
 
+mod view;
+
 use std::time::{Duration, Instant};
 
 use api::label;
@@ -13,18 +15,17 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
-    Resource, ResourceExt,
+    ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
-use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
+pub use self::view::{LeaseView, Settled};
 use crate::{
     anchor::Anchor,
     backoff,
     failure::{self, Failure},
-    view::annotated,
 };
 
 /// How often a Lease is renewed.
@@ -33,57 +34,6 @@ pub const RENEW: Duration = Duration::from_secs(10);
 pub const STALE: Duration = Duration::from_secs(30);
 /// How soon a Lease that another cluster holds is looked at again.
 const LOOK: Duration = Duration::from_secs(2);
-
-/// What others read of a Lease.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = Lease)]
-pub struct LeaseView {
-    #[serde(deserialize_with = "annotated")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: LeaseSpec,
-}
-
-impl LeaseView {
-    /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
-    pub fn renewed_at(&self) -> Option<String> {
-        self.spec.renew_time.as_ref().map(|time| time.0.to_string())
-    }
-
-    /// Whether its holder's watches are open and it has nothing left to write.
-    pub fn is_settled(&self) -> bool {
-        self.says(label::SETTLED) == Some(label::TRUE)
-    }
-
-    /// Whether its cluster was removed from the set for good.
-    pub fn has_left(&self) -> bool {
-        self.says(label::LEFT) == Some(label::TRUE)
-    }
-
-    /// Version of the daemon that holds it.
-    pub fn version(&self) -> Option<&str> {
-        self.says(label::VERSION)
-    }
-
-    /// Wire contract the holder speaks.
-    pub fn wire(&self) -> Option<&str> {
-        self.says(label::WIRE)
-    }
-
-    /// When its holder last renewed it, by the holder's clock.
-    pub fn renew_time(&self) -> Option<Timestamp> {
-        self.spec.renew_time.as_ref().map(|time| time.0)
-    }
-
-    /// Who holds it.
-    pub fn holder(&self) -> Option<&str> {
-        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
-    }
-
-    fn says(&self, annotation: &str) -> Option<&str> {
-        self.annotations().get(annotation).map(String::as_str)
-    }
-}
 
 /// Who holds or wants a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +119,12 @@ impl Seen {
 
 /// Keeps our Lease for `us`, until it turns out that the API server was restored. `settled` is asked at each renewal;
 /// `presence` says how it stands.
-pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presence: watch::Sender<Presence>) {
+pub async fn keep(
+    anchor: Anchor,
+    us: Holder,
+    settled: impl Fn() -> Settled,
+    presence: watch::Sender<Presence>,
+) {
     let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
         let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
@@ -196,7 +151,7 @@ pub async fn keep(anchor: Anchor, us: Holder, settled: impl Fn() -> bool, presen
     }
 }
 
-async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: bool) -> kube::Result<Presence> {
+async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: Settled) -> kube::Result<Presence> {
     // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
     let (api, name) = (anchor.leases(), anchor.name());
     if seen.holder() != Some(us.to_string().as_str()) {
@@ -245,12 +200,11 @@ fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
     }
 }
 
-fn says(settled: bool) -> std::collections::BTreeMap<String, String> {
-    let settled = if settled { label::TRUE } else { "false" };
+fn says(settled: Settled) -> std::collections::BTreeMap<String, String> {
     // Whoever holds it is there, whatever was said of it before.
-    let left = "false";
+    let left = label::FALSE;
     [
-        (label::SETTLED, settled),
+        (label::SETTLED, settled.word()),
         (label::WIRE, label::WIRE_VERSION),
         (label::VERSION, env!("CARGO_PKG_VERSION")),
         (label::LEFT, left),
@@ -296,7 +250,7 @@ mod tests {
     #[test]
     fn a_renewal_says_what_the_wire_contract_wants() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let patch = json!({"metadata": {"annotations": says(true)}, "spec": spec(&us(), now, false)});
+        let patch = json!({"metadata": {"annotations": says(Settled::Yes)}, "spec": spec(&us(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
                 "multicluster.freeport.dev/left": "false",

@@ -1,11 +1,11 @@
-//! Who is there: the members of a Common Area, by what is heard of their Leases. Pure: our own clock comes in as an argument.
+//! Who is there: the members and the leader of a Common Area, by what is heard of their Leases. Pure: our own clock comes in as an argument.
 //!
 //! Silence counts only as long as something is heard: our own Lease, renewed every ten seconds, comes by the same watch. A watch
 //! that is deaf makes nobody absent, and when it hears again everybody gets the time anew. So a look at the roster is due
 //! whenever a Lease is heard, and at no other time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -15,17 +15,18 @@ use api::{
     name,
 };
 use jiff::Timestamp;
-use kube::Resource;
+use kube::ResourceExt;
 
 use crate::{
     index::Change,
     lease::{LeaseView, STALE},
 };
 
-/// What the Leases of a Common Area say about its members.
+/// What the Leases of a Common Area say about who is there.
 #[derive(Default)]
 pub struct Roster {
-    members: BTreeMap<String, Heard>,
+    /// By the names of their Leases: the members, and the leader.
+    holders: BTreeMap<String, Heard>,
     /// When any Lease was heard last.
     last: Option<Instant>,
 }
@@ -38,7 +39,7 @@ struct Heard {
     standing: Standing,
 }
 
-/// How it stands with one member.
+/// How it stands with one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Its Lease was there when we came, and nothing was heard of it yet: what was known before stands.
@@ -77,13 +78,11 @@ impl Roster {
             Change::Apply(lease) => self.hear(lease, now, Standing::Present),
             Change::Remove(lease) => {
                 self.time(now);
-                if let Some(cluster) = member(lease) {
-                    self.members.remove(cluster);
-                }
+                self.holders.remove(&lease.name_any());
             }
             Change::Reset(leases) => {
-                let there: Vec<_> = leases.iter().filter_map(member).collect();
-                self.members.retain(|cluster, _| there.contains(&cluster.as_str()));
+                let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
+                self.holders.retain(|name, _| there.contains(name));
                 leases.iter().for_each(|lease| self.hear(lease, now, Standing::Unheard));
             }
         }
@@ -92,15 +91,11 @@ impl Roster {
     /// A Lease of which nothing was known is `new`.
     fn hear(&mut self, lease: &LeaseView, now: Instant, new: Standing) {
         self.time(now);
-        let Some(cluster) = member(lease) else { return };
-        let (renewed, left) = (lease.renew_time(), lease.has_left());
-        match self.members.get_mut(cluster) {
+        let (name, renewed, left) = (lease.name_any(), lease.renew_time(), lease.has_left());
+        match self.holders.get_mut(&name) {
             Some(heard) if heard.renewed == renewed => heard.left = left,
             Some(heard) => *heard = Heard { renewed, left, since: now, standing: Standing::Present },
-            None => {
-                let heard = Heard { renewed, left, since: now, standing: new };
-                self.members.insert(cluster.to_owned(), heard);
-            }
+            None => drop(self.holders.insert(name, Heard { renewed, left, since: now, standing: new })),
         }
     }
 
@@ -108,7 +103,7 @@ impl Roster {
     fn time(&mut self, now: Instant) {
         let passed = |since: Instant| now.saturating_duration_since(since) >= STALE;
         let was_deaf = self.last.replace(now).is_some_and(passed);
-        for heard in self.members.values_mut() {
+        for heard in self.holders.values_mut() {
             if was_deaf {
                 heard.since = now;
             } else if passed(heard.since) {
@@ -119,14 +114,20 @@ impl Roster {
 
     /// The members that have not left, by cluster ID.
     pub fn members(&self) -> BTreeMap<String, Standing> {
-        let there = self.members.iter().filter(|(_, heard)| !heard.left);
-        there.map(|(cluster, heard)| (cluster.clone(), heard.standing.clone())).collect()
+        let there = self.holders.iter().filter(|(_, heard)| !heard.left);
+        there.filter_map(|(name, heard)| Some((member(name)?.to_owned(), heard.standing.clone()))).collect()
+    }
+
+    /// Whether a leader is there that has stopped renewing its Lease. Another's leader may have none.
+    pub fn leader_is_silent(&self) -> bool {
+        let leader = self.holders.get(name::LEADER_LEASE);
+        leader.is_some_and(|heard| matches!(heard.standing, Standing::Silent { .. }))
     }
 }
 
-/// ID of the member whose Lease it is.
-fn member(lease: &LeaseView) -> Option<&str> {
-    let cluster = lease.meta().name.as_deref()?.strip_prefix(name::member_lease("").as_str())?;
+/// ID of the member whose Lease has this name.
+fn member(lease: &str) -> Option<&str> {
+    let cluster = lease.strip_prefix(name::member_lease("").as_str())?;
     name::check_cluster_id(cluster).is_ok().then_some(cluster)
 }
 
@@ -174,7 +175,6 @@ impl Skew {
 
 #[cfg(test)]
 mod tests {
-    use kube::ResourceExt;
     use serde_json::json;
 
     use super::*;
@@ -209,6 +209,27 @@ mod tests {
         assert_eq!(of(&roster, "north"), Standing::Present, "it has just come");
         roster.change(&Change::Remove(lease("north", 36)), at(37));
         assert!(!roster.members().contains_key("north"));
+    }
+
+    #[test]
+    fn a_leader_that_stops_renewing_is_silent_and_one_without_a_lease_is_not() {
+        let (mut roster, t) = (Roster::default(), Instant::now());
+        let leader = |second: u32| {
+            let time = format!("2026-01-01T00:00:{second:02}.000000Z");
+            let lease = json!({"metadata": {"name": name::LEADER_LEASE}, "spec": {"renewTime": time}});
+            Change::Apply(serde_json::from_value::<LeaseView>(lease).unwrap())
+        };
+        for second in [0, 10, 20, 30] {
+            roster.change(&Change::Apply(lease("east", second)), t + Duration::from_secs(second.into()));
+        }
+        assert!(!roster.leader_is_silent() && roster.members().len() == 1);
+        roster.change(&leader(0), t + Duration::from_secs(31));
+        roster.change(&Change::Apply(lease("east", 40)), t + Duration::from_secs(40));
+        assert!(!roster.leader_is_silent());
+        roster.change(&Change::Apply(lease("east", 50)), t + Duration::from_secs(62));
+        assert!(roster.leader_is_silent());
+        roster.change(&leader(50), t + Duration::from_secs(63));
+        assert!(!roster.leader_is_silent());
     }
 
     #[test]

@@ -12,14 +12,17 @@ use std::{
 
 use kube::ResourceExt;
 
-use crate::{index::Change, lease::LeaseView};
+use crate::{
+    index::Change,
+    lease::{LeaseView, Settled},
+};
 
 /// Renewals to wait for. The first may have been on its way when the record vanished; before the second a live writer has
 /// had a whole period to notice and put the record back.
 const RENEWALS: u64 = 2;
 
-/// After a restore, a writer that has been there for so many renewals has put right what it can, settled or not: a single
-/// record that is refused again and again must not keep all its others out of date.
+/// After a restore, a writer that has seen everything for so many renewals has put right what it can, though it goes on
+/// writing: a single record that is refused again and again must not keep all its others out of date.
 const LONG_ENOUGH: u64 = 6;
 
 /// What is doubted, and what the writers' Leases have said since. Writers are named by their Leases.
@@ -46,15 +49,15 @@ struct Heard {
     renewed_at: Option<String>,
     /// Settled ones.
     renewals: u64,
-    /// All of them.
-    heard: u64,
+    /// Those of a writer that sees everything.
+    seeing: u64,
     left: bool,
 }
 
 impl Heard {
     /// Whether what the writer says is of now, if it was out of date when it was first heard.
     fn is_current(&self) -> bool {
-        self.left || self.renewals >= RENEWALS || self.heard >= LONG_ENOUGH
+        self.left || self.renewals >= RENEWALS || self.seeing >= LONG_ENOUGH
     }
 }
 
@@ -128,7 +131,7 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
         heard.uid = lease.uid();
         let left = lease.has_left();
         let news = std::mem::replace(&mut heard.left, left) != left;
-        let mut keys = self.hear(&name, lease.renewed_at(), lease.is_settled());
+        let mut keys = self.hear(&name, lease.renewed_at(), lease.settled());
         if news {
             keys.extend(self.concerned(&name));
         }
@@ -149,23 +152,23 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
             .collect()
     }
 
-    /// A writer's Lease says `renewed_at`, and whether it is settled. The keys whose doubts are now worth a look.
+    /// A writer's Lease says `renewed_at`, and how settled it is. The keys whose doubts are now worth a look.
     ///
     /// An unsettled renewal starts the count anew: its writer may still be about to put records back.
-    fn hear(&mut self, lease: &str, renewed_at: Option<String>, settled: bool) -> BTreeSet<K> {
+    fn hear(&mut self, lease: &str, renewed_at: Option<String>, settled: Settled) -> BTreeSet<K> {
         let heard = self.leases.entry(lease.to_owned()).or_default();
         let first = heard.renewed_at.is_none();
         if heard.renewed_at == renewed_at {
             return BTreeSet::new();
         }
         heard.renewed_at = renewed_at;
-        heard.heard += u64::from(!first);
-        heard.renewals += u64::from(!first && settled);
+        heard.seeing += u64::from(!first && settled != Settled::No);
+        heard.renewals += u64::from(!first && settled == Settled::Yes);
         let (renewals, is_current) = (heard.renewals, heard.is_current());
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.doubts {
             let Some(doubt) = writers.get_mut(lease) else { continue };
-            if !settled {
+            if settled != Settled::Yes {
                 doubt.since = renewals;
             } else if doubt.since + RENEWALS <= renewals {
                 vouched.insert(key.clone());
@@ -238,17 +241,17 @@ mod tests {
     #[test]
     fn two_settled_renewals_after_the_doubt_vouch() {
         let mut v = Vouching::default();
-        v.hear("east", at(0), true);
-        v.hear("east", at(10), true);
+        v.hear("east", at(0), Settled::Yes);
+        v.hear("east", at(10), Settled::Yes);
         assert!(!doubt(&mut v, &["web-1"]));
-        assert!(v.hear("east", at(10), true).is_empty(), "the same renewal told twice");
-        assert!(v.hear("east", at(20), true).is_empty());
+        assert!(v.hear("east", at(10), Settled::Yes).is_empty(), "the same renewal told twice");
+        assert!(v.hear("east", at(20), Settled::Yes).is_empty());
         assert!(!doubt(&mut v, &["web-1"]), "one is not enough");
-        assert_eq!(v.hear("east", at(30), true), ["web"].into());
+        assert_eq!(v.hear("east", at(30), Settled::Yes), ["web"].into());
         assert!(doubt(&mut v, &["web-1"]));
         assert!(!doubt(&mut v, &["web-1", "web-2"]), "more is missing: it starts anew");
-        v.hear("east", at(40), true);
-        v.hear("east", at(50), true);
+        v.hear("east", at(40), Settled::Yes);
+        v.hear("east", at(50), Settled::Yes);
         assert!(doubt(&mut v, &["web-2"]), "less is missing");
         v.keep(&"web", &BTreeSet::new());
         assert!(!doubt(&mut v, &["web-1"]), "a new doubt starts anew");
@@ -258,33 +261,41 @@ mod tests {
     fn a_silent_or_unsettled_writer_vouches_for_nothing() {
         let mut v = Vouching::default();
         assert!(!doubt(&mut v, &["web-1"]));
-        assert!(v.hear("east", at(0), true).is_empty(), "the Lease as we found it is no renewal");
-        v.hear("east", at(10), true);
-        v.hear("east", at(20), false);
-        v.hear("east", at(30), true);
+        assert!(v.hear("east", at(0), Settled::Yes).is_empty(), "the Lease as we found it is no renewal");
+        v.hear("east", at(10), Settled::Yes);
+        v.hear("east", at(20), Settled::Writing);
+        v.hear("east", at(30), Settled::Yes);
         assert!(!doubt(&mut v, &["web-1"]), "unsettled in between");
-        v.hear("west", at(40), true);
-        v.hear("west", at(50), true);
-        v.hear("west", at(55), true);
+        v.hear("west", at(40), Settled::Yes);
+        v.hear("west", at(50), Settled::Yes);
+        v.hear("west", at(55), Settled::Yes);
         assert!(!doubt(&mut v, &["web-1"]), "another's word");
-        assert!(v.hear("east", at(40), true).contains("web"));
+        assert!(v.hear("east", at(40), Settled::Yes).contains("web"));
     }
 
     #[test]
     fn after_a_restore_nothing_is_of_now_before_its_writer_vouches() {
         let mut v = Vouching::new(true);
-        v.hear("east", at(0), true);
+        v.hear("east", at(0), Settled::Yes);
         assert!(!v.is_current(&"web", "east"));
-        v.hear("east", at(10), true);
+        v.hear("east", at(10), Settled::Yes);
         assert!(!v.is_current(&"web", "east"));
-        assert_eq!(v.hear("east", at(20), true), ["web"].into());
+        assert_eq!(v.hear("east", at(20), Settled::Yes), ["web"].into());
         assert!(v.is_current(&"web", "east"));
         assert!(!v.is_current(&"web", "west"), "never heard of");
-        for second in 0..=5 {
-            v.hear("west", at(second), false);
+        for second in 0..=9 {
+            v.hear("west", at(second), Settled::No);
+        }
+        assert!(!v.is_current(&"web", "west"), "it is blind");
+        for second in 10..=14 {
+            v.hear("west", at(second), Settled::Writing);
         }
         assert!(!v.is_current(&"web", "west"));
-        assert_eq!(v.hear("west", at(6), false), ["web"].into(), "never settled, but there all the time");
+        assert_eq!(
+            v.hear("west", at(15), Settled::Writing),
+            ["web"].into(),
+            "never settled, but there all the time"
+        );
         assert!(Vouching::default().is_current(&"web", "west"), "nothing was restored");
     }
 

@@ -9,7 +9,7 @@ use kit::{
     boot::Env,
     drive::{Queue, before, drive},
     index::{Index, Shared},
-    lease::{self, LeaseView, Presence},
+    lease::{self, LeaseView, Presence, Settled},
     vouch::Vouching,
     watch::{Source, Watches},
     write::Writer,
@@ -138,7 +138,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
-        move || watches.are_open(Instant::now()) && merges.is_idle() && judgements.is_idle()
+        move || Settled::of(watches.are_open(Instant::now()), merges.is_idle() && judgements.is_idle())
     };
     tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence).in_current_span());
 

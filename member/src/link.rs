@@ -16,7 +16,7 @@ use kit::{
     drive::{before, drive},
     failure::Failure,
     index::Shared,
-    lease::{self, Presence},
+    lease::{self, Presence, Settled},
     roster::Standing,
     vouch::Vouching,
     watch::{Trouble, Watches},
@@ -49,6 +49,8 @@ pub enum State {
     Connected {
         /// Seconds by which the leader's clock is ahead of ours, if that is too much.
         skew: Option<i64>,
+        /// The leader's daemon has stopped renewing its Lease, though its API server answers.
+        leader_is_silent: bool,
     },
     /// Present at the leader, but something cannot be watched, here or there.
     Blind {
@@ -112,16 +114,18 @@ enum Ended {
     Restored,
 }
 
-/// Exports and imports by way of the leader that `client` reaches, until `stop`, or until our ID turns out to be taken.
+/// Exports and imports by way of the leader that `client` reaches, until `stop`, or until our ID turns out to be taken. Nothing is
+/// exported or imported before `begin` says that it is noted whom we belong to.
 pub async fn run(
     env: Env,
     target: Target,
     client: Client,
     report: watch::Sender<Report>,
+    begin: watch::Receiver<bool>,
     stop: CancellationToken,
 ) {
     let mut restored = false;
-    while once(&env, &target, &client, restored, &report, &stop).await == Ended::Restored {
+    while once(&env, &target, &client, restored, &report, &begin, &stop).await == Ended::Restored {
         tracing::warn!(
             "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
         );
@@ -136,6 +140,7 @@ async fn once(
     client: &Client,
     restored: bool,
     report: &watch::Sender<Report>,
+    begin: &watch::Receiver<bool>,
     stop: &CancellationToken,
 ) -> Ended {
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
@@ -159,14 +164,22 @@ async fn once(
         let link = link.clone();
         move || {
             let now = Instant::now();
-            link.local.are_open(now) && link.hub.are_open(now) && link.knowledge.exports.is_idle()
+            let open = link.local.are_open(now) && link.hub.are_open(now);
+            Settled::of(open, link.knowledge.exports.is_idle())
         }
     };
     tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
     tasks.spawn(introduce(env.clone(), target.clone(), client.clone(), present.clone()));
 
     let gauge = env.metrics.present(&target.us.common_area);
-    let controllers = link.control(target, client, present.clone(), stop.clone());
+    let ours = {
+        let (mut present, mut begin) = (present.clone(), begin.clone());
+        async move {
+            let held = present.wait_for(|now| *now == Presence::Held).await.is_ok();
+            held && begin.wait_for(|noted| *noted).await.is_ok()
+        }
+    };
+    let controllers = link.control(target, client, ours, stop.clone());
     tokio::pin!(controllers);
     let mut since: Option<Instant> = None;
     loop {
@@ -195,6 +208,7 @@ async fn once(
         }
     }
     gauge.set(0);
+    env.metrics.doubted(0);
     Ended::Over
 }
 
@@ -211,19 +225,22 @@ impl Link {
         let unlisted: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.unlisted()).collect();
         match troubles.is_empty() && unlisted.is_empty() {
             true if let Some(pruned) = self.there.pruned() => State::Pruned { what: pruned.to_string() },
-            true => State::Connected { skew: self.heard.with(|heard| heard.skew) },
+            true => self.heard.with(|heard| State::Connected {
+                skew: heard.skew,
+                leader_is_silent: heard.roster.leader_is_silent(),
+            }),
             false if present_for < PATIENCE => State::Connecting,
             false => State::Blind { troubles, unlisted },
         }
     }
 
     /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
-    /// or imported before the Common Area has been seen too and our ID is ours.
+    /// or imported before the Common Area has been seen too and our ID is `ours`.
     async fn control(
         &self,
         target: &Target,
         leader: &Client,
-        mut present: watch::Receiver<Presence>,
+        ours: impl Future<Output = bool>,
         stop: CancellationToken,
     ) {
         let metrics = &self.env.metrics;
@@ -262,7 +279,7 @@ impl Link {
                 self.local.listed().await;
                 self.hub.listed().await;
                 self.knowledge.mark_all();
-                present.wait_for(|now| *now == Presence::Held).await.is_ok()
+                ours.await
             };
             if before(&stop, everything).await {
                 tokio::join!(

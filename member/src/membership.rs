@@ -26,7 +26,7 @@ use kit::{
     boot::Env,
     index::{Change, Shared},
     watch::{Source, Watches},
-    write::{Error, Writer},
+    write::Writer,
 };
 use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
@@ -237,31 +237,6 @@ impl Belonging {
         Word { verdict: verdict::of(&state, &running.target), members }
     }
 
-    /// Notes the membership that has begun; whether that is done. A note that says to leave stays as it is.
-    async fn note_down(&self) -> bool {
-        let (begun, have) = self.desk.with(|desk| (desk.begun.clone(), desk.note().cloned()));
-        let Some(begun) = begun else { return true };
-        if have
-            .as_ref()
-            .is_some_and(|have| have.order().is_some() || have.membership().as_ref() == Some(&begun))
-        {
-            return true;
-        }
-        self.write_note(have.as_ref(), &Note::of(&self.env.namespace, &begun)).await
-    }
-
-    async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
-        match self.writer.put(have, want).await {
-            Ok(Some(note)) => self.desk.with(|desk| fold(&mut desk.notes, Change::Apply(note))),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%error, "the membership could not be noted, trying again");
-                return false;
-            }
-        }
-        true
-    }
-
     /// Sees to it that what was noted is left, and forgets it when that is done; whether there is nothing to try again.
     async fn leave(&mut self, noted: Option<Membership>, order: Order) -> bool {
         let (have, target) = self
@@ -285,29 +260,6 @@ impl Belonging {
             _ => {
                 self.leaving = Some(Leaving::start(&self.env, note, work));
                 true
-            }
-        }
-    }
-
-    /// Nothing but the note is left. A ClusterSet that is still there learns that it is not to be joined again.
-    async fn forget(&self, note: Note, work: Work) -> bool {
-        let set = self.desk.with(|desk| work.noted.as_ref().and_then(|noted| desk.set_of(noted).cloned()));
-        let told = match set {
-            Some(set) => {
-                tell::status(&self.env, &self.desk, &self.writer, &set, &status::left().into()).await
-            }
-            None => true,
-        };
-        if !told {
-            return false;
-        }
-        self.desk.with(|desk| desk.begun = None);
-        match self.writer.delete(&note, true).await {
-            Ok(()) => true,
-            Err(Error::Stale) => false,
-            Err(error) => {
-                tracing::warn!(%error, "the note of the membership that was left could not be deleted, trying again");
-                false
             }
         }
     }

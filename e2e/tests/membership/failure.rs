@@ -12,11 +12,16 @@ use e2e::{
 use fleet::Component;
 use k8s_openapi::{
     ByteString,
-    api::{core::v1::Secret, rbac::v1::RoleBinding},
+    api::{
+        authentication::v1::TokenRequest,
+        core::v1::{Secret, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
+    },
 };
+use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 
-use crate::traces::{CONNECTED, SECRET};
+use crate::traces::{CONNECTED, SECRET, exchanged, imported_from_both, left};
 
 /// Puts these keys into the Secret of `east`; `None` removes one.
 async fn put_secret(world: &World, entries: &[(&str, Option<&[u8]>)]) {
@@ -80,9 +85,57 @@ fn rights_that_are_missing_at_the_leader_are_named() {
     alone(async |world| {
         let had: RoleBinding = world.leader().take(AREA, "freeport-member-east").await;
         let message = world.member_says("east", ("False", "Forbidden")).await;
-        assert!(message.contains(AREA) && message.contains("leases"), "{message}");
+        assert!(message.contains(AREA) && message.contains("freeport-member-east"), "{message}");
         world.leader().put_back(had).await;
         world.member_says("east", CONNECTED).await;
+    });
+}
+
+/// A token that the leader's API server knows, and that may do all that a member does, everywhere.
+async fn visitor(world: &World) -> String {
+    let leader = world.leader();
+    let meta = json!({"name": "visitor"});
+    let _: ServiceAccount = leader.create("default", json!({"metadata": meta})).await;
+    let role = json!({
+        "metadata": meta,
+        "rules": [{
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "list", "watch", "create", "patch"],
+        }],
+    });
+    leader.create_cluster_wide::<ClusterRole>(role).await;
+    let binding = json!({
+        "metadata": meta,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "visitor"},
+        "subjects": [{"kind": "ServiceAccount", "name": "visitor", "namespace": "default"}],
+    });
+    leader.create_cluster_wide::<ClusterRoleBinding>(binding).await;
+    let accounts = leader.api::<ServiceAccount>("default");
+    let (how, request) = (PostParams::default(), TokenRequest::default());
+    let answer = accounts.create_token_request("visitor", &how, &request).await.unwrap();
+    answer.status.unwrap().token.unwrap()
+}
+
+#[test]
+fn a_common_area_that_is_not_there_is_named() {
+    alone(async |world| {
+        let (ns, east) = ("nowhere", world.cluster("east"));
+        exchanged(world, ns).await;
+        let mut set: ClusterSet = east.take(SYSTEM, SET).await;
+        left(world, ns).await;
+        let token = visitor(world).await;
+        let had = east.api::<Secret>(SYSTEM).get(SECRET).await.unwrap().data.unwrap();
+        put_secret(world, &[("token", Some(token.as_bytes()))]).await;
+        set.spec.namespace = Some("nowhere-to-be-found".into());
+        east.put_back(set).await;
+        let message = world.member_says("east", ("False", "CommonAreaMissing")).await;
+        assert!(message.contains("nowhere-to-be-found") && message.contains("freeport init"), "{message}");
+        east.patch::<ClusterSet>(SYSTEM, SET, &json!({"spec": {"namespace": AREA}})).await;
+        put_secret(world, &[("token", Some(&had["token"].0))]).await;
+        world.member_says("east", CONNECTED).await;
+        imported_from_both(world, ns).await;
+        world.release(ns).await;
     });
 }
 
@@ -111,5 +164,28 @@ fn who_we_are_cannot_be_changed_in_place() {
         assert!(message.contains(AREA) && message.contains("freeport leave"), "{message}");
         east.patch::<ClusterSet>(SYSTEM, SET, &json!({"spec": {"namespace": AREA}})).await;
         world.member_says("east", CONNECTED).await;
+    });
+}
+
+#[test]
+fn a_second_cluster_set_is_refused_and_the_first_goes_on() {
+    alone(async |world| {
+        let east = world.cluster("east");
+        let mut set = east.api::<ClusterSet>(SYSTEM).get(SET).await.unwrap();
+        set.metadata.name = Some("second".into());
+        east.put_back(set).await;
+        eventually("the second one is refused", || async {
+            let second = east.api::<ClusterSet>(SYSTEM).get("second").await.unwrap();
+            let ready = second.status.and_then(|status| status.conditions.into_iter().next());
+            let ready = ready.ok_or("it says nothing")?;
+            let message = ready.message.clone().unwrap_or_default();
+            if ready.reason.as_deref() == Some("AnotherClusterSet") && message.contains(SET) {
+                return Ok(());
+            }
+            Err(format!("{ready:?}"))
+        })
+        .await;
+        world.member_says("east", CONNECTED).await;
+        east.delete::<ClusterSet>(SYSTEM, "second").await;
     });
 }

@@ -78,10 +78,13 @@ fn both_sides_say_who_is_there() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_is_a_warning() {
+fn a_leader_that_is_silent_and_a_clock_that_is_wrong_are_warnings() {
     alone(async |world| {
         let east = world.cluster("east");
         world.end(LEADER, End::Stop).await;
+        let silent = || says(east, SYSTEM, ("True", "LeaderSilent"));
+        let message = within(VOUCHED, "the leader's daemon is missed", silent).await;
+        assert!(message.contains(AREA), "{message}");
         // As another daemon with a wrong clock would write it.
         let renew = async || {
             let clock = Timestamp::now() + Duration::from_secs(300);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::{announce::MemberClusterAnnounce, membership, name, resource_export::ResourceExport};
+use api::{
+    announce::MemberClusterAnnounce, mcs::ServiceExport, membership, name, resource_export::ResourceExport,
+};
 use e2e::{
     fixture::{AREA, SYSTEM, World},
     seen::{Imported, imported, not_imported, right},
@@ -44,6 +46,7 @@ pub async fn left(world: &World, namespace: &str) {
     eventually("east has left", || async {
         let (there, noted) = (at_leader(world).await, noted(world).await);
         let here = not_imported(world.cluster("east"), namespace, "web").await;
+        let here = here.and(says_nothing(world, namespace).await);
         if there.is_empty() && noted.is_none() && here.is_ok() {
             return Ok(());
         }
@@ -51,6 +54,13 @@ pub async fn left(world: &World, namespace: &str) {
         Err(format!("at the leader {there:?}, here {here:?}, noted {noted:?}; its log:\n{log}"))
     })
     .await;
+}
+
+/// Nothing is said any more about the ServiceExport of `east`.
+async fn says_nothing(world: &World, namespace: &str) -> Result<(), String> {
+    let export = world.cluster("east").api::<ServiceExport>(namespace).get("web").await.unwrap();
+    let said = export.status.map(|status| status.conditions).unwrap_or_default();
+    if said.is_empty() { Ok(()) } else { Err(format!("the ServiceExport says {said:?}")) }
 }
 
 /// What `east` has noted of its membership.

@@ -3,6 +3,7 @@
 use e2e::{
     cluster_set::says,
     fixture::{AREA, CLUSTERS, World, alone},
+    seen::event,
     waiting::eventually,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -27,6 +28,8 @@ fn crds_deleted_and_installed_again_take_nothing_away() {
         delete(world, "east", api::crd::member()).await;
         a_while().await;
         kept.nothing_went("east has no CRDs").await;
+        let vanished = || event(world.cluster("east"), kept.namespace(), "web", "ServiceExportVanished");
+        eventually("an Event says that the export goes on", vanished).await;
         let of_records =
             api::crd::leader().into_iter().filter(|crd| crd.spec.names.kind.starts_with("Resource"));
         delete(world, "leader", of_records.collect()).await;

@@ -8,9 +8,11 @@ use api::{
     membership::{self, Membership},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kit::view::lean;
+use kit::{index::Change, view::lean, write::Error};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
+
+use super::{Belonging, desk::fold, leave::Work, status, tell};
 
 /// The ConfigMap as we own it.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,5 +60,62 @@ impl Note {
     pub fn order(&self) -> Option<Order> {
         let word = self.data.get(membership::LEAVE_KEY)?;
         Some(if word == membership::LEAVE_FORCED { Order::Force } else { Order::Withdraw })
+    }
+}
+
+impl Belonging {
+    /// Notes the membership that has begun, then lets the link begin; whether that is done. A note that says to leave stays as
+    /// it is.
+    pub(super) async fn note_down(&self) -> bool {
+        let (begun, have) = self.desk.with(|desk| (desk.begun.clone(), desk.note().cloned()));
+        let Some(begun) = begun else { return true };
+        let is_noted = have.as_ref().and_then(Note::membership).as_ref() == Some(&begun);
+        if have.as_ref().is_some_and(|have| have.order().is_some()) {
+            return true;
+        }
+        if !is_noted && !self.write_note(have.as_ref(), &Note::of(&self.env.namespace, &begun)).await {
+            return false;
+        }
+        // A link by another way is noted as such once it is there.
+        if let Some(running) = self.running.as_ref().filter(|running| running.target.is_by(&begun)) {
+            running.begin();
+        }
+        true
+    }
+
+    /// Writes the note; whether that is done.
+    pub(super) async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
+        match self.writer.put(have, want).await {
+            Ok(Some(note)) => self.desk.with(|desk| fold(&mut desk.notes, Change::Apply(note))),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the membership could not be noted, trying again");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Nothing but the note is left. A ClusterSet that is still there learns that it is not to be joined again.
+    pub(super) async fn forget(&self, note: Note, work: Work) -> bool {
+        let set = self.desk.with(|desk| work.noted.as_ref().and_then(|noted| desk.set_of(noted).cloned()));
+        let told = match set {
+            Some(set) => {
+                tell::status(&self.env, &self.desk, &self.writer, &set, &status::left().into()).await
+            }
+            None => true,
+        };
+        if !told {
+            return false;
+        }
+        self.desk.with(|desk| desk.begun = None);
+        match self.writer.delete(&note, true).await {
+            Ok(()) => true,
+            Err(Error::Stale) => false,
+            Err(error) => {
+                tracing::warn!(%error, "the note of the membership that was left could not be deleted, trying again");
+                false
+            }
+        }
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct Running {
     stop: CancellationToken,
     task: JoinSet<()>,
     report: watch::Receiver<Report>,
+    noted: watch::Sender<bool>,
 }
 
 impl Running {
@@ -33,9 +34,15 @@ impl Running {
             "linking to the leader"
         );
         let (stop, (tell, report)) = (env.stop.child_token(), watch::channel(Report::default()));
+        let (noted, begin) = watch::channel(false);
         let mut task = JoinSet::new();
-        task.spawn(link::run(env.clone(), target.clone(), client, tell, stop.clone()));
-        Self { target, stop, task, report }
+        task.spawn(link::run(env.clone(), target.clone(), client, tell, begin, stop.clone()));
+        Self { target, stop, task, report, noted }
+    }
+
+    /// The membership is noted: nothing that we do at the leader is forgotten any more.
+    pub fn begin(&self) {
+        self.noted.send_replace(true);
     }
 
     /// How it stands.

@@ -119,6 +119,8 @@ mod tests {
     };
     use kit::failure::Failure;
 
+    const CONNECTED: State = State::Connected { skew: None, leader_is_silent: false };
+
     fn now() -> Time {
         Time("2026-11-02T00:00:00Z".parse().unwrap())
     }
@@ -132,10 +134,7 @@ mod tests {
     fn it_says_how_it_stands_and_saying_it_again_changes_nothing() {
         let desk = desk(|_| {});
         let mut set = desk.chosen().unwrap().clone();
-        let connected = word(
-            &State::Connected { skew: None },
-            &[("leader", Standing::Present), ("west", Standing::Present)],
-        );
+        let connected = word(&CONNECTED, &[("leader", Standing::Present), ("west", Standing::Present)]);
         let first = desired(&set, &connected, &now());
         assert_eq!((first.total_clusters, first.ready_clusters), (Some(2), Some(2)), "the leader, and west");
         let had = set.status.0.clone().unwrap();
@@ -143,10 +142,10 @@ mod tests {
         set.status.0 = Ok(first.clone());
         let later = Time("2026-11-03T00:00:00Z".parse().unwrap());
         assert_eq!(desired(&set, &connected, &later), first);
-        let restarted = word(&State::Connected { skew: None }, &[("west", Standing::Unheard)]);
+        let restarted = word(&CONNECTED, &[("west", Standing::Unheard)]);
         assert_eq!(desired(&set, &restarted, &later), first, "what was known stands");
 
-        let gone = word(&State::Connected { skew: None }, &[("west", Standing::Silent { since: None })]);
+        let gone = word(&CONNECTED, &[("west", Standing::Silent { since: None })]);
         assert_eq!(desired(&set, &gone, &now()).ready_clusters, Some(1));
         let lost = word(&State::Lost { failure: Failure::Unreachable("refused") }, &[]);
         let lost = desired(&set, &lost, &now());

@@ -70,6 +70,11 @@ impl Target {
         (&self.cluster_set, &self.us.cluster, &self.us.common_area)
             == (&note.cluster_set, &note.cluster_id, &note.common_area)
     }
+
+    /// Whether it leads where `note` does, by the same way.
+    pub(super) fn is_by(&self, note: &Membership) -> bool {
+        self.is_of(note) && (&self.server, &self.secret) == (&note.server, &note.secret)
+    }
 }
 
 /// A client for the leader, or why there is none.

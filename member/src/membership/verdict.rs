@@ -11,8 +11,9 @@ use crate::link::State;
 
 /// Reason of the condition while the leader was not heard yet.
 const CONNECTING: &str = "Connecting";
-/// Reason of the condition when exports and imports flow, but not for long perhaps.
+/// Reasons of the condition when exports and imports flow, but not for long perhaps, or not all.
 const CLOCK_SKEW: &str = "ClockSkew";
+const LEADER_SILENT: &str = "LeaderSilent";
 
 /// What is wrong, and what can be done about it.
 pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
@@ -40,10 +41,11 @@ pub(super) fn of(state: &State, target: &Target) -> Verdict {
         State::Connecting => {
             Verdict::new(READY, Status::Unknown, CONNECTING, "no answer from the leader yet")
         }
-        State::Connected { skew: None } => {
+        State::Connected { leader_is_silent: true, .. } => silent(target),
+        State::Connected { skew: Some(ahead), .. } => skewed(*ahead),
+        State::Connected { skew: None, .. } => {
             Verdict::new(READY, Status::True, "Connected", "exports and imports flow")
         }
-        State::Connected { skew: Some(ahead) } => skewed(*ahead),
         State::Blind { troubles, unlisted } => blind(troubles, unlisted, target),
         State::Pruned { what } => no(
             "SchemaPruned",
@@ -75,7 +77,16 @@ pub(super) fn is_connecting(verdict: &Verdict) -> bool {
 
 /// Whether it is something to be seen to.
 pub(super) fn is_problem(verdict: &Verdict) -> bool {
-    verdict.status == Status::False || verdict.reason == CLOCK_SKEW
+    verdict.status == Status::False || [CLOCK_SKEW, LEADER_SILENT].contains(&verdict.reason.as_str())
+}
+
+/// Endpoints do not need the leader's daemon, so what is imported goes on.
+fn silent(target: &Target) -> Verdict {
+    let area = &target.us.common_area;
+    let message = format!(
+        "endpoints flow, but the leader's API server is all there is: freeport-leader does not renew its Lease in Namespace          {area}, so what is exported anew or taken back takes no effect. Look after it there (freeport status in the leader's          cluster)"
+    );
+    Verdict::new(READY, Status::True, LEADER_SILENT, message)
 }
 
 fn skewed(ahead: i64) -> Verdict {
@@ -226,8 +237,15 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_whose_daemon_is_down_is_a_warning_whatever_its_clock_was() {
+        let verdict = of(&State::Connected { skew: Some(-45), leader_is_silent: true }, &target());
+        assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "LeaderSilent"));
+        assert!(is_problem(&verdict));
+    }
+
+    #[test]
     fn a_wrong_clock_is_a_warning_and_no_failure() {
-        let verdict = of(&State::Connected { skew: Some(-45) }, &target());
+        let verdict = of(&State::Connected { skew: Some(-45), leader_is_silent: false }, &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "ClockSkew"));
         assert!(verdict.message.contains("45 s behind") && is_problem(&verdict));
         assert!(!is_problem(&of(&State::Connecting, &target())));

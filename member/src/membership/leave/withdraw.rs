@@ -9,7 +9,7 @@ use kit::{
     boot::Env,
     failure::{Failure, classify},
     index::Change,
-    lease::{self, Presence},
+    lease::{self, Presence, STALE, Settled},
     write::{Error, Writer},
 };
 use kube::{Api, Client, api::ListParams};
@@ -34,9 +34,9 @@ pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Res
     let mut tasks = JoinSet::new();
     // Never settled: what we remove is not to be taken for what we vouch for.
     let anchor = Anchor::new(leases.clone(), lease.clone());
-    tasks.spawn(lease::keep(anchor, env.holder.clone(), || false, presence));
-    let now = present.wait_for(|now| *now != Presence::Unknown).await.map(|now| now.clone());
-    match now.unwrap_or(Presence::Unknown) {
+    tasks.spawn(lease::keep(anchor, env.holder.clone(), || Settled::No, presence));
+    let now = presence_in_time(&mut present).await;
+    match now {
         Presence::Held => {}
         Presence::Taken { holder } => {
             tracing::warn!(holder, "another cluster uses our ID: nothing at the leader is ours to withdraw");
@@ -63,6 +63,17 @@ pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Res
     match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
         Some(lease) => there.delete(&lease, true).await.map_err(|error| failure(&error)),
         None => Ok(()),
+    }
+}
+
+/// How it stands with our Lease. Another holder has the time to show that it lives: one that does not, as of a cluster that was
+/// rebuilt since, is replaced.
+async fn presence_in_time(present: &mut watch::Receiver<Presence>) -> Presence {
+    let known = present.wait_for(|now| !matches!(now, Presence::Unknown | Presence::Taken { .. }));
+    let known = tokio::time::timeout(2 * STALE, known).await.map(|now| now.map(|now| now.clone()));
+    match known {
+        Ok(now) => now.unwrap_or(Presence::Unknown),
+        Err(_) => present.borrow().clone(),
     }
 }
 

@@ -41,8 +41,6 @@ pub(super) async fn why(client: &Client, exported_at: Option<&Time>) -> Result<U
     let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     match crds.get_metadata_opt(&name).await {
-        // Where we may not look we have to take it for what it usually is.
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Unexported::Decided),
         Err(error) => Err(Error::Unreachable(Box::new(error))),
         Ok(None) => Ok(Unexported::Vanished),
         Ok(Some(crd)) => {

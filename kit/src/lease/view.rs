@@ -1,0 +1,94 @@
+//! What others read of a Lease.
+
+use api::label;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::Deserialize;
+
+use crate::view::annotated;
+
+/// What others read of a Lease.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Lease)]
+pub struct LeaseView {
+    #[serde(deserialize_with = "annotated")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+impl LeaseView {
+    /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
+    pub fn renewed_at(&self) -> Option<String> {
+        self.spec.renew_time.as_ref().map(|time| time.0.to_string())
+    }
+
+    /// How far its holder is with what it has to write. A word we do not know vouches for nothing.
+    pub fn settled(&self) -> Settled {
+        match self.says(label::SETTLED) {
+            Some(label::TRUE) => Settled::Yes,
+            Some(label::WRITING) => Settled::Writing,
+            _ => Settled::No,
+        }
+    }
+
+    /// Whether its cluster was removed from the set for good.
+    pub fn has_left(&self) -> bool {
+        self.says(label::LEFT) == Some(label::TRUE)
+    }
+
+    /// Version of the daemon that holds it.
+    pub fn version(&self) -> Option<&str> {
+        self.says(label::VERSION)
+    }
+
+    /// Wire contract the holder speaks.
+    pub fn wire(&self) -> Option<&str> {
+        self.says(label::WIRE)
+    }
+
+    /// When its holder last renewed it, by the holder's clock.
+    pub fn renew_time(&self) -> Option<Timestamp> {
+        self.spec.renew_time.as_ref().map(|time| time.0)
+    }
+
+    /// Who holds it.
+    pub fn holder(&self) -> Option<&str> {
+        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+    }
+
+    fn says(&self, annotation: &str) -> Option<&str> {
+        self.annotations().get(annotation).map(String::as_str)
+    }
+}
+
+/// How far the holder of a Lease is with what it has to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It cannot see all that it has to: it does not know.
+    No,
+    /// Its watches are open; something is left to write, perhaps because it is refused again and again.
+    Writing,
+    /// Its watches are open, and nothing is left to write.
+    Yes,
+}
+
+impl Settled {
+    /// Of a holder whose watches are all open or not, and that has nothing left to write or has.
+    pub fn of(open: bool, idle: bool) -> Self {
+        match (open, idle) {
+            (false, _) => Self::No,
+            (true, false) => Self::Writing,
+            (true, true) => Self::Yes,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::No => label::FALSE,
+            Self::Writing => label::WRITING,
+            Self::Yes => label::TRUE,
+        }
+    }
+}
