@@ -1,9 +1,7 @@
 //! The fleets of a test program, and the ClusterSet on each.
 
 use std::{
-    env,
     error::Error,
-    io::Write,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::{
         LazyLock, Mutex,
@@ -12,7 +10,7 @@ use std::{
 };
 
 use fleet::{
-    Fleet, Lifetime, Options,
+    Fleet,
     cluster_set::{self, Daemon},
 };
 use futures::{FutureExt, future::join_all};
@@ -21,7 +19,11 @@ use tokio::{
     sync::{OnceCell, Semaphore},
 };
 
-use crate::{cluster::Cluster, waiting::eventually};
+use crate::{
+    bring_up::{bring_up, is_kept},
+    cluster::Cluster,
+    waiting::eventually,
+};
 
 /// Namespace of the daemons.
 pub use cli::objects::SYSTEM;
@@ -50,25 +52,12 @@ pub struct World {
 
 impl World {
     async fn up(name: &str) -> Result<Self, Box<dyn Error>> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = env::temp_dir().join(format!("freeport-e2e-{}-{name}", std::process::id()));
-        let options = Options {
-            dir,
-            clusters: CLUSTERS.map(str::to_owned).into(),
-            lifetime: Lifetime::Attached { remove: !is_kept() },
-        };
-        // Past the test runner's capture: the first time this builds for ten minutes.
-        let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
-        let fleet = Fleet::up(options, progress).await?;
+        let (fleet, clusters) = bring_up(&format!("e2e-{name}"), &CLUSTERS).await?;
         let daemons = cluster_set::set_up(&fleet, SET, &mut |_: &str| {}).await?;
         for daemon in &daemons {
             daemon.start(&fleet).await?;
         }
         cluster_set::ready(&fleet, SET, &daemons).await?;
-        let mut clusters = Vec::new();
-        for cluster in fleet.clusters() {
-            clusters.push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await? });
-        }
         Ok(Self { fleet, daemons, clusters })
     }
 
@@ -118,11 +107,6 @@ impl World {
             Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
         }
     }
-}
-
-/// Whether the files of fleets stay, for somebody to look at.
-fn is_kept() -> bool {
-    env::var_os("FREEPORT_KEEP").is_some()
 }
 
 /// Runs a test that gets along with others.

@@ -5,6 +5,7 @@
 //! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | what a ClusterSet says of itself |
+//! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | the daemons: their end, their start |
 //! | [`metrics`] | what they measure |
@@ -25,6 +26,7 @@
 )]
 
 pub mod audit;
+pub mod bring_up;
 pub mod cluster;
 pub mod cluster_set;
 pub mod crds;

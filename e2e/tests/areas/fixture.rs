@@ -1,13 +1,10 @@
 //! Two ClusterSets of one fleet, led by one freeport-leader.
 
-use std::{
-    env,
-    io::Write,
-    panic::{AssertUnwindSafe, resume_unwind},
-};
+use std::panic::{AssertUnwindSafe, resume_unwind};
 
 use api::{condition::AntreaCondition, resource_export::ResourceExport};
 use e2e::{
+    bring_up::bring_up,
     cluster::Cluster,
     daemon::{LEADER, log_tail},
     fixture::RUNTIME,
@@ -16,7 +13,7 @@ use e2e::{
     waiting::eventually,
 };
 use fleet::{
-    Fleet, Lifetime, Options,
+    Fleet,
     cluster_set::{self, Composition, Daemon},
 };
 use futures::{FutureExt, future::join_all};
@@ -48,15 +45,7 @@ pub struct World {
 
 impl World {
     async fn up() -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let options = Options {
-            dir: env::temp_dir().join(format!("freeport-areas-{}", std::process::id())),
-            clusters: CLUSTERS.map(str::to_owned).into(),
-            lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
-        };
-        // Past the test runner's capture: the first time this builds for ten minutes.
-        let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
-        let fleet = Fleet::up(options, progress).await.unwrap();
+        let (fleet, clusters) = bring_up("areas", &CLUSTERS).await.unwrap();
         let mut daemons = Vec::new();
         for (set, members) in [(FIRST, &["leader", "east"] as &[_]), (SECOND, &["west"])] {
             daemons = set_up(&fleet, set, members).await;
@@ -66,11 +55,6 @@ impl World {
             cluster_set::ready(&fleet, set, &daemons).await.unwrap();
         }
         let leader_daemon = daemons.into_iter().find(|daemon| daemon.spec.name == LEADER).unwrap();
-        let mut clusters = Vec::new();
-        for cluster in fleet.clusters() {
-            let client = cluster.client().await.unwrap();
-            clusters.push(Cluster { name: cluster.name().to_owned(), client });
-        }
         Self { fleet, leader_daemon, clusters }
     }
 

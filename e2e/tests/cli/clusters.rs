@@ -2,12 +2,11 @@
 
 use std::{
     env, fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 
-use e2e::{cluster::Cluster, waiting::eventually};
-use fleet::{Fleet, Lifetime, Options, program};
+use e2e::{bring_up::bring_up, cluster::Cluster, waiting::eventually};
+use fleet::{Fleet, program};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DeleteParams;
 use serde_json::Value;
@@ -37,22 +36,9 @@ pub async fn clusters() -> &'static Clusters {
 
 impl Clusters {
     async fn up() -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let options = Options {
-            dir: env::temp_dir().join(format!("freeport-cli-{}", std::process::id())),
-            clusters: SET.iter().chain(&PAIR).map(|&name| name.to_owned()).collect(),
-            lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
-        };
-        // Past the test runner's capture: the first time this builds for ten minutes.
-        let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
-        let fleet = Fleet::up(options, progress).await.unwrap();
+        let (fleet, clusters) = bring_up("cli", &[SET.as_slice(), &PAIR].concat()).await.unwrap();
         let freeport = program::path("cli", "freeport").await.unwrap();
         let plugin = program::path("cli", "kubectl-freeport").await.unwrap();
-        let mut clusters = Vec::new();
-        for cluster in fleet.clusters() {
-            clusters
-                .push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await.unwrap() });
-        }
         Self { fleet, clusters, freeport, plugin }
     }
 

@@ -1,0 +1,34 @@
+//! A fleet of a test program's own.
+
+use std::{env, io::Write};
+
+use fleet::{Error, Fleet, Lifetime, Options};
+
+use crate::cluster::Cluster;
+
+/// Real clusters of these names, and an administrator in each. `name` tells the fleets of one program apart. They end with this
+/// process, whatever ends it.
+///
+/// # Errors
+/// As [`Fleet::up`].
+pub async fn bring_up(name: &str, clusters: &[&str]) -> Result<(Fleet, Vec<Cluster>), Error> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let options = Options {
+        dir: env::temp_dir().join(format!("freeport-{name}-{}", std::process::id())),
+        clusters: clusters.iter().map(|&cluster| cluster.to_owned()).collect(),
+        lifetime: Lifetime::Attached { remove: !is_kept() },
+    };
+    // Past the test runner's capture: the first time this builds for ten minutes.
+    let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
+    let fleet = Fleet::up(options, progress).await?;
+    let mut administrators = Vec::new();
+    for cluster in fleet.clusters() {
+        administrators.push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await? });
+    }
+    Ok((fleet, administrators))
+}
+
+/// Whether the files of fleets stay, for somebody to look at.
+pub fn is_kept() -> bool {
+    env::var_os("FREEPORT_KEEP").is_some()
+}
