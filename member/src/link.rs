@@ -1,9 +1,9 @@
 //! The link to a leader: watches here and in the Common Area, the controllers between them, and our presence there.
 
+mod report;
 mod watches;
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,12 +14,10 @@ use kit::{
     anchor::Anchor,
     boot::Env,
     drive::{before, drive},
-    failure::Failure,
     index::Shared,
     lease::{self, Presence, Settled},
-    roster::Standing,
     vouch::Vouching,
-    watch::{Trouble, Watches},
+    watch::Watches,
     write::Writer,
 };
 use kube::{Api, Client};
@@ -29,6 +27,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use self::report::{Report, State};
 use crate::{
     membership::Target,
     presence::{self, Heard},
@@ -39,57 +38,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How soon an announce that was not written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
-
-/// How it stands with the link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// No answer yet.
-    Connecting,
-    /// Present at the leader, and everything has been seen once.
-    Connected {
-        /// Seconds by which the leader's clock is ahead of ours, if that is too much.
-        skew: Option<i64>,
-        /// The leader's daemon has stopped renewing its Lease, though its API server answers.
-        leader_is_silent: bool,
-    },
-    /// Present at the leader, but something cannot be watched, here or there.
-    Blind {
-        /// What, as far as it is known why.
-        troubles: Vec<Trouble>,
-        /// Kinds that were never listed.
-        unlisted: Vec<&'static str>,
-    },
-    /// The leader's API server throws away a part of what we write.
-    Pruned {
-        /// Which, in words.
-        what: String,
-    },
-    /// No answer any more, or a refusal.
-    Lost {
-        /// Why.
-        failure: Failure,
-    },
-    /// A live cluster has our ID.
-    IdTaken {
-        /// Who.
-        holder: String,
-    },
-}
-
-/// What a link tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// How it stands with the link.
-    pub state: State,
-    /// How it stands with all members of the set, by cluster ID.
-    pub members: BTreeMap<String, Standing>,
-}
-
-impl Default for Report {
-    fn default() -> Self {
-        Self { state: State::Connecting, members: BTreeMap::new() }
-    }
-}
 
 /// What all parts of a link share.
 #[derive(Clone)]

@@ -1,0 +1,56 @@
+//! What a link tells of itself.
+
+use std::collections::BTreeMap;
+
+use kit::{failure::Failure, roster::Standing, watch::Trouble};
+
+/// How it stands with the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No answer yet.
+    Connecting,
+    /// Present at the leader, and everything has been seen once.
+    Connected {
+        /// Seconds by which the leader's clock is ahead of ours, if that is too much.
+        skew: Option<i64>,
+        /// The leader's daemon has stopped renewing its Lease, though its API server answers.
+        leader_is_silent: bool,
+    },
+    /// Present at the leader, but something cannot be watched, here or there.
+    Blind {
+        /// What, as far as it is known why.
+        troubles: Vec<Trouble>,
+        /// Kinds that were never listed.
+        unlisted: Vec<&'static str>,
+    },
+    /// The leader's API server throws away a part of what we write.
+    Pruned {
+        /// Which, in words.
+        what: String,
+    },
+    /// No answer any more, or a refusal.
+    Lost {
+        /// Why.
+        failure: Failure,
+    },
+    /// A live cluster has our ID.
+    IdTaken {
+        /// Who.
+        holder: String,
+    },
+}
+
+/// What a link tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it stands with the link.
+    pub state: State,
+    /// How it stands with all members of the set, by cluster ID.
+    pub members: BTreeMap<String, Standing>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { state: State::Connecting, members: BTreeMap::new() }
+    }
+}
