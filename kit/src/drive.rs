@@ -55,6 +55,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.0.marked.notify_one();
     }
 
+    /// What kept looks from working may be over: asks for another look at every key that waits after a failure.
+    pub fn hurry(&self) {
+        self.lock().hurry(now());
+        self.0.marked.notify_one();
+    }
+
     /// Whether there is nothing to do and nothing failed waits for another try.
     pub fn is_idle(&self) -> bool {
         self.lock().is_idle(now())

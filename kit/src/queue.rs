@@ -86,6 +86,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.schedule(key, at);
     }
 
+    /// What kept looks from working may be over: asks for another look at every key that waits after a failure.
+    pub fn hurry(&mut self, now: Instant) {
+        let waits = |state: &State| state.failures > 0 && !state.running;
+        let waiting = self.keys.iter().filter(|(_, state)| waits(state)).map(|(key, _)| key.clone());
+        let waiting: Vec<_> = waiting.collect();
+        waiting.into_iter().for_each(|key| self.mark(key, now));
+    }
+
     /// The next key to look at, if one is due.
     pub fn take(&mut self, now: Instant) -> Option<K> {
         while let Some(Reverse((at, ticket))) = self.due.peek().copied() {
@@ -246,9 +254,16 @@ mod tests {
         q.done(&"a", Outcome::Failed, t);
         q.mark("a", t);
         assert_eq!(q.take(t), None);
-        assert_eq!(q.take(t + FIRST_WAIT), Some("a"));
-        q.done(&"a", Outcome::Done, t + FIRST_WAIT);
-        assert!(q.is_idle(t + FIRST_WAIT));
+        t += FIRST_WAIT;
+        assert_eq!(q.take(t), Some("a"));
+        q.done(&"a", Outcome::Failed, t);
+        q.hurry(t);
+        assert_eq!(q.next_due(), Some(t + FIRST_WAIT));
+        t += FIRST_WAIT;
+        assert_eq!(q.take(t), Some("a"));
+        q.done(&"a", Outcome::Done, t);
+        q.hurry(t);
+        assert!(q.is_idle(t) && q.is_empty());
     }
 
     #[test]

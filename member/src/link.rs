@@ -129,10 +129,16 @@ async fn once(
     };
     let controllers = link.control(target, client, ours, stop.clone());
     tokio::pin!(controllers);
-    let mut since: Option<Instant> = None;
+    let (mut since, mut lost) = (None::<Instant>, false);
     loop {
         let now = present.borrow_and_update().clone();
         gauge.set(i64::from(now == Presence::Held));
+        if now == Presence::Held && lost {
+            // What waits since the leader went need not wait for its turn.
+            link.knowledge.exports.hurry();
+            link.knowledge.imports.hurry();
+        }
+        lost = matches!(now, Presence::Failing { .. });
         let waiting = !(link.local.are_listed() && link.hub.are_listed());
         let state = match now {
             Presence::Unknown => State::Connecting,
