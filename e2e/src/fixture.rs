@@ -37,8 +37,8 @@ pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap()
 
 /// The ClusterSet of all tests that get along with each other.
 static SHARED: OnceCell<Result<World, String>> = OnceCell::const_new();
-/// Tests that have a ClusterSet for themselves run two at a time, since they wait more than they work.
-static TURNS: Semaphore = Semaphore::const_new(2);
+/// Tests that have a ClusterSet for themselves run three at a time, since they wait more than they work.
+static TURNS: Semaphore = Semaphore::const_new(3);
 /// The ClusterSets of such tests that nobody has now, all as they were made.
 static FREE: Mutex<Vec<&'static World>> = Mutex::new(Vec::new());
 static MADE: AtomicUsize = AtomicUsize::new(0);

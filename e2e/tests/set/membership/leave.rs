@@ -20,7 +20,7 @@ use k8s_openapi::api::{
 };
 use serde_json::json;
 
-use crate::traces::{
+use super::traces::{
     CONNECTED, EAST, SECRET, at_leader, exchanged, imported_from_both, imports_are_gone, left, noted,
 };
 

@@ -1,7 +1,5 @@
-//! Services across three real clusters, by the daemons as users run them. One fleet serves all tests; each has a
+//! Services across three real clusters. One fleet serves most tests; each has a
 //! Namespace of its own, and those that stop daemons run alone.
-
-#![cfg(test)]
 
 mod bad_export;
 mod bad_record;

@@ -7,7 +7,7 @@ use e2e::{
     waiting::{always, eventually},
 };
 
-use crate::kept::{Kept, time_goes_by};
+use super::kept::{Kept, time_goes_by};
 
 #[test]
 fn a_hub_restored_from_an_older_backup_takes_nothing_away() {

@@ -7,7 +7,7 @@ use api::{
 use e2e::fixture::{SET, SYSTEM, alone};
 use serde_json::json;
 
-use crate::traces::{CONNECTED, exchanged, imported_from_both, left};
+use super::traces::{CONNECTED, exchanged, imported_from_both, left};
 
 #[test]
 fn claims_say_who_we_are_where_the_cluster_set_does_not() {

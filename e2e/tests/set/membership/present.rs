@@ -19,7 +19,7 @@ use k8s_openapi::{
 };
 use serde_json::json;
 
-use crate::traces::{CONNECTED, EAST};
+use super::traces::{CONNECTED, EAST};
 
 /// Cluster IDs with the reason of their condition `Ready`.
 fn clusters(status: &ClusterSetStatus) -> Vec<(&str, &str)> {

@@ -13,7 +13,7 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 
-use crate::kept::{Kept, time_goes_by};
+use super::kept::{Kept, time_goes_by};
 
 async fn delete_all<K>(world: &World)
 where

@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::kept::{Kept, a_while, time_goes_by};
+use super::kept::{Kept, a_while, time_goes_by};
 
 async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>) {
     for crd in of {

@@ -1,7 +1,5 @@
 //! What merely vanishes: whatever happens to the leader's cluster, not one import, address or endpoint goes in any member,
-//! and everything converges afterwards. One fleet serves all tests, one after the other.
-
-#![cfg(test)]
+//! and everything converges afterwards..
 
 mod kept;
 

@@ -21,7 +21,7 @@ use k8s_openapi::{
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 
-use crate::traces::{CONNECTED, SECRET, exchanged, imported_from_both, left};
+use super::traces::{CONNECTED, SECRET, exchanged, imported_from_both, left};
 
 /// Puts these keys into the Secret of `east`; `None` removes one.
 async fn put_secret(world: &World, entries: &[(&str, Option<&[u8]>)]) {

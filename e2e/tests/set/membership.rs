@@ -3,8 +3,6 @@
 //!
 //! Each test breaks something that the others need, and mends it.
 
-#![cfg(test)]
-
 mod claim;
 mod failure;
 mod leave;

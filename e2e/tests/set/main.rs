@@ -1,0 +1,7 @@
+//! A ClusterSet by the daemons as users run them. One program, so that tests that wait for Leases wait side by side.
+
+#![cfg(test)]
+
+mod membership;
+mod service;
+mod vanish;
