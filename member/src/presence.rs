@@ -51,15 +51,17 @@ pub async fn announce(
     client: &Client,
     writer: &Writer,
 ) -> Result<(), Error> {
-    let fields = MemberClusterAnnounceFields {
-        cluster_id: Some(us.cluster.clone()),
-        cluster_set_id: Some(cluster_set.to_owned()),
-        leader_cluster_id: leader.map(str::to_owned),
-    };
-    let mut want = MemberClusterAnnounce::new(&name::announce(&us.cluster), fields);
-    want.metadata.namespace = Some(us.common_area.clone());
     let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &us.common_area);
     let have = announces.get_opt(&name::announce(&us.cluster)).await;
     let have = have.map_err(|error| Error::Unreachable(Box::new(error)))?;
+    // A note does not say who leads; what is announced already stands then.
+    let said = have.as_ref().and_then(|announce| announce.spec.leader_cluster_id.clone());
+    let fields = MemberClusterAnnounceFields {
+        cluster_id: Some(us.cluster.clone()),
+        cluster_set_id: Some(cluster_set.to_owned()),
+        leader_cluster_id: leader.map(str::to_owned).or(said),
+    };
+    let mut want = MemberClusterAnnounce::new(&name::announce(&us.cluster), fields);
+    want.metadata.namespace = Some(us.common_area.clone());
     writer.put(have.as_ref(), &want).await.map(drop)
 }
