@@ -5,6 +5,7 @@
 //! | `own` | the member's side: the member withdraws and clears away, or it is done here in its place |
 //! | `removal` | the leader's side, for a member that will not return |
 //! | `departure` | what a member's cluster holds of its membership, decided from what was read |
+//! | `known` | which members the Common Area knows, decided from what was read |
 //! | `remainder` | what the Common Area still holds of a cluster, decided from what was read |
 //! | `eraser` | taking things away from one cluster, and saying so |
 //!
@@ -13,6 +14,7 @@
 
 mod departure;
 mod eraser;
+mod known;
 mod own;
 mod remainder;
 mod removal;

@@ -29,6 +29,7 @@ fn a_member_that_will_not_return_is_removed_and_may_join_again() {
         let token = token(set.cluster("east")).await;
         assert!(reads(set, &token).await, "the token is good");
 
+        mistyped(set).await;
         set.clusters
             .freeport(REMOVE)
             .await
@@ -59,6 +60,16 @@ fn a_member_that_will_not_return_is_removed_and_may_join_again() {
             set.cluster(cluster).release_namespace(NS).await;
         }
     });
+}
+
+/// An ID of nobody is refused, and nothing tells of it afterwards.
+async fn mistyped(set: &MemberSet) {
+    let before = set.clusters.written_by_people("leader").await;
+    for more in ["", " --even-if-alive", " --dry-run"] {
+        let line = format!("{}{more}", REMOVE.replace("east", "esat"));
+        set.clusters.freeport(&line).await.refused(&["member \"esat\"", "known here: east, leader, west"]);
+    }
+    assert_eq!(set.clusters.written_by_people("leader").await, before);
 }
 
 /// What proves `east` to the leader.
