@@ -52,6 +52,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
+    run.is_of_one_cluster()?;
 
     let leader = Cluster::connect(&options.leader).await?;
     let cluster = Cluster::connect(&options.cluster).await?;
