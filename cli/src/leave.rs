@@ -83,7 +83,8 @@ pub async fn leave(options: &LeaveOptions, say: &mut (dyn FnMut(&str) + Send)) -
     }
 }
 
-/// Takes a member's way into the Common Area away: its rights first, so that nothing is written while the rest goes.
+/// Takes a member's way into the Common Area away, as far as Freeport made it: its rights first, so that nothing is written
+/// while the rest goes.
 async fn take_access(
     leader: &Cluster,
     set: &str,
@@ -95,10 +96,8 @@ async fn take_access(
     let mut objects = access::objects(set, id, None);
     objects.sort_by_key(|object| ORDER.iter().position(|kind| *kind == object.resource.kind));
     let mut there = Eraser::new(leader, dry_run, say);
-    for mut object in objects {
-        // Its body is what it should be; what it is has to be read.
-        object.body = serde_json::Value::Null;
-        there.delete(&object).await?;
+    for object in objects {
+        there.delete_ours(&object).await?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::label;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
@@ -118,6 +119,18 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
+    /// Deletes an object that Freeport installed and says so. One that somebody else made is left alone, and that is said.
+    pub(super) async fn delete_ours(&mut self, object: &Object) -> Result<(), Error> {
+        match self.read(object).await? {
+            Some(found) if found.is_ours() => self.delete(&found).await,
+            Some(_) => {
+                self.say(&left_alone(object));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Deletes objects of one kind and says how many; a dry run names each.
     pub(super) async fn delete_all(&mut self, objects: &[Object]) -> Result<(), Error> {
         let mut deleted = 0;
@@ -207,6 +220,14 @@ fn api(cluster: &Cluster, resource: &ApiResource, namespace: Option<&str>) -> Ap
         Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, resource),
         None => Api::all_with(cluster.client.clone(), resource),
     }
+}
+
+fn left_alone(object: &Object) -> String {
+    format!(
+        "left {object} as it is: without the label {}={} it is not Freeport's; delete it if nobody else needs it",
+        label::MANAGED_BY,
+        label::FREEPORT
+    )
 }
 
 /// What is not there is no error.

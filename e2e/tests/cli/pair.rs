@@ -124,9 +124,25 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
 }
 
 async fn who_never_connected_leaves(clusters: &Clusters) {
+    // What bears another name is another's, whatever it is called.
+    let (credential, role) = ("secret/freeport-leader-on", "role/freeport-member-1e3");
+    for (cluster, namespace, object) in
+        [("spoke", "freeport-system", credential), ("hub", "clusterset-on", role)]
+    {
+        let line = format!("--context {cluster} -n {namespace} label {object} --overwrite");
+        clusters.kubectl(&format!("{line} app.kubernetes.io/managed-by=somebody")).await.succeeded();
+    }
     let said = clusters.freeport("leave --context spoke --leader-context hub").await.succeeded();
     assert!(said.contains("spoke: deleted ClusterSet freeport-system/on"), "{said}");
-    assert!(said.contains("spoke: deleted Secret freeport-system/freeport-leader-on"), "{said}");
+    assert!(said.contains("hub: deleted ServiceAccount clusterset-on/freeport-member-1e3"), "{said}");
+    for left in [
+        "spoke: left Secret freeport-system/freeport-leader-on",
+        "hub: left Role clusterset-on/freeport-member-1e3",
+    ] {
+        assert!(said.contains(left), "{said}");
+    }
+    clusters.kubectl(&format!("--context spoke -n freeport-system delete {credential}")).await.succeeded();
+    clusters.kubectl(&format!("--context hub -n clusterset-on delete {role}")).await.succeeded();
     let gone = "--context hub -n clusterset-on get serviceaccounts,roles,rolebindings,secrets -o name";
     let left = clusters.kubectl(gone).await.succeeded();
     assert!(!left.contains("1e3"), "{left}");
