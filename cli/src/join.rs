@@ -63,6 +63,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     // The address it has been given stays, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
+    check::records_are_kept(&leader, run.warn).await;
 
     let mut there = Installer::new(&leader, run, say);
     let credential = enroll(&mut there, &membership, &cluster.uid).await?;

@@ -19,6 +19,8 @@ pub struct Run {
     pub timeout: Duration,
     /// Hand each object to the progress callback as a YAML document instead of applying it.
     pub dry_run: bool,
+    /// Told what may surprise and keeps nobody from going on. Apart from the progress, which in a dry run is YAML.
+    pub warn: fn(&str),
 }
 
 impl Run {
@@ -76,6 +78,7 @@ mod tests {
             wait: true,
             timeout: Duration::ZERO,
             dry_run,
+            warn: |_| {},
         };
         for only in [&[Part::Leader][..], &[Part::Crds], &[Part::Member], &[Part::Crds, Part::Member]] {
             assert!(run(only, true).is_of_one_cluster().is_ok(), "{only:?}");

@@ -98,6 +98,7 @@ impl From<RunArgs> for Run {
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),
             dry_run: args.dry_run,
+            warn: |line| eprintln!("warning: {line}"),
         }
     }
 }

@@ -11,6 +11,8 @@ use k8s_openapi::{
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::Value;
 
+use crate::objects::Object;
+
 /// One part of what was asked for, or why it is not there.
 pub(super) type Part<T> = Result<T, Gap>;
 
@@ -49,6 +51,10 @@ pub(super) struct Found {
     pub(super) sets: Part<Vec<Set>>,
     /// What the member noted of its membership; none when it belongs to no set, or never reached the leader.
     pub(super) noted: Part<Option<Noted>>,
+    /// What keeps members to their own records, and its binding, as far as they are there; none unless the cluster leads.
+    pub(super) records_policy: Option<Part<[Option<Object>; 2]>>,
+    /// What keeps users from writing ServiceImports, likewise; none unless the cluster belongs to a set.
+    pub(super) imports_policy: Option<Part<[Option<Object>; 2]>>,
     /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.

@@ -20,7 +20,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::found::{Area, Entry, Found, Gap, Noted, Part, Record, Renewal, Set, Why, is_merged_service};
-use crate::{Error, cluster::Cluster, objects::SYSTEM};
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::{Object, SYSTEM, leader, member},
+};
 
 /// Objects in one answer: large lists come in pages.
 const PAGE: u32 = 500;
@@ -43,6 +47,9 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         (Ok(sets), noted) if sets.is_empty() => Some(matches!(noted, Ok(Some(_)))),
         (sets, _) => sets.as_ref().ok().map(|_| true),
     };
+    let leads = areas.as_ref().is_ok_and(|areas| !areas.is_empty());
+    let records_policy = policy(cluster, leads, &leader::policy()).await?;
+    let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
     let exports = services::<ServiceExport>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
@@ -53,6 +60,8 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         areas,
         sets,
         noted,
+        records_policy,
+        imports_policy,
         exports,
         imports,
     })
@@ -118,6 +127,23 @@ async fn noted(cluster: &Cluster) -> Result<Part<Option<Noted>>, Error> {
     {
         Ok(note) => Ok(Ok(note.as_ref().map(Noted::read))),
         Err(error) => gap(part, error).map(Err),
+    }
+}
+
+/// A policy and its binding, if they are `needed` here.
+async fn policy(
+    cluster: &Cluster,
+    needed: bool,
+    wanted: &[Object; 2],
+) -> Result<Option<Part<[Option<Object>; 2]>>, Error> {
+    if !needed {
+        return Ok(None);
+    }
+    let [policy, binding] = wanted;
+    let read = async { Ok([cluster.read(policy).await?, cluster.read(binding).await?]) };
+    match read.await {
+        Ok(there) => Ok(Some(Ok(there))),
+        Err(error) => gap(policy.to_string(), error).map(|gap| Some(Err(gap))),
     }
 }
 

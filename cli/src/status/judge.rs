@@ -3,6 +3,7 @@
 mod belonging;
 mod leading;
 mod objects;
+mod policies;
 
 use api::{
     condition::AntreaCondition,
@@ -29,6 +30,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let leads = areas.iter().map(|area| verdict.leading(area)).collect();
     let noted = verdict.part(&found.noted, "join").and_then(Option::as_ref);
     let belongs = verdict.belongings(sets, noted);
+    verdict.policies(found);
     let exports = found.exports.as_ref().and_then(|part| verdict.part(part, "join"));
     let imports = found.imports.as_ref().and_then(|part| verdict.part(part, "join"));
     let service_exports = exports.map(|entries| {
