@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api::{condition::AntreaCondition, label, membership, name};
 use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::ConfigMap},
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ConfigMap},
     jiff::Timestamp,
 };
 use kube::{ResourceExt, api::DynamicObject};
@@ -55,6 +55,10 @@ pub(super) struct Found {
     pub(super) records_policy: Option<Part<[Option<Object>; 2]>>,
     /// What keeps users from writing ServiceImports, likewise; none unless the cluster belongs to a set.
     pub(super) imports_policy: Option<Part<[Option<Object>; 2]>>,
+    /// Deployment of freeport-leader, if it has one; none unless the cluster leads.
+    pub(super) leader: Option<Part<Option<Deployment>>>,
+    /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
+    pub(super) member: Option<Part<Option<Deployment>>>,
     /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.

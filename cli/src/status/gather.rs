@@ -9,6 +9,7 @@ use api::{
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::{
+    apps::v1::Deployment,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Namespace, ServiceAccount},
 };
@@ -50,6 +51,8 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let leads = areas.as_ref().is_ok_and(|areas| !areas.is_empty());
     let records_policy = policy(cluster, leads, &leader::policy()).await?;
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
+    let leader = deployment(cluster, leads, label::LEADER).await?;
+    let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let exports = services::<ServiceExport>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
@@ -62,6 +65,8 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         noted,
         records_policy,
         imports_policy,
+        leader,
+        member,
         exports,
         imports,
     })
@@ -144,6 +149,23 @@ async fn policy(
     match read.await {
         Ok(there) => Ok(Some(Ok(there))),
         Err(error) => gap(policy.to_string(), error).map(|gap| Some(Err(gap))),
+    }
+}
+
+/// The Deployment of a daemon that is `needed` here, if it has one.
+async fn deployment(
+    cluster: &Cluster,
+    needed: bool,
+    daemon: &str,
+) -> Result<Option<Part<Option<Deployment>>>, Error> {
+    if !needed {
+        return Ok(None);
+    }
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let part = format!("Deployment {SYSTEM}/{daemon}");
+    match cluster.request(format!("read {part}"), deployments.get_opt(daemon)).await {
+        Ok(deployment) => Ok(Some(Ok(deployment))),
+        Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
 }
 

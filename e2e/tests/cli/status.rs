@@ -27,6 +27,7 @@ fn a_set_that_is_well_says_so() {
         assert!(text.contains("belongs to ClusterSet demo as cluster east"), "{text}");
         let plugin = set.clusters.kubectl("freeport status --context west").await.succeeded();
         assert!(plugin.contains("west: all is well"), "{plugin}");
+        assert!(plugin.contains("note: there is no Deployment freeport-system/freeport-member"), "{plugin}");
         let other = set.clusters.freeport("status --context east --clusterset other").await;
         other.reported(1, &["neither leads nor belongs to ClusterSet other"]);
     });
@@ -79,6 +80,7 @@ pub async fn all_is_well(set: &MemberSet) {
         .await;
         assert_eq!(report["problems"], serde_json::json!([]), "{report}");
         assert_eq!(report["belongs"][0]["clusterID"], cluster, "{report}");
+        assert_eq!(report["belongs"][0]["stale"], false, "{report}");
     }
 }
 

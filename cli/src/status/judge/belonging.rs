@@ -12,9 +12,10 @@ use crate::{
 };
 
 impl Verdict<'_> {
-    /// The sets the cluster belongs to, the one it has not left yet among them.
-    pub(super) fn belongings(&mut self, sets: &[Set], noted: Option<&Noted>) -> Vec<Belonging> {
-        let mut all: Vec<Belonging> = sets.iter().map(|set| self.belonging(set, noted)).collect();
+    /// The sets the cluster belongs to, the one it has not left yet among them. What is `stale` was said by a daemon that is
+    /// away.
+    pub(super) fn belongings(&mut self, sets: &[Set], noted: Option<&Noted>, stale: bool) -> Vec<Belonging> {
+        let mut all: Vec<Belonging> = sets.iter().map(|set| self.belonging(set, noted, stale)).collect();
         if let Some(noted) = noted {
             let has_set = sets.iter().any(|set| set.name == noted.cluster_set);
             self.departure(noted, has_set);
@@ -25,13 +26,14 @@ impl Verdict<'_> {
                     leader: noted.server.clone(),
                     leaving: noted.leaving,
                     ready: None,
+                    stale,
                 });
             }
         }
         all
     }
 
-    fn belonging(&mut self, set: &Set, noted: Option<&Noted>) -> Belonging {
+    fn belonging(&mut self, set: &Set, noted: Option<&Noted>, stale: bool) -> Belonging {
         let place = format!("ClusterSet {SYSTEM}/{}", set.name);
         let ready = set.conditions.iter().find(|c| c.type_.as_deref() == Some(READY)).map(said);
         match &ready {
@@ -56,6 +58,7 @@ impl Verdict<'_> {
             leader: set.server.clone(),
             leaving: noted.is_some_and(|noted| noted.leaving && noted.cluster_set == set.name),
             ready,
+            stale,
         }
     }
 

@@ -1,12 +1,17 @@
 //! One good case and one bad one, judged and printed; then what the two do not show.
 
+mod installed;
+
 use std::collections::BTreeMap;
 
 use api::{condition::AntreaCondition, label, name};
 use k8s_openapi::{
+    api::apps::v1::Deployment,
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::{SignedDuration, Timestamp},
 };
+
+use serde_json::json;
 
 use super::report;
 use crate::objects::{leader, member};
@@ -98,9 +103,22 @@ fn good() -> Found {
         noted: Ok(Some(noted(false))),
         records_policy: Some(Ok(leader::policy().map(Some))),
         imports_policy: Some(Ok(member::policy().map(Some))),
+        leader: Some(Ok(Some(deployment(1, 1)))),
+        member: Some(Ok(Some(deployment(1, 1)))),
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
     }
+}
+
+/// Unavailable for five minutes, if it is.
+fn deployment(wanted: i32, available: i32) -> Deployment {
+    let is = if available > 0 { "True" } else { "False" };
+    let condition = json!({"type": "Available", "status": is, "lastTransitionTime": ago(300).to_string()});
+    serde_json::from_value(json!({
+        "spec": {"replicas": wanted, "selector": {}, "template": {}},
+        "status": {"availableReplicas": available, "conditions": [condition]},
+    }))
+    .unwrap()
 }
 
 fn area(found: &mut Found) -> &mut Area {
@@ -182,6 +200,8 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         noted: Ok(None),
         records_policy: None,
         imports_policy: None,
+        leader: None,
+        member: None,
         exports: None,
         imports: None,
         ..good()
@@ -257,28 +277,4 @@ fn a_cluster_that_has_not_finished_leaving_still_belongs() {
 
     let told = report(&Found { noted: Ok(Some(noted(true))), ..good() }, now());
     assert_eq!((told.problems.len(), told.belongs.len(), told.belongs[0].leaving), (1, 1, true));
-}
-
-#[test]
-fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
-    let [policy, _] = leader::policy();
-    let off = Found { records_policy: Some(Ok([Some(policy), None])), ..good() };
-    let problems = report(&off, now()).problems;
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!(problems[0].place, "ValidatingAdmissionPolicyBinding freeport-records");
-    assert_eq!(problems[0].what, "is not there: any member can write any other's records");
-    assert!(problems[0].next.contains("freeport init"), "{}", problems[0].next);
-
-    let [policy, mut binding] = member::policy();
-    binding.body["spec"]["validationActions"] = serde_json::json!(["Audit"]);
-    let warns = Found { imports_policy: Some(Ok([Some(policy), Some(binding)])), ..good() };
-    let problems = report(&warns, now()).problems;
-    assert!(problems.len() == 1 && problems[0].what.contains("switched off"), "{problems:?}");
-
-    let part = "ValidatingAdmissionPolicy freeport-records".into();
-    let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
-    let unseen = report(&Found { records_policy: Some(Err(refused)), ..good() }, now());
-    assert!(unseen.is_well(), "{:?}", unseen.problems);
-    let note = "ValidatingAdmissionPolicy freeport-records was not looked at: jane may not";
-    assert_eq!(unseen.notes, [note]);
 }
