@@ -12,6 +12,7 @@
 //! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
 //! | `wait` | waiting until a daemon says that it is ready |
+//! | `rollout` | how far a daemon's Deployment is |
 //! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
@@ -30,6 +31,7 @@ mod kubeconfig;
 mod leave;
 pub mod manifests;
 pub mod objects;
+mod rollout;
 mod run;
 pub mod status;
 mod wait;

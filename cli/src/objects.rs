@@ -32,6 +32,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
+pub(crate) use self::deployment::POD_NAME;
 pub(crate) use self::policy::lapse::{Lapse, lapse};
 
 /// Namespace of both daemons in each cluster.

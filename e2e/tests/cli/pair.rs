@@ -3,6 +3,7 @@
 
 use crate::clusters::{Clusters, PAIR, clusters};
 use e2e::fixture::RUNTIME;
+use serde_json::json;
 
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
 const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --leader-context hub";
@@ -100,27 +101,44 @@ async fn nothing_is_left_to_apply(clusters: &Clusters) {
     }
 }
 
-/// Without nodes no Pod comes.
+/// Without nodes no Pod runs, so what is said to be ready is said by an older one.
 async fn deployed_and_waited_for(clusters: &Clusters) {
-    for (command, cluster, daemon, says) in [
-        (INIT, "hub", "freeport-leader", "has not taken up Common Area clusterset-on"),
-        (JOIN, "spoke", "freeport-member", "has not looked at its ClusterSet yet"),
-    ] {
+    an_older_member_said_that_it_is_ready(clusters).await;
+    for (command, cluster, daemon) in [(INIT, "hub", "freeport-leader"), (JOIN, "spoke", "freeport-member")] {
         let all = format!("--context {cluster} -n freeport-system delete deployments --all");
         clusters.kubectl(&all).await.succeeded();
         let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
-        let not_ready = format!("{cluster}: {daemon} is not ready after 3 s: it {says}");
+        let not_ready =
+            format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");
         let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
-        let said = ran.refused(&[&not_ready, &pods]);
+        let why = format!("0 of 1 Pods are available; Pod {daemon}-");
+        let said = ran.refused(&[&not_ready, &why, ": Pending", &pods]);
         assert!(said.contains(&format!("{cluster}: created Deployment freeport-system/{daemon}")), "{said}");
-        assert!(said.contains(&format!("{cluster}: waiting for {daemon}: it {says}")), "{said}");
+        let waiting = format!("{cluster}: waiting for {daemon}: Deployment freeport-system/{daemon}: ");
+        assert!(said.contains(&waiting), "{said}");
         let said = clusters.freeport(&format!("{command} --no-wait")).await.succeeded();
         assert!(
             said.contains(&format!("{cluster}: unchanged Deployment freeport-system/{daemon}")),
             "{said}"
         );
         assert!(said.lines().last().unwrap().starts_with("next: freeport "), "{said}");
+        let dead = format!("Deployment freeport-system/{daemon}: has no available replica");
+        let log = format!("logs deploy/{daemon}");
+        clusters.freeport(&format!("status --context {cluster}")).await.reported(1, &[&dead, &log]);
     }
+    let stale = "freeport-member is away, and what it said is stale: Ready is True";
+    clusters.freeport("status --context spoke").await.reported(1, &[stale]);
+}
+
+async fn an_older_member_said_that_it_is_ready(clusters: &Clusters) {
+    let set = "--context spoke -n freeport-system";
+    let generation = format!("{set} get clusterset on -o jsonpath={{.metadata.generation}}");
+    let generation: i64 = clusters.kubectl(&generation).await.succeeded().parse().unwrap();
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Connected", "message": "",
+        "lastTransitionTime": "2026-11-01T12:00:00Z"});
+    let status = json!({"status": {"observedGeneration": generation, "conditions": [ready]}});
+    let said = format!("{set} patch clusterset on --subresource status --type merge -p {status}");
+    clusters.kubectl(&said).await.succeeded();
 }
 
 async fn who_never_connected_leaves(clusters: &Clusters) {
