@@ -17,7 +17,7 @@ use crate::{
     Error,
     cluster::{Cluster, is_missing, list},
     holder,
-    objects::{Lapse, SYSTEM, area, lapse, leader},
+    objects::{SYSTEM, area},
 };
 
 /// A member whose Lease is older than this is away (design: stale after 30 s).
@@ -148,20 +148,6 @@ pub(crate) fn is_itself(
         _ => {}
     }
     Ok(())
-}
-
-/// Warns when nothing keeps members to their own records, as far as the policy may be read.
-pub(crate) async fn records_are_kept(leader: &Cluster, warn: fn(&str)) {
-    let wanted = leader::policy();
-    let (Ok(policy), Ok(binding)) = (leader.read(&wanted[0]).await, leader.read(&wanted[1]).await) else {
-        return;
-    };
-    if let Some(Lapse { place, what }) = lapse(&wanted, &[policy, binding]) {
-        warn(&format!(
-            "{}: {place} {what}: any member can write any other's records; run `freeport init` there again",
-            leader.name
-        ));
-    }
 }
 
 /// Nobody else uses the ID: no cluster it was given to, no member whose daemon lives.

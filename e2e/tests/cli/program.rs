@@ -67,7 +67,7 @@ impl Ran {
     }
 
     /// It did what it was asked to, and warned in one line that says all of `parts`.
-    pub fn warned(self, parts: &[&str]) {
+    pub fn warned(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(0), "{self}");
         let warnings = self.stderr.lines().filter(|line| line.starts_with(WARNING));
         let said = warnings.filter(|line| parts.iter().all(|part| line.contains(part))).count();

@@ -49,6 +49,7 @@ fn a_policy_that_is_off_is_said() {
             "join --clusterset demo --cluster-id west --context west --leader-context leader --external";
         let joined = clusters.freeport(&format!("{join} {}", clusters.folder("west"))).await;
         joined.warned(&["leader: ", "freeport-records is not there", "freeport init"]);
+        joined.warned(&["leader: ", "https://127.0.0.1:", "loopback", "--leader-server"]);
         set.join("leader").await;
 
         let weaken = r#"{"spec":{"validationActions":["Warn","Audit"]}}"#;
