@@ -42,9 +42,7 @@ impl Verdict<'_> {
                 "has no Ready condition: freeport-member has not looked at it yet",
                 "start freeport-member in this cluster, or read its log",
             ),
-            Some(ready) if ready.status != TRUE => {
-                self.problem(&place, line(ready), mend(set, ready, &place))
-            }
+            Some(ready) if ready.status != TRUE => self.problem(&place, line(ready), mend(set, ready)),
             Some(_) if !set.is_of_now => self.problem(
                 &place,
                 "was changed, and freeport-member has not looked at it since",
@@ -84,10 +82,17 @@ impl Verdict<'_> {
 }
 
 /// What to do about a set that is not Ready.
-fn mend(set: &Set, ready: &Said, place: &str) -> String {
+fn mend(set: &Set, ready: &Said) -> String {
     match ready.reason.as_str() {
-        "AnotherClusterSet" => format!("a cluster belongs to one set: delete {place} or the other one"),
-        "DuplicateClusterID" => "leave, and join again under another --cluster-id".to_owned(),
+        "AnotherClusterSet" => format!(
+            "a cluster belongs to one set: kubectl -n {SYSTEM} delete clusterset {name}; or leave all, with `freeport leave`, \
+             and join the right one",
+            name = set.name
+        ),
+        "Left" => "`freeport leave`, which deletes this ClusterSet as well; to join again, `freeport join` after that".to_owned(),
+        "DuplicateClusterID" => {
+            "leave with `freeport leave`, and join again under another --cluster-id".to_owned()
+        }
         _ => format!(
             "read freeport-member's log; does {} answer this cluster?",
             set.server.as_deref().unwrap_or("the leader's API server")

@@ -278,3 +278,17 @@ fn a_cluster_that_has_not_finished_leaving_still_belongs() {
     let told = report(&Found { noted: Ok(Some(noted(true))), ..good() }, now());
     assert_eq!((told.problems.len(), told.belongs.len(), told.belongs[0].leaving), (1, 1, true));
 }
+
+#[test]
+fn what_is_to_be_left_is_left_by_the_command_for_it() {
+    for (reason, command) in [
+        ("Left", "`freeport leave`"),
+        ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
+        ("DuplicateClusterID", "`freeport leave`"),
+    ] {
+        let lost = says("Ready", "False", reason, "");
+        let found = Found { sets: Ok(vec![set(None, vec![lost])]), ..good() };
+        let problems = report(&found, now()).problems;
+        assert!(problems[0].next.contains(command), "{}", problems[0].next);
+    }
+}
