@@ -104,7 +104,7 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let Some(before) = lease(cluster, area, id).await? else {
         return Ok(());
     };
-    if let Some(holder) = check::live_holder(&before, Timestamp::now()).filter(|holder| !holder.is_empty()) {
+    if let Some(holder) = check::live_holder(&before, Timestamp::now()) {
         return Err(alive(&holder));
     }
     let spec = before.spec.unwrap_or_default();
