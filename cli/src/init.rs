@@ -50,7 +50,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
     if !options.dedicated && options.leader_server.is_none() {
-        warning::is_loopback(&cluster, &membership.server, run.warn);
+        warning::is_loopback(&cluster, &membership.server, run);
     }
 
     let mut here = Installer::new(&cluster, run, say);

@@ -55,9 +55,9 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     // The address it has been given stays, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
-    warning::policy_is_off(&leader, run.warn).await;
+    warning::policy_is_off(&leader, run).await;
     if options.leader_server.is_none() {
-        warning::is_loopback(&leader, &membership.server, run.warn);
+        warning::is_loopback(&leader, &membership.server, run);
     }
 
     let mut there = Installer::new(&leader, run, say);

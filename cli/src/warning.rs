@@ -5,16 +5,17 @@ use std::net::IpAddr;
 use crate::{
     cluster::Cluster,
     objects::{Lapse, lapse, leader},
+    run::{Part, Run},
 };
 
 /// Warns when nothing keeps members to their own records, as far as the policy may be read.
-pub(crate) async fn policy_is_off(leader: &Cluster, warn: fn(&str)) {
+pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
     let wanted = leader::policy();
     let (Ok(policy), Ok(binding)) = (leader.read(&wanted[0]).await, leader.read(&wanted[1]).await) else {
         return;
     };
     if let Some(Lapse { place, what }) = lapse(&wanted, &[policy, binding]) {
-        warn(&format!(
+        (run.warn)(&format!(
             "{}: {place} {what}: any member can write any other's records; run `freeport init` there again",
             leader.name
         ));
@@ -22,9 +23,9 @@ pub(crate) async fn policy_is_off(leader: &Cluster, warn: fn(&str)) {
 }
 
 /// Warns when the address that the member is given leads whoever dials it to itself.
-pub(crate) fn is_loopback(leader: &Cluster, server: &str, warn: fn(&str)) {
-    if leads_home(server) {
-        warn(&format!(
+pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
+    if run.does(Part::Member) && leads_home(server) {
+        (run.warn)(&format!(
             "{}: the member is to reach the leader at {server}, which is a loopback address: from a Pod or another host it leads \
              to that Pod or host; name another with --leader-server",
             leader.name

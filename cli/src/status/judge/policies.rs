@@ -33,7 +33,7 @@ impl Verdict<'_> {
                     self.problem(
                         place,
                         format!("{what}: {means}"),
-                        format!("run `freeport {command}` again; if it stays so, delete it before"),
+                        format!("run `freeport {command}` again; if that does not mend it, delete it and run that again"),
                     );
                 }
             }
