@@ -59,7 +59,7 @@ pub enum Departure {
         cluster_set: String,
         /// ID of the member.
         cluster_id: String,
-        /// Do so although its daemon is running: it is cut off, and keeps its imports as they are.
+        /// Do so although its daemon is running: it is cut off, and keeps what it imports from others.
         even_if_alive: bool,
     },
 }

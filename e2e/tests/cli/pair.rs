@@ -1,7 +1,11 @@
 //! A leader and a member from nothing: what a dry run prints is what is applied, by whomever; names that YAML takes for
 //! something else; daemons inside, which these clusters without nodes do not run.
 
-use crate::clusters::{Clusters, PAIR, clusters};
+use crate::{
+    clusters::{Clusters, PAIR, clusters},
+    contents::Contents,
+    uninstall::the_leader_leaves_no_trace,
+};
 use e2e::fixture::RUNTIME;
 use serde_json::json;
 
@@ -12,6 +16,7 @@ const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --lead
 fn a_pair_from_nothing() {
     RUNTIME.block_on(async {
         let clusters = clusters().await;
+        let before = Contents::at_rest(clusters, "hub").await;
         for cluster in PAIR {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
             ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
@@ -21,6 +26,8 @@ fn a_pair_from_nothing() {
         nothing_is_left_to_apply(clusters).await;
         deployed_and_waited_for(clusters).await;
         who_never_connected_leaves(clusters).await;
+        files_alone_do_it(clusters).await;
+        the_leader_leaves_no_trace(clusters, INIT, &before).await;
     });
 }
 
@@ -164,4 +171,30 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
     let gone = "--context hub -n clusterset-on get serviceaccounts,roles,rolebindings,secrets -o name";
     let left = clusters.kubectl(gone).await.succeeded();
     assert!(!left.contains("1e3"), "{left}");
+}
+
+/// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.
+async fn files_alone_do_it(clusters: &Clusters) {
+    let docs = include_str!("../../../docs/cli.md");
+    let (_, commands) = docs.split_once("without any program of ours:\n\n```\n").unwrap();
+    let (commands, _) = commands.split_once("```").unwrap();
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
+    let server = "--context hub config view --minify -o jsonpath={.clusters[0].cluster.server}";
+    let server = clusters.kubectl(server).await.succeeded();
+    let example = std::fs::read_to_string(format!("{manifests}/clusterset-member.yaml")).unwrap();
+    let edited = format!("{}-clusterset-member.yaml", clusters.folder("spoke"));
+    std::fs::write(&edited, example.replace("https://LEADER:6443", &server)).unwrap();
+    let commands = commands
+        .replace("--context leader", "--context hub")
+        .replace("--context east", "--context spoke")
+        .replace("manifests/clusterset-member.yaml", &edited)
+        .replace("-f manifests/", &format!("-f {manifests}/"));
+    clusters.shell(&format!("set -e\n{commands}")).await.succeeded();
+
+    let join = "join --clusterset demo --cluster-id east --context spoke --leader-context hub --no-wait";
+    let said = clusters.freeport(join).await.succeeded();
+    let changed: Vec<_> =
+        said.lines().filter(|line| !line.starts_with("next: ") && !line.contains(": unchanged ")).collect();
+    let noted = "hub: changed ServiceAccount clusterset-demo/freeport-member-east";
+    assert_eq!(changed, [noted], "who the ID belongs to is all that the files cannot say");
 }
