@@ -177,11 +177,12 @@ async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Re
     }
 }
 
-/// Who holds the Lease, unless it was not renewed for too long.
+/// Who holds the Lease, unless it was not renewed for too long. Nobody holds that of a member just removed.
 pub(crate) fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let age = now.duration_since(spec.renew_time.as_ref()?.0);
-    (age.unsigned_abs() < LEASE_STALE).then(|| spec.holder_identity.clone()).flatten()
+    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
+    holder.filter(|_| age.unsigned_abs() < LEASE_STALE)
 }
 
 struct Found {
@@ -263,14 +264,16 @@ mod tests {
     #[test]
     fn a_stale_lease_holds_nothing() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let lease = |renewed: &str| Lease {
+        let held = |holder: &str, renewed: &str| Lease {
             spec: Some(LeaseSpec {
-                holder_identity: Some("uid/pod".into()),
+                holder_identity: Some(holder.into()),
                 renew_time: Some(MicroTime(renewed.parse().unwrap())),
                 ..LeaseSpec::default()
             }),
             ..Lease::default()
         };
+        let lease = |renewed: &str| held("uid/pod", renewed);
+        assert_eq!(live_holder(&held("", "2026-11-01T11:59:50Z"), now), None, "its member was removed");
         assert_eq!(live_holder(&lease("2026-11-01T11:59:50Z"), now).as_deref(), Some("uid/pod"));
         assert_eq!(live_holder(&lease("2026-11-01T11:59:20Z"), now), None);
         assert_eq!(live_holder(&Lease::default(), now), None);

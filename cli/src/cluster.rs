@@ -5,10 +5,13 @@ use std::{fmt::Display, future::Future, path::PathBuf, time::Duration};
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
 use kube::{
     Api, Client, Config, ResourceExt,
+    api::DynamicObject,
     config::{KubeConfigOptions, Kubeconfig},
+    core::discovery::ApiResource,
 };
+use serde_json::json;
 
-use crate::Error;
+use crate::{Error, objects::Object};
 
 /// How long one request may take. Longer is a server that will not answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -129,6 +132,22 @@ impl Cluster {
         }
     }
 
+    /// Where objects of a kind are, in one Namespace or in all.
+    pub(crate) fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        }
+    }
+
+    /// The object as it is there; none when there is none, or not even its kind.
+    pub(crate) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
+        let api = self.api(&object.resource, object.namespace.as_deref());
+        let found = self.request(format!("read {object}"), known(api.get(&object.name))).await?;
+        Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
+    }
+
     /// The cluster's state forbids what was asked for.
     pub(crate) fn refuse(&self, reason: String) -> Error {
         Error::Refused { cluster: self.name.clone(), reason }
@@ -139,6 +158,14 @@ impl Cluster {
 /// which kube's own test of the reason fails.
 pub(crate) fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// What is not there is no error.
+pub(crate) async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
+    match request.await {
+        Err(error) if is_missing(&error) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// Names for a message.

@@ -8,6 +8,7 @@ use crate::{
     install::Installer,
     join::{Membership, enroll, settle},
     objects::{area, crds, leader},
+    warning,
 };
 
 /// What to set up, and where.
@@ -48,6 +49,9 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     };
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
+    if !options.dedicated && options.leader_server.is_none() {
+        warning::is_loopback(&cluster, &membership.server, run);
+    }
 
     let mut here = Installer::new(&cluster, run, say);
     here.install_crds(&crds::leader()).await?;

@@ -165,11 +165,7 @@ impl<'a> Installer<'a> {
     }
 
     fn api(&self, object: &Object) -> Api<DynamicObject> {
-        let client = self.cluster.client.clone();
-        match &object.namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &object.resource),
-            None => Api::all_with(client, &object.resource),
-        }
+        self.cluster.api(&object.resource, object.namespace.as_deref())
     }
 }
 

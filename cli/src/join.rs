@@ -1,28 +1,20 @@
 //! `freeport join`: makes a cluster a member of a ClusterSet.
 
+mod credential;
 mod token;
 
 use api::label;
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
 
 use crate::{
     Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     objects::{
-        SYSTEM, access, area, crds,
+        access, crds,
         member::{self, Credential},
     },
+    warning,
 };
-
-/// Field manager of the credential, which is not part of what is applied: applying the Secret again, by this command or by
-/// a GitOps tool, leaves it in place.
-const CREDENTIAL_MANAGER: &str = "freeport-cli-credential";
 
 /// Who joins what, and where.
 #[derive(Clone, Debug)]
@@ -52,6 +44,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
+    run.is_of_one_cluster()?;
 
     let leader = Cluster::connect(&options.leader).await?;
     let cluster = Cluster::connect(&options.cluster).await?;
@@ -62,6 +55,10 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     // The address it has been given stays, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
+    warning::policy_is_off(&leader, run).await;
+    if options.leader_server.is_none() {
+        warning::is_loopback(&leader, &membership.server, run);
+    }
 
     let mut there = Installer::new(&leader, run, say);
     let credential = enroll(&mut there, &membership, &cluster.uid).await?;
@@ -80,7 +77,7 @@ pub(crate) struct Membership {
     id: String,
     leader_id: String,
     /// URL of the leader's API server as the member sees it.
-    server: String,
+    pub(crate) server: String,
     /// Authorities for that URL, PEM; none: those that Kubernetes hands out with the token.
     ca: Option<Vec<u8>>,
 }
@@ -143,36 +140,4 @@ pub(crate) async fn settle(
         member.install(Part::Member, &member::workload(&image)).await?;
     }
     member.kubeconfig(Part::Member, label::MEMBER).await
-}
-
-impl Installer<'_> {
-    /// Puts the credential into the member's Secret.
-    async fn hand_over(&mut self, set: &str, credential: &Credential) -> Result<(), Error> {
-        let name = member::secret_name(set);
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
-        let data = json!({"ca.crt": ByteString(credential.ca.clone()), "token": ByteString(credential.token.clone())});
-        let before = self.cluster.request(format!("read Secret {SYSTEM}/{name}"), secrets.get(&name)).await?;
-        if json!(before.data) == data {
-            self.say(&format!("unchanged credential in Secret {SYSTEM}/{name}"));
-            return Ok(());
-        }
-        let patch = json!({"apiVersion": "v1", "kind": "Secret", "data": data});
-        let params = PatchParams::apply(CREDENTIAL_MANAGER).force();
-        let doing = format!("put the credential into Secret {SYSTEM}/{name}");
-        self.cluster.request(doing, secrets.patch(&name, &params, &Patch::Apply(patch))).await?;
-        self.say(&format!("changed credential in Secret {SYSTEM}/{name}"));
-        Ok(())
-    }
-
-    /// What a dry run cannot print, since it is no object and a secret.
-    fn say_how_to_hand_over(&mut self, membership: &Membership, leader: &Cluster) {
-        let Membership { set, id, .. } = membership;
-        let (area, token, secret) = (area::name(set), access::token_secret(id), member::secret_name(set));
-        let (here, there) = (&self.cluster.name, &leader.name);
-        self.say_plainly(&format!(
-            "---\n# Once the leader's half is applied, copy the credential, which freeport does itself when it applies:\n\
-             # kubectl --context {here} -n {SYSTEM} patch secret {secret} --type merge -p \"$(kubectl --context {there} \\\n\
-             #   -n {area} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\",\"ca.crt\":\"{{{{index .data \"ca.crt\"}}}}\"}}}}')\""
-        ));
-    }
 }

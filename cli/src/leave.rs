@@ -5,6 +5,7 @@
 //! | `own` | the member's side: the member withdraws and clears away, or it is done here in its place |
 //! | `removal` | the leader's side, for a member that will not return |
 //! | `departure` | what a member's cluster holds of its membership, decided from what was read |
+//! | `known` | which members the Common Area knows, decided from what was read |
 //! | `remainder` | what the Common Area still holds of a cluster, decided from what was read |
 //! | `eraser` | taking things away from one cluster, and saying so |
 //!
@@ -13,6 +14,7 @@
 
 mod departure;
 mod eraser;
+mod known;
 mod own;
 mod remainder;
 mod removal;
@@ -57,7 +59,7 @@ pub enum Departure {
         cluster_set: String,
         /// ID of the member.
         cluster_id: String,
-        /// Do so although its daemon is running: it is cut off, and keeps its imports as they are.
+        /// Do so although its daemon is running: it is cut off, and keeps what it imports from others.
         even_if_alive: bool,
     },
 }
@@ -81,7 +83,8 @@ pub async fn leave(options: &LeaveOptions, say: &mut (dyn FnMut(&str) + Send)) -
     }
 }
 
-/// Takes a member's way into the Common Area away: its rights first, so that nothing is written while the rest goes.
+/// Takes a member's way into the Common Area away, as far as Freeport made it: its rights first, so that nothing is written
+/// while the rest goes.
 async fn take_access(
     leader: &Cluster,
     set: &str,
@@ -93,10 +96,8 @@ async fn take_access(
     let mut objects = access::objects(set, id, None);
     objects.sort_by_key(|object| ORDER.iter().position(|kind| *kind == object.resource.kind));
     let mut there = Eraser::new(leader, dry_run, say);
-    for mut object in objects {
-        // Its body is what it should be; what it is has to be read.
-        object.body = serde_json::Value::Null;
-        there.delete(&object).await?;
+    for object in objects {
+        there.delete_ours(&object).await?;
     }
     Ok(())
 }

@@ -12,6 +12,8 @@
 //! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
 //! | `wait` | waiting until a daemon says that it is ready |
+//! | `rollout` | how far a daemon's Deployment is |
+//! | `warning` | what may surprise and keeps nobody from going on |
 //! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!
@@ -30,9 +32,11 @@ mod kubeconfig;
 mod leave;
 pub mod manifests;
 pub mod objects;
+mod rollout;
 mod run;
 pub mod status;
 mod wait;
+mod warning;
 
 use std::path::PathBuf;
 

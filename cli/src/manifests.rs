@@ -100,8 +100,17 @@ fn all() -> Vec<Manifest> {
         },
         Manifest {
             file: "member.yaml",
-            about: "The member, in its own cluster. It also needs the Secret and ClusterSet that `freeport join` writes.",
+            about: "The member, in its own cluster. It also needs the Secret and ClusterSet of clusterset-member.yaml.",
             objects: [member::objects(), member::workload(DEFAULT_IMAGE)].concat(),
+        },
+        Manifest {
+            file: "clusterset-member.yaml",
+            about: "Example, in the member's cluster: ClusterSet \"demo\", to which it belongs as \"east\", and the empty Secret for its \
+                    credential.\n# Put the address of the leader's API server for LEADER.",
+            objects: vec![
+                member::secret("demo"),
+                member::cluster_set("demo", "east", "leader", "https://LEADER:6443"),
+            ],
         },
     ]
 }

@@ -32,6 +32,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
+pub(crate) use self::deployment::POD_NAME;
+pub(crate) use self::policy::lapse::{Lapse, lapse};
 
 /// Namespace of both daemons in each cluster.
 pub const SYSTEM: &str = "freeport-system";
@@ -66,6 +68,12 @@ impl Object {
     /// The object as one YAML document.
     pub fn yaml(&self) -> Result<String, serde_yaml::Error> {
         yaml::document(&self.body)
+    }
+
+    /// Whether the body carries the label that marks what Freeport installed.
+    pub(crate) fn is_ours(&self) -> bool {
+        let labels = self.body.pointer("/metadata/labels");
+        labels.and_then(|labels| labels.get(api::label::MANAGED_BY)?.as_str()) == Some(api::label::FREEPORT)
     }
 }
 
@@ -108,4 +116,21 @@ fn within(namespace: &str, name: &str) -> ObjectMeta {
 /// The label that marks what Freeport installed.
 fn ours() -> BTreeMap<String, String> {
     BTreeMap::from([(api::label::MANAGED_BY.into(), api::label::FREEPORT.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bears_another_label_is_not_ours() {
+        let labelled = |labels: Value| {
+            let body = json!({"metadata": {"name": "x", "labels": labels}});
+            Object { body, ..system_namespace() }.is_ours()
+        };
+        assert!(system_namespace().is_ours());
+        assert!(labelled(json!({"app.kubernetes.io/managed-by": "freeport", "a": "b"})));
+        assert!(!labelled(json!({"app.kubernetes.io/managed-by": "Helm"})));
+        assert!(!labelled(Value::Null));
+    }
 }

@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 
+use crate::Error;
+
 /// How a command carries out what it is to do.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -17,12 +19,27 @@ pub struct Run {
     pub timeout: Duration,
     /// Hand each object to the progress callback as a YAML document instead of applying it.
     pub dry_run: bool,
+    /// Told what may surprise and keeps nobody from going on. Apart from the progress, which in a dry run is YAML.
+    pub warn: fn(&str),
 }
 
 impl Run {
     /// Whether a part is wanted.
     pub(crate) fn does(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
+    }
+
+    /// A dry run of what concerns two clusters prints the objects of one: nobody can apply both halves in one go.
+    pub(crate) fn is_of_one_cluster(&self) -> Result<(), Error> {
+        let both = self.does(Part::Leader) && (self.does(Part::Crds) || self.does(Part::Member));
+        if self.dry_run && both {
+            return Err(Error::Argument(
+                "--dry-run: a join is about two clusters, each with objects of its own; add --only leader, --only crds or \
+                 --only member"
+                    .into(),
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -47,4 +64,29 @@ pub enum Part {
     Leader,
     /// What belongs into the member's cluster.
     Member,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_prints_the_objects_of_one_cluster() {
+        let run = |only: &[Part], dry_run| Run {
+            daemons: Daemons::Inside { image: None },
+            only: only.into(),
+            wait: true,
+            timeout: Duration::ZERO,
+            dry_run,
+            warn: |_| {},
+        };
+        for only in [&[Part::Leader][..], &[Part::Crds], &[Part::Member], &[Part::Crds, Part::Member]] {
+            assert!(run(only, true).is_of_one_cluster().is_ok(), "{only:?}");
+        }
+        for only in [&[][..], &[Part::Leader, Part::Member], &[Part::Leader, Part::Crds]] {
+            let error = run(only, true).is_of_one_cluster().unwrap_err();
+            assert!(matches!(error, Error::Argument(_)), "{error}");
+            assert!(run(only, false).is_of_one_cluster().is_ok(), "{only:?}");
+        }
+    }
 }

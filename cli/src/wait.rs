@@ -11,6 +11,7 @@ use crate::{
     cluster::Cluster,
     install::Installer,
     objects::{SYSTEM, area},
+    rollout,
 };
 
 const PAUSE: Duration = Duration::from_millis(500);
@@ -24,12 +25,12 @@ enum Said {
 }
 
 impl Installer<'_> {
-    /// Waits until the leader holds its Lease in the Common Area of `set`.
+    /// Waits until the Deployment has been rolled out and the leader holds its Lease in the Common Area of `set`.
     pub(crate) async fn leader_is_ready(&mut self, set: &str) -> Result<(), Error> {
         self.is_ready("freeport-leader", async |cluster| leader(cluster, set).await).await
     }
 
-    /// Waits until the member's ClusterSet `set` is Ready.
+    /// Waits until the Deployment has been rolled out and the member's ClusterSet `set` is Ready.
     pub(crate) async fn member_is_ready(&mut self, set: &str) -> Result<(), Error> {
         self.is_ready("freeport-member", async |cluster| member(cluster, set).await).await
     }
@@ -41,12 +42,16 @@ impl Installer<'_> {
     ) -> Result<(), Error> {
         let (begun, mut told) = (Instant::now(), String::new());
         loop {
-            let message = match ask(self.cluster).await? {
-                Said::Ready(message) => {
-                    self.say(&format!("{daemon} is ready: {message}"));
-                    return Ok(());
-                }
-                Said::NotReady(message) => message,
+            // Until then an older daemon may be the one that says something.
+            let message = match rollout::missing(self.cluster, daemon).await? {
+                Some(missing) => missing,
+                None => match ask(self.cluster).await? {
+                    Said::Ready(message) => {
+                        self.say(&format!("{daemon} is ready: {message}"));
+                        return Ok(());
+                    }
+                    Said::NotReady(message) => message,
+                },
             };
             if message != told {
                 self.say(&format!("waiting for {daemon}: {message}"));

@@ -220,3 +220,49 @@ fn users_export_but_do_not_import() {
         }
     }
 }
+
+/// Files that docs/cli.md tells to apply in `cluster`, in that order.
+fn applied(cluster: &str) -> Vec<String> {
+    let docs = include_str!("../../docs/cli.md");
+    let lines =
+        docs.lines().filter(|line| line.starts_with(&format!("kubectl --context {cluster} apply -f")));
+    let words = lines.flat_map(str::split_whitespace);
+    words.filter_map(|word| word.strip_prefix("manifests/")).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_in_the_documented_order_bring_what_later_ones_need() {
+    let files = manifests::files().unwrap();
+    let mut named = 0;
+    for cluster in ["leader", "east"] {
+        let mut served: Vec<String> = Vec::new();
+        let mut namespaces: Vec<String> = Vec::new();
+        for file in applied(cluster) {
+            named += 1;
+            let (_, text) = files.iter().find(|(name, _)| *name == file).unwrap();
+            for document in serde_yaml::Deserializer::from_str(text) {
+                let object: Value = serde::Deserialize::deserialize(document).unwrap();
+                let kind = object["kind"].as_str().unwrap();
+                let name = object["metadata"]["name"].as_str().unwrap();
+                if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                    assert!(namespaces.iter().any(|had| had == namespace), "{file}: {kind} {name}");
+                }
+                let group =
+                    object["apiVersion"].as_str().unwrap().split_once('/').map_or("", |(group, _)| group);
+                if group.starts_with("multicluster.") {
+                    assert!(served.contains(&format!("{kind}.{group}")), "{file}: {kind} {name}");
+                }
+                match kind {
+                    "Namespace" => namespaces.push(name.to_owned()),
+                    "CustomResourceDefinition" => {
+                        let text = |value: &Value| value.as_str().unwrap().to_owned();
+                        let spec = &object["spec"];
+                        served.push(format!("{}.{}", text(&spec["names"]["kind"]), text(&spec["group"])));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert_eq!(named, files.len(), "each file has its place");
+}

@@ -119,6 +119,8 @@ pub async fn set_up_as(
             wait: false,
             timeout: LIMIT,
             dry_run: false,
+            // That the clusters are on this machine is what a fleet is.
+            warn: |_| {},
         };
         let installed = if name == leader {
             let options = InitOptions {

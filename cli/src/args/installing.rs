@@ -78,6 +78,7 @@ struct RunArgs {
     /// Print the objects for kubectl apply -f; changes nothing.
     ///
     /// On a new cluster those of --only crds come first: kubectl does not take a CRD and an object of its kind in one go.
+    /// A join is about two clusters, and needs --only.
     #[arg(long)]
     dry_run: bool,
     /// Form of what --dry-run prints.
@@ -97,6 +98,7 @@ impl From<RunArgs> for Run {
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),
             dry_run: args.dry_run,
+            warn: |line| eprintln!("warning: {line}"),
         }
     }
 }

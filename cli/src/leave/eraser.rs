@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::label;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Error,
-    cluster::{Cluster, is_missing},
+    cluster::{Cluster, known},
     install::MANAGER,
     objects::Object,
 };
@@ -66,10 +67,7 @@ impl<'a> Eraser<'a> {
 
     /// The object as it is; none when there is none, or not even its kind.
     pub(super) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
-        let api = self.api(object);
-        let read = known(api.get(&object.name));
-        let found = self.cluster.request(format!("read {object}"), read).await?;
-        Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
+        self.cluster.read(object).await
     }
 
     /// All objects of a kind, in one Namespace or in all; none without their CRD.
@@ -79,7 +77,7 @@ impl<'a> Eraser<'a> {
         labels: &str,
     ) -> Result<Vec<Object>, Error> {
         let resource = ApiResource::erase::<K>(&());
-        let api = api(self.cluster, &resource, namespace);
+        let api = self.cluster.api(&resource, namespace);
         let mut params = ListParams::default().labels(labels).limit(PAGE);
         let mut all = Vec::new();
         loop {
@@ -103,7 +101,7 @@ impl<'a> Eraser<'a> {
     /// Number of objects of a kind in all Namespaces; none without their CRD.
     pub(super) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
         let resource = ApiResource::erase::<K>(&());
-        let api = api(self.cluster, &resource, None);
+        let api = self.cluster.api(&resource, None);
         let params = ListParams::default().labels(labels);
         let list = known(api.list_metadata(&params));
         let found = self.cluster.request(format!("list {}", resource.plural), list).await?;
@@ -116,6 +114,18 @@ impl<'a> Eraser<'a> {
             self.did("deleted", "delete", &object.to_string());
         }
         Ok(())
+    }
+
+    /// Deletes an object that Freeport installed and says so. One that somebody else made is left alone, and that is said.
+    pub(super) async fn delete_ours(&mut self, object: &Object) -> Result<(), Error> {
+        match self.read(object).await? {
+            Some(found) if found.is_ours() => self.delete(&found).await,
+            Some(_) => {
+                self.say(&left_alone(object));
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Deletes objects of one kind and says how many; a dry run names each.
@@ -198,21 +208,14 @@ impl<'a> Eraser<'a> {
     }
 
     fn api(&self, object: &Object) -> Api<DynamicObject> {
-        api(self.cluster, &object.resource, object.namespace.as_deref())
+        self.cluster.api(&object.resource, object.namespace.as_deref())
     }
 }
 
-fn api(cluster: &Cluster, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
-    match namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, resource),
-        None => Api::all_with(cluster.client.clone(), resource),
-    }
-}
-
-/// What is not there is no error.
-async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
-    match request.await {
-        Err(error) if is_missing(&error) => Ok(None),
-        other => other.map(Some),
-    }
+fn left_alone(object: &Object) -> String {
+    format!(
+        "left {object} as it is: without the label {}={} it is not Freeport's; delete it if nobody else needs it",
+        label::MANAGED_BY,
+        label::FREEPORT
+    )
 }

@@ -124,7 +124,7 @@ fn made_by_us() -> String {
 }
 
 /// Says that the cluster leaves: in the note how, and for good by deleting the ClusterSet. In this order, so that the member
-/// never sees a ClusterSet that merely vanished.
+/// never sees a ClusterSet that merely vanished. Whoever made it: to leave is to delete it.
 async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(), Error> {
     if !traces.is_member() {
         here.say(&format!("not a member: no ClusterSet and no ConfigMap {} in {SYSTEM}", membership::NAME));
@@ -184,10 +184,10 @@ async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     here.delete_all(&services).await
 }
 
-/// Deletes the credentials.
+/// Deletes the credentials that Freeport made.
 async fn forget(here: &mut Eraser<'_>, traces: &Traces) -> Result<(), Error> {
     for name in traces.credentials() {
-        here.delete(&called::<Secret>(SYSTEM, &name)).await?;
+        here.delete_ours(&called::<Secret>(SYSTEM, &name)).await?;
     }
     Ok(())
 }

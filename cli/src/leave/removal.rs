@@ -8,7 +8,10 @@ use api::{
     announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
-use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::ServiceAccount, rbac::v1::Role},
+    jiff::Timestamp,
+};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -16,12 +19,13 @@ use super::{
     LeaveOptions,
     departure::text,
     eraser::{Eraser, PAUSE, Say, called},
+    known,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
 };
 use crate::{
     Error, KubeContext, check,
-    cluster::Cluster,
+    cluster::{Cluster, list},
     objects::{Object, area},
 };
 
@@ -43,6 +47,7 @@ pub(super) async fn remove(
     check::leader_id(&leader, set).await?;
     let area = area::name(set);
     let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
+    is_known(&there, set, id).await?;
     if !even_if_alive {
         is_silent(&mut there, &area, id).await?;
     }
@@ -61,6 +66,30 @@ pub(super) async fn remove(
     Ok(())
 }
 
+/// Refuses an ID that nothing tells of, which is a mistyped one: the mark that it has left would stay for good. A member that
+/// was removed has its Lease.
+async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> {
+    let area = area::name(set);
+    let mut objects = there.list::<Lease>(Some(&area), "").await?;
+    objects.extend(there.list::<ServiceAccount>(Some(&area), "").await?);
+    objects.extend(there.list::<Role>(Some(&area), "").await?);
+    objects.extend(there.list::<MemberClusterAnnounce>(Some(&area), "").await?);
+    let ids = known::ids(&objects);
+    if ids.contains(id) {
+        return Ok(());
+    }
+    let records = records(there, &area, id).await?;
+    let imports = there.list::<ResourceImport>(Some(&area), "").await?;
+    if !others(id, &records).is_empty() || !remainder(&area, id, &records, &imports).is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&str> = ids.into_iter().collect();
+    Err(there.cluster.refuse(format!(
+        "nothing here is of a member {id:?} of ClusterSet {set:?}; members known here: {}",
+        list(&ids)
+    )))
+}
+
 /// Refuses while the member renews its Lease. First by the time in it, then, since the member's clock may be wrong, by
 /// waiting for another renewal.
 async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
@@ -75,7 +104,7 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let Some(before) = lease(cluster, area, id).await? else {
         return Ok(());
     };
-    if let Some(holder) = check::live_holder(&before, Timestamp::now()).filter(|holder| !holder.is_empty()) {
+    if let Some(holder) = check::live_holder(&before, Timestamp::now()) {
         return Err(alive(&holder));
     }
     let spec = before.spec.unwrap_or_default();

@@ -31,7 +31,7 @@ pub const DEFAULT_IMAGE: &str = concat!("freeport:", env!("CARGO_PKG_VERSION"));
 const PORT: i32 = 8080;
 const PORT_NAME: &str = "metrics";
 /// Label by which Deployment and NetworkPolicy find the Pod. It stays as it is: a selector cannot be changed.
-const NAME: &str = "app.kubernetes.io/name";
+pub(crate) const POD_NAME: &str = "app.kubernetes.io/name";
 /// A user no image and no node gives a meaning to.
 const NOBODY: i64 = 65532;
 
@@ -78,14 +78,14 @@ pub(super) fn network_policy(daemon: &str) -> Object {
 
 fn pods_of(daemon: &str) -> LabelSelector {
     LabelSelector {
-        match_labels: Some(BTreeMap::from([(NAME.into(), daemon.into())])),
+        match_labels: Some(BTreeMap::from([(POD_NAME.into(), daemon.into())])),
         match_expressions: None,
     }
 }
 
 fn pod_labels(daemon: &str) -> BTreeMap<String, String> {
     let mut labels = ours();
-    labels.insert(NAME.into(), daemon.into());
+    labels.insert(POD_NAME.into(), daemon.into());
     labels
 }
 

@@ -17,8 +17,13 @@ pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: 
 pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
-    objects.extend(policy::records::objects());
+    objects.extend(policy());
     objects
+}
+
+/// What keeps members to their own records: policy `freeport-records` and its binding.
+pub fn policy() -> [Object; 2] {
+    policy::records::objects()
 }
 
 /// The Deployment that runs the leader inside its cluster.

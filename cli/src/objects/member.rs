@@ -47,8 +47,13 @@ pub fn objects() -> Vec<Object> {
     objects.extend(everywhere(&ACCOUNT, cluster));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(users());
-    objects.extend(policy::imports::objects());
+    objects.extend(policy());
     objects
+}
+
+/// What keeps users from writing ServiceImports: policy `freeport-imports` and its binding.
+pub fn policy() -> [Object; 2] {
+    policy::imports::objects()
 }
 
 /// Who may edit a Namespace exports its Services; who may view it sees exports and imports.

@@ -5,10 +5,13 @@
 //! | [`records`] | `freeport-records`: a member writes its own records only | the leader's cluster |
 //! | [`imports`] | `freeport-imports`: users do not write ServiceImports | each member's cluster |
 //!
+//! [`lapse`] tells whether one is in force.
+//!
 //! Rights cannot say either: a Role knows names, not what an object holds, and `create` not even those. They need
 //! Kubernetes 1.30.
 
 pub(super) mod imports;
+pub(super) mod lapse;
 pub(super) mod records;
 
 use k8s_openapi::{

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use api::{condition::AntreaCondition, label, membership, name};
 use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::ConfigMap},
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ConfigMap},
     jiff::Timestamp,
 };
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::Value;
+
+use crate::objects::Object;
 
 /// One part of what was asked for, or why it is not there.
 pub(super) type Part<T> = Result<T, Gap>;
@@ -49,6 +51,14 @@ pub(super) struct Found {
     pub(super) sets: Part<Vec<Set>>,
     /// What the member noted of its membership; none when it belongs to no set, or never reached the leader.
     pub(super) noted: Part<Option<Noted>>,
+    /// What keeps members to their own records, and its binding, as far as they are there; none unless the cluster leads.
+    pub(super) records_policy: Option<Part<[Option<Object>; 2]>>,
+    /// What keeps users from writing ServiceImports, likewise; none unless the cluster belongs to a set.
+    pub(super) imports_policy: Option<Part<[Option<Object>; 2]>>,
+    /// Deployment of freeport-leader, if it has one; none unless the cluster leads.
+    pub(super) leader: Option<Part<Option<Deployment>>>,
+    /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
+    pub(super) member: Option<Part<Option<Deployment>>>,
     /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.

@@ -9,6 +9,7 @@ use api::{
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::{
+    apps::v1::Deployment,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Namespace, ServiceAccount},
 };
@@ -20,7 +21,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::found::{Area, Entry, Found, Gap, Noted, Part, Record, Renewal, Set, Why, is_merged_service};
-use crate::{Error, cluster::Cluster, objects::SYSTEM};
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::{Object, SYSTEM, leader, member},
+};
 
 /// Objects in one answer: large lists come in pages.
 const PAGE: u32 = 500;
@@ -43,6 +48,11 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         (Ok(sets), noted) if sets.is_empty() => Some(matches!(noted, Ok(Some(_)))),
         (sets, _) => sets.as_ref().ok().map(|_| true),
     };
+    let leads = areas.as_ref().is_ok_and(|areas| !areas.is_empty());
+    let records_policy = policy(cluster, leads, &leader::policy()).await?;
+    let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
+    let leader = deployment(cluster, leads, label::LEADER).await?;
+    let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let exports = services::<ServiceExport>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
@@ -53,6 +63,10 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         areas,
         sets,
         noted,
+        records_policy,
+        imports_policy,
+        leader,
+        member,
         exports,
         imports,
     })
@@ -118,6 +132,40 @@ async fn noted(cluster: &Cluster) -> Result<Part<Option<Noted>>, Error> {
     {
         Ok(note) => Ok(Ok(note.as_ref().map(Noted::read))),
         Err(error) => gap(part, error).map(Err),
+    }
+}
+
+/// A policy and its binding, if they are `needed` here.
+async fn policy(
+    cluster: &Cluster,
+    needed: bool,
+    wanted: &[Object; 2],
+) -> Result<Option<Part<[Option<Object>; 2]>>, Error> {
+    if !needed {
+        return Ok(None);
+    }
+    let [policy, binding] = wanted;
+    let read = async { Ok([cluster.read(policy).await?, cluster.read(binding).await?]) };
+    match read.await {
+        Ok(there) => Ok(Some(Ok(there))),
+        Err(error) => gap(policy.to_string(), error).map(|gap| Some(Err(gap))),
+    }
+}
+
+/// The Deployment of a daemon that is `needed` here, if it has one.
+async fn deployment(
+    cluster: &Cluster,
+    needed: bool,
+    daemon: &str,
+) -> Result<Option<Part<Option<Deployment>>>, Error> {
+    if !needed {
+        return Ok(None);
+    }
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let part = format!("Deployment {SYSTEM}/{daemon}");
+    match cluster.request(format!("read {part}"), deployments.get_opt(daemon)).await {
+        Ok(deployment) => Ok(Some(Ok(deployment))),
+        Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
 }
 

@@ -1,8 +1,10 @@
 //! What follows from what was found. Pure: the clock is an argument.
 
 mod belonging;
+mod daemons;
 mod leading;
 mod objects;
+mod policies;
 
 use api::{
     condition::AntreaCondition,
@@ -28,7 +30,9 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let sets = verdict.part(&found.sets, "join").map(Vec::as_slice).unwrap_or_default();
     let leads = areas.iter().map(|area| verdict.leading(area)).collect();
     let noted = verdict.part(&found.noted, "join").and_then(Option::as_ref);
-    let belongs = verdict.belongings(sets, noted);
+    let member_is_away = verdict.is_member_away(found);
+    let belongs = verdict.belongings(sets, noted, member_is_away);
+    verdict.policies(found);
     let exports = found.exports.as_ref().and_then(|part| verdict.part(part, "join"));
     let imports = found.imports.as_ref().and_then(|part| verdict.part(part, "join"));
     let service_exports = exports.map(|entries| {

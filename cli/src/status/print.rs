@@ -91,7 +91,8 @@ fn belong(lines: &mut Vec<String>, belonging: &Belonging, now: Timestamp) {
     ));
     if let Some(ready) = &belonging.ready {
         // What a daemon said stands when it stops, and its Lease is with the leader.
-        lines.push(format!("  freeport-member last said: {}", condition(ready, now)));
+        let away = if belonging.stale { "is away, and what it said is stale" } else { "last said" };
+        lines.push(format!("  freeport-member {away}: {}", condition(ready, now)));
     }
 }
 

@@ -158,6 +158,8 @@ pub struct Belonging {
     pub leaving: bool,
     /// Its condition `Ready`, as freeport-member last wrote it: it stands when that daemon stops.
     pub ready: Option<Said>,
+    /// Whether freeport-member is known to be away, so that `ready` says what once was.
+    pub stale: bool,
 }
 
 /// A condition.

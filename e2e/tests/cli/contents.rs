@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::clusters::Clusters;
 
 /// Kinds that change by themselves.
-const RESTLESS: [&str; 4] =
-    ["events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"];
+const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];
+
+/// Namespaces with Leases of Kubernetes itself, which change all the time.
+const RENEWED: [&str; 2] = ["kube-system", "kube-node-lease"];
 
 /// Objects by `apiVersion/Kind namespace/name`, without versions and notes about who wrote which field.
 #[derive(Clone, PartialEq)]
@@ -28,7 +30,7 @@ impl Contents {
             return Err(got.to_string());
         }
         let list: Value = serde_json::from_str(&got.stdout).map_err(|error| error.to_string())?;
-        let objects = list["items"].as_array().unwrap().iter();
+        let objects = list["items"].as_array().unwrap().iter().filter(|object| !is_renewed(object));
         Ok(Self(objects.map(|object| (name(object), settled(object.clone()))).collect()))
     }
 
@@ -79,6 +81,10 @@ impl Contents {
             .map(|(name, object)| format!("{name}: {object}"))
             .collect()
     }
+}
+
+fn is_renewed(object: &Value) -> bool {
+    object["kind"] == "Lease" && RENEWED.iter().any(|namespace| object["metadata"]["namespace"] == *namespace)
 }
 
 fn name(object: &Value) -> String {

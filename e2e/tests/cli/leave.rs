@@ -5,7 +5,7 @@ use e2e::{
     seen::{imported, not_imported},
     waiting::eventually,
 };
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -34,6 +34,39 @@ fn who_leaves_and_uninstalls_has_what_was_there_before() {
         for cluster in ["leader", "west"] {
             set.cluster(cluster).release_namespace(SHOP).await;
         }
+    });
+}
+
+#[test]
+fn who_left_without_the_leader_is_forgotten_there_later() {
+    alone(async |set| {
+        set.join("east").await;
+        let (clusters, leader) = (set.clusters, set.cluster("leader"));
+        let written =
+            async || (clusters.written_by_people("east").await, clusters.written_by_people("leader").await);
+        let before = written().await;
+        let wrong = clusters.freeport("leave --context east --leader-context west").await;
+        assert_eq!(wrong.refused(&["west: leads no ClusterSet \"demo\""]), "");
+        assert_eq!(written().await, before, "who is asked the wrong way writes nothing");
+
+        let said = clusters.freeport("leave --context east").await.succeeded();
+        let next = "next: the leader's administrator runs: freeport leave --force --clusterset demo --cluster-id east";
+        assert!(said.contains(next) && !said.contains("leader: "), "{said}");
+        assert_eq!(set.traces("east").await, [""; 0], "{said}");
+        let account = async || {
+            leader.api::<ServiceAccount>(AREA).get_opt("freeport-member-east").await.unwrap().is_some()
+        };
+        assert!(account().await, "nobody had the right to delete it");
+
+        let again = clusters.freeport("leave --context east --leader-context leader").await.succeeded();
+        assert!(again.contains("east: not a member"), "{again}");
+        assert!(
+            again.contains(&format!("leader: deleted ServiceAccount {AREA}/freeport-member-east")),
+            "{again}"
+        );
+        assert!(!account().await, "{again}");
+        let said = Contents::of(clusters, "leader").await.unwrap().saying("freeport-member-east", AREA);
+        assert_eq!(said, [""; 0]);
     });
 }
 

@@ -15,3 +15,4 @@ mod pair;
 mod refusals;
 mod removal;
 mod status;
+mod uninstall;

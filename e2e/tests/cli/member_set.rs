@@ -7,7 +7,7 @@ use e2e::{
     cluster::Cluster,
     fixture::RUNTIME,
     seen::{imported, right},
-    waiting::{VOUCHED, within},
+    waiting::{VOUCHED, eventually, within},
 };
 use fleet::{Component, Exit, ProcessSpec, program};
 use futures::future::join_all;
@@ -54,6 +54,14 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F)
         }
         for cluster in ["leader", "west"] {
             set.join(cluster).await;
+        }
+        // What goes with a Namespace of the test before this one is not well meanwhile.
+        for cluster in SET {
+            eventually(&format!("no Namespace of {cluster} is going"), || async {
+                let going = set.cluster(cluster).namespaces_going().await;
+                if going.is_empty() { Ok(()) } else { Err(going.join(", ")) }
+            })
+            .await;
         }
         test(set).await;
     });

@@ -1,8 +1,13 @@
 //! A leader and a member from nothing: what a dry run prints is what is applied, by whomever; names that YAML takes for
 //! something else; daemons inside, which these clusters without nodes do not run.
 
-use crate::clusters::{Clusters, PAIR, clusters};
+use crate::{
+    clusters::{Clusters, PAIR, clusters},
+    contents::Contents,
+    uninstall::the_leader_leaves_no_trace,
+};
 use e2e::fixture::RUNTIME;
+use serde_json::json;
 
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
 const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --leader-context hub";
@@ -11,6 +16,7 @@ const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --lead
 fn a_pair_from_nothing() {
     RUNTIME.block_on(async {
         let clusters = clusters().await;
+        let before = Contents::at_rest(clusters, "hub").await;
         for cluster in PAIR {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
             ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
@@ -20,6 +26,8 @@ fn a_pair_from_nothing() {
         nothing_is_left_to_apply(clusters).await;
         deployed_and_waited_for(clusters).await;
         who_never_connected_leaves(clusters).await;
+        files_alone_do_it(clusters).await;
+        the_leader_leaves_no_trace(clusters, INIT, &before).await;
     });
 }
 
@@ -100,34 +108,93 @@ async fn nothing_is_left_to_apply(clusters: &Clusters) {
     }
 }
 
-/// Without nodes no Pod comes.
+/// Without nodes no Pod runs, so what is said to be ready is said by an older one.
 async fn deployed_and_waited_for(clusters: &Clusters) {
-    for (command, cluster, daemon, says) in [
-        (INIT, "hub", "freeport-leader", "has not taken up Common Area clusterset-on"),
-        (JOIN, "spoke", "freeport-member", "has not looked at its ClusterSet yet"),
-    ] {
+    an_older_member_said_that_it_is_ready(clusters).await;
+    for (command, cluster, daemon) in [(INIT, "hub", "freeport-leader"), (JOIN, "spoke", "freeport-member")] {
         let all = format!("--context {cluster} -n freeport-system delete deployments --all");
         clusters.kubectl(&all).await.succeeded();
         let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
-        let not_ready = format!("{cluster}: {daemon} is not ready after 3 s: it {says}");
+        let not_ready =
+            format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");
         let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
-        let said = ran.refused(&[&not_ready, &pods]);
+        let why = format!("0 of 1 Pods are available; Pod {daemon}-");
+        let said = ran.refused(&[&not_ready, &why, ": Pending", &pods]);
         assert!(said.contains(&format!("{cluster}: created Deployment freeport-system/{daemon}")), "{said}");
-        assert!(said.contains(&format!("{cluster}: waiting for {daemon}: it {says}")), "{said}");
+        let waiting = format!("{cluster}: waiting for {daemon}: Deployment freeport-system/{daemon}: ");
+        assert!(said.contains(&waiting), "{said}");
         let said = clusters.freeport(&format!("{command} --no-wait")).await.succeeded();
         assert!(
             said.contains(&format!("{cluster}: unchanged Deployment freeport-system/{daemon}")),
             "{said}"
         );
         assert!(said.lines().last().unwrap().starts_with("next: freeport "), "{said}");
+        let dead = format!("Deployment freeport-system/{daemon}: has no available replica");
+        let log = format!("logs deploy/{daemon}");
+        clusters.freeport(&format!("status --context {cluster}")).await.reported(1, &[&dead, &log]);
     }
+    let stale = "freeport-member is away, and what it said is stale: Ready is True";
+    clusters.freeport("status --context spoke").await.reported(1, &[stale]);
+}
+
+async fn an_older_member_said_that_it_is_ready(clusters: &Clusters) {
+    let set = "--context spoke -n freeport-system";
+    let generation = format!("{set} get clusterset on -o jsonpath={{.metadata.generation}}");
+    let generation: i64 = clusters.kubectl(&generation).await.succeeded().parse().unwrap();
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Connected", "message": "",
+        "lastTransitionTime": "2026-11-01T12:00:00Z"});
+    let status = json!({"status": {"observedGeneration": generation, "conditions": [ready]}});
+    let said = format!("{set} patch clusterset on --subresource status --type merge -p {status}");
+    clusters.kubectl(&said).await.succeeded();
 }
 
 async fn who_never_connected_leaves(clusters: &Clusters) {
+    // What bears another name is another's, whatever it is called.
+    let (credential, role) = ("secret/freeport-leader-on", "role/freeport-member-1e3");
+    for (cluster, namespace, object) in
+        [("spoke", "freeport-system", credential), ("hub", "clusterset-on", role)]
+    {
+        let line = format!("--context {cluster} -n {namespace} label {object} --overwrite");
+        clusters.kubectl(&format!("{line} app.kubernetes.io/managed-by=somebody")).await.succeeded();
+    }
     let said = clusters.freeport("leave --context spoke --leader-context hub").await.succeeded();
     assert!(said.contains("spoke: deleted ClusterSet freeport-system/on"), "{said}");
-    assert!(said.contains("spoke: deleted Secret freeport-system/freeport-leader-on"), "{said}");
+    assert!(said.contains("hub: deleted ServiceAccount clusterset-on/freeport-member-1e3"), "{said}");
+    for left in [
+        "spoke: left Secret freeport-system/freeport-leader-on",
+        "hub: left Role clusterset-on/freeport-member-1e3",
+    ] {
+        assert!(said.contains(left), "{said}");
+    }
+    clusters.kubectl(&format!("--context spoke -n freeport-system delete {credential}")).await.succeeded();
+    clusters.kubectl(&format!("--context hub -n clusterset-on delete {role}")).await.succeeded();
     let gone = "--context hub -n clusterset-on get serviceaccounts,roles,rolebindings,secrets -o name";
     let left = clusters.kubectl(gone).await.succeeded();
     assert!(!left.contains("1e3"), "{left}");
+}
+
+/// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.
+async fn files_alone_do_it(clusters: &Clusters) {
+    let docs = include_str!("../../../docs/cli.md");
+    let (_, commands) = docs.split_once("without any program of ours:\n\n```\n").unwrap();
+    let (commands, _) = commands.split_once("```").unwrap();
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
+    let server = "--context hub config view --minify -o jsonpath={.clusters[0].cluster.server}";
+    let server = clusters.kubectl(server).await.succeeded();
+    let example = std::fs::read_to_string(format!("{manifests}/clusterset-member.yaml")).unwrap();
+    let edited = format!("{}-clusterset-member.yaml", clusters.folder("spoke"));
+    std::fs::write(&edited, example.replace("https://LEADER:6443", &server)).unwrap();
+    let commands = commands
+        .replace("--context leader", "--context hub")
+        .replace("--context east", "--context spoke")
+        .replace("manifests/clusterset-member.yaml", &edited)
+        .replace("-f manifests/", &format!("-f {manifests}/"));
+    clusters.shell(&format!("set -e\n{commands}")).await.succeeded();
+
+    let join = "join --clusterset demo --cluster-id east --context spoke --leader-context hub --no-wait";
+    let said = clusters.freeport(join).await.succeeded();
+    let changed: Vec<_> =
+        said.lines().filter(|line| !line.starts_with("next: ") && !line.contains(": unchanged ")).collect();
+    let noted = "hub: changed ServiceAccount clusterset-demo/freeport-member-east";
+    assert_eq!(changed, [noted], "who the ID belongs to is all that the files cannot say");
 }

@@ -7,6 +7,9 @@ use tokio::{io::AsyncWriteExt, process::Command};
 /// Far beyond what any command may take.
 const LIMIT: Duration = Duration::from_secs(180);
 
+/// How a line begins that keeps nobody from going on.
+const WARNING: &str = "warning: ";
+
 /// A program that has ended.
 pub struct Ran {
     line: String,
@@ -54,12 +57,21 @@ impl Ran {
 
     fn ended_in_one_line(self, code: i32, parts: &[&str]) -> String {
         assert_eq!(self.code, Some(code), "{self}");
-        assert_eq!(self.stderr.lines().count(), 1, "one line says it: {self}");
-        assert!(self.stderr.starts_with("freeport: "), "{self}");
+        let errors: Vec<_> = self.stderr.lines().filter(|line| !line.starts_with(WARNING)).collect();
+        let [error] = errors[..] else { panic!("one line says it: {self}") };
+        assert!(error.starts_with("freeport: "), "{self}");
         for part in parts {
-            assert!(self.stderr.contains(part), "says {part:?}: {self}");
+            assert!(error.contains(part), "says {part:?}: {self}");
         }
         self.stdout
+    }
+
+    /// It did what it was asked to, and warned in one line that says all of `parts`.
+    pub fn warned(&self, parts: &[&str]) {
+        assert_eq!(self.code, Some(0), "{self}");
+        let warnings = self.stderr.lines().filter(|line| line.starts_with(WARNING));
+        let said = warnings.filter(|line| parts.iter().all(|part| line.contains(part))).count();
+        assert_eq!(said, 1, "warns once of {parts:?}: {self}");
     }
 
     /// It ended with this code and printed a report that says all of `parts`, and no error.

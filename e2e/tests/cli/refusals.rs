@@ -63,6 +63,14 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
         )
         .await;
 
+        for only in ["", " --only leader,member"] {
+            misused(
+                &format!("{join} demo --cluster-id west --dry-run{only}"),
+                &["--dry-run", "--only leader", "--only member"],
+            )
+            .await;
+        }
+
         let after = [clusters.written_by_people("west").await, clusters.written_by_people("leader").await];
         assert_eq!(after, before);
         assert!(!std::path::Path::new(&dir).exists(), "no file either");

@@ -1,6 +1,10 @@
 //! A member that will not return is removed at the leader, and joins again when it returns all the same.
 
-use e2e::{cluster::Cluster, seen::imported, waiting::eventually};
+use e2e::{
+    cluster::Cluster,
+    seen::{imported, not_imported},
+    waiting::{VOUCHED, eventually, within},
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Config,
@@ -29,6 +33,7 @@ fn a_member_that_will_not_return_is_removed_and_may_join_again() {
         let token = token(set.cluster("east")).await;
         assert!(reads(set, &token).await, "the token is good");
 
+        mistyped(set).await;
         set.clusters
             .freeport(REMOVE)
             .await
@@ -55,10 +60,52 @@ fn a_member_that_will_not_return_is_removed_and_may_join_again() {
         set.join("east").await;
         set.imports(NS, "web", &["east", "leader", "west"], &SET).await;
         status::all_is_well(set).await;
+        cut_off(set).await;
         for cluster in SET {
             set.cluster(cluster).release_namespace(NS).await;
         }
     });
+}
+
+/// A member that lives keeps what it imported until it leaves by itself.
+async fn cut_off(set: &MemberSet) {
+    let east = set.cluster("east");
+    let before = imported(east, NS, "web").await.unwrap();
+    let said = set.clusters.freeport(&format!("{REMOVE} --even-if-alive")).await.succeeded();
+    assert!(said.contains("leader: deleted ServiceAccount"), "{said}");
+    assert!(said.contains("leader: member \"east\" is removed from ClusterSet \"demo\""), "{said}");
+    set.imports(NS, "web", &["leader", "west"], &["leader", "west"]).await;
+    status::says_that_it_left(set).await;
+    within(VOUCHED, "east is told that it is cut off", || async {
+        let ran = set.clusters.freeport("status --context east").await;
+        let told = ran.stdout.contains("ClusterSet freeport-system/demo: Ready is False: ");
+        if told && ran.code == Some(1) { Ok(()) } else { Err(ran.to_string()) }
+    })
+    .await;
+    let after = imported(east, NS, "web").await.unwrap();
+    assert_eq!((&after.vip, &after.import_uid), (&before.vip, &before.import_uid), "the import stays");
+    for other in ["leader", "west"] {
+        // Its own part it may have lost: a watch that was open hears on.
+        assert_eq!(after.endpoints.get(other), before.endpoints.get(other), "and what others have in it");
+    }
+
+    set.clusters.freeport("leave --force --context east").await.succeeded();
+    assert_eq!(set.traces("east").await, [""; 0]);
+    assert_eq!(not_imported(east, NS, "web").await, Ok(()));
+    let again = set.clusters.freeport(REMOVE).await.succeeded();
+    assert!(!again.contains("deleted") && !again.contains("changed"), "nothing is left to do: {again}");
+    // At once: nobody holds the Lease that tells of the removal.
+    set.join("east").await;
+}
+
+/// An ID of nobody is refused, and nothing tells of it afterwards.
+async fn mistyped(set: &MemberSet) {
+    let before = set.clusters.written_by_people("leader").await;
+    for more in ["", " --even-if-alive", " --dry-run"] {
+        let line = format!("{}{more}", REMOVE.replace("east", "esat"));
+        set.clusters.freeport(&line).await.refused(&["member \"esat\"", "known here: east, leader, west"]);
+    }
+    assert_eq!(set.clusters.written_by_people("leader").await, before);
 }
 
 /// What proves `east` to the leader.

@@ -27,8 +27,46 @@ fn a_set_that_is_well_says_so() {
         assert!(text.contains("belongs to ClusterSet demo as cluster east"), "{text}");
         let plugin = set.clusters.kubectl("freeport status --context west").await.succeeded();
         assert!(plugin.contains("west: all is well"), "{plugin}");
+        assert!(plugin.contains("note: there is no Deployment freeport-system/freeport-member"), "{plugin}");
         let other = set.clusters.freeport("status --context east --clusterset other").await;
         other.reported(1, &["neither leads nor belongs to ClusterSet other"]);
+    });
+}
+
+#[test]
+fn a_policy_that_is_off_is_said() {
+    alone(async |set| {
+        let clusters = set.clusters;
+        let off = "--context leader delete validatingadmissionpolicybinding freeport-records";
+        clusters.kubectl(off).await.succeeded();
+        let gone =
+            "problem: ValidatingAdmissionPolicyBinding freeport-records: is not there: any member can write";
+        clusters
+            .freeport("status --context leader")
+            .await
+            .reported(1, &[gone, "next: run `freeport init` again"]);
+        let join =
+            "join --clusterset demo --cluster-id west --context west --leader-context leader --external";
+        let joined = clusters.freeport(&format!("{join} {}", clusters.folder("west"))).await;
+        joined.warned(&["leader: ", "freeport-records is not there", "freeport init"]);
+        joined.warned(&["leader: ", "https://127.0.0.1:", "loopback", "--leader-server"]);
+        set.join("leader").await;
+
+        let weaken = r#"{"spec":{"validationActions":["Warn","Audit"]}}"#;
+        let imports = "validatingadmissionpolicybinding freeport-imports";
+        let line = format!("--context west patch {imports} --type merge -p {weaken}");
+        clusters.kubectl(&line).await.succeeded();
+        let west = clusters.freeport("status --context west").await;
+        west.reported(1, &["freeport-imports: is switched off", "next: run `freeport join` again"]);
+        clusters.kubectl(&format!("--context west delete {imports}")).await.succeeded();
+        set.join("west").await;
+
+        // The daemon itself may read no policy.
+        let kubeconfig = format!("{}/freeport-member.kubeconfig", clusters.folder("west"));
+        let unseen = clusters.freeport(&format!("status --kubeconfig {kubeconfig}")).await;
+        unseen.reported(0, &["note: ValidatingAdmissionPolicy freeport-imports was not looked at: "]);
+        set.join("east").await;
+        all_is_well(set).await;
     });
 }
 
@@ -43,6 +81,7 @@ pub async fn all_is_well(set: &MemberSet) {
         .await;
         assert_eq!(report["problems"], serde_json::json!([]), "{report}");
         assert_eq!(report["belongs"][0]["clusterID"], cluster, "{report}");
+        assert_eq!(report["belongs"][0]["stale"], false, "{report}");
     }
 }
 

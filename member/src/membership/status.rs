@@ -92,7 +92,7 @@ pub(super) fn stands(set: &Set, word: &Word) -> bool {
 
 /// What is said about a ClusterSet that is still there when it has been left: it is not joined again.
 pub(super) fn left() -> Verdict {
-    let message = "this cluster has left the set: delete this ClusterSet; create it anew to join again";
+    let message = "this cluster has left the set: `freeport leave` deletes this ClusterSet, `freeport join` joins again";
     verdict::no(LEFT, message)
 }
 

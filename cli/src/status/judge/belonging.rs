@@ -12,9 +12,10 @@ use crate::{
 };
 
 impl Verdict<'_> {
-    /// The sets the cluster belongs to, the one it has not left yet among them.
-    pub(super) fn belongings(&mut self, sets: &[Set], noted: Option<&Noted>) -> Vec<Belonging> {
-        let mut all: Vec<Belonging> = sets.iter().map(|set| self.belonging(set, noted)).collect();
+    /// The sets the cluster belongs to, the one it has not left yet among them. What is `stale` was said by a daemon that is
+    /// away.
+    pub(super) fn belongings(&mut self, sets: &[Set], noted: Option<&Noted>, stale: bool) -> Vec<Belonging> {
+        let mut all: Vec<Belonging> = sets.iter().map(|set| self.belonging(set, noted, stale)).collect();
         if let Some(noted) = noted {
             let has_set = sets.iter().any(|set| set.name == noted.cluster_set);
             self.departure(noted, has_set);
@@ -25,13 +26,14 @@ impl Verdict<'_> {
                     leader: noted.server.clone(),
                     leaving: noted.leaving,
                     ready: None,
+                    stale,
                 });
             }
         }
         all
     }
 
-    fn belonging(&mut self, set: &Set, noted: Option<&Noted>) -> Belonging {
+    fn belonging(&mut self, set: &Set, noted: Option<&Noted>, stale: bool) -> Belonging {
         let place = format!("ClusterSet {SYSTEM}/{}", set.name);
         let ready = set.conditions.iter().find(|c| c.type_.as_deref() == Some(READY)).map(said);
         match &ready {
@@ -40,9 +42,7 @@ impl Verdict<'_> {
                 "has no Ready condition: freeport-member has not looked at it yet",
                 "start freeport-member in this cluster, or read its log",
             ),
-            Some(ready) if ready.status != TRUE => {
-                self.problem(&place, line(ready), mend(set, ready, &place))
-            }
+            Some(ready) if ready.status != TRUE => self.problem(&place, line(ready), mend(set, ready)),
             Some(_) if !set.is_of_now => self.problem(
                 &place,
                 "was changed, and freeport-member has not looked at it since",
@@ -56,6 +56,7 @@ impl Verdict<'_> {
             leader: set.server.clone(),
             leaving: noted.is_some_and(|noted| noted.leaving && noted.cluster_set == set.name),
             ready,
+            stale,
         }
     }
 
@@ -81,10 +82,17 @@ impl Verdict<'_> {
 }
 
 /// What to do about a set that is not Ready.
-fn mend(set: &Set, ready: &Said, place: &str) -> String {
+fn mend(set: &Set, ready: &Said) -> String {
     match ready.reason.as_str() {
-        "AnotherClusterSet" => format!("a cluster belongs to one set: delete {place} or the other one"),
-        "DuplicateClusterID" => "leave, and join again under another --cluster-id".to_owned(),
+        "AnotherClusterSet" => format!(
+            "a cluster belongs to one set: kubectl -n {SYSTEM} delete clusterset {name}; or leave all, with `freeport leave`, \
+             and join the right one",
+            name = set.name
+        ),
+        "Left" => "`freeport leave`, which deletes this ClusterSet as well; to join again, `freeport join` after that".to_owned(),
+        "DuplicateClusterID" => {
+            "leave with `freeport leave`, and join again under another --cluster-id".to_owned()
+        }
         _ => format!(
             "read freeport-member's log; does {} answer this cluster?",
             set.server.as_deref().unwrap_or("the leader's API server")

@@ -1,14 +1,20 @@
 //! One good case and one bad one, judged and printed; then what the two do not show.
 
+mod installed;
+
 use std::collections::BTreeMap;
 
 use api::{condition::AntreaCondition, label, name};
 use k8s_openapi::{
+    api::apps::v1::Deployment,
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::{SignedDuration, Timestamp},
 };
 
+use serde_json::json;
+
 use super::report;
+use crate::objects::{leader, member};
 use crate::status::{
     found::{Area, Entry, Found, Gap, Noted, Record, Renewal, Set, Why},
     print::text,
@@ -95,9 +101,24 @@ fn good() -> Found {
             vec![says("Ready", "True", "Connected", "exports and imports flow")],
         )]),
         noted: Ok(Some(noted(false))),
+        records_policy: Some(Ok(leader::policy().map(Some))),
+        imports_policy: Some(Ok(member::policy().map(Some))),
+        leader: Some(Ok(Some(deployment(1, 1)))),
+        member: Some(Ok(Some(deployment(1, 1)))),
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
     }
+}
+
+/// Unavailable for five minutes, if it is.
+fn deployment(wanted: i32, available: i32) -> Deployment {
+    let is = if available > 0 { "True" } else { "False" };
+    let condition = json!({"type": "Available", "status": is, "lastTransitionTime": ago(300).to_string()});
+    serde_json::from_value(json!({
+        "spec": {"replicas": wanted, "selector": {}, "template": {}},
+        "status": {"availableReplicas": available, "conditions": [condition]},
+    }))
+    .unwrap()
 }
 
 fn area(found: &mut Found) -> &mut Area {
@@ -177,6 +198,10 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         areas: Ok(vec![]),
         sets: Ok(vec![]),
         noted: Ok(None),
+        records_policy: None,
+        imports_policy: None,
+        leader: None,
+        member: None,
         exports: None,
         imports: None,
         ..good()
@@ -252,4 +277,18 @@ fn a_cluster_that_has_not_finished_leaving_still_belongs() {
 
     let told = report(&Found { noted: Ok(Some(noted(true))), ..good() }, now());
     assert_eq!((told.problems.len(), told.belongs.len(), told.belongs[0].leaving), (1, 1, true));
+}
+
+#[test]
+fn what_is_to_be_left_is_left_by_the_command_for_it() {
+    for (reason, command) in [
+        ("Left", "`freeport leave`"),
+        ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
+        ("DuplicateClusterID", "`freeport leave`"),
+    ] {
+        let lost = says("Ready", "False", reason, "");
+        let found = Found { sets: Ok(vec![set(None, vec![lost])]), ..good() };
+        let problems = report(&found, now()).problems;
+        assert!(problems[0].next.contains(command), "{}", problems[0].next);
+    }
 }

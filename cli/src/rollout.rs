@@ -1,0 +1,171 @@
+//! How far a daemon's Deployment is: what a daemon said before it was changed is an older one's word.
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ContainerState, Pod},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::{POD_NAME, SYSTEM},
+};
+
+/// What is missing until the Deployment of `daemon` runs as it is now, and why as far as Pods may be read; none when it does.
+pub(crate) async fn missing(cluster: &Cluster, daemon: &str) -> Result<Option<String>, Error> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let doing = format!("read Deployment {SYSTEM}/{daemon}");
+    let found = cluster.request(doing, deployments.get_opt(daemon)).await?;
+    let missing = match &found {
+        None => "it is not there".into(),
+        Some(deployment) => match incomplete(deployment) {
+            None => return Ok(None),
+            Some(missing) => missing,
+        },
+    };
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let its = ListParams::default().labels(&format!("{POD_NAME}={daemon}"));
+    let pods = cluster.request("list the daemon's Pods", pods.list(&its)).await;
+    // Whoever may not list them still hears how far it is.
+    let why = pods.ok().and_then(|pods| hindrance(&pods.items));
+    let why = why.map_or_else(String::new, |why| format!("; {why}"));
+    Ok(Some(format!("Deployment {SYSTEM}/{daemon}: {missing}{why}")))
+}
+
+/// What a Deployment lacks until all its Pods, and no others, are what it asks for now, and available.
+fn incomplete(deployment: &Deployment) -> Option<String> {
+    let status = deployment.status.clone().unwrap_or_default();
+    if status.observed_generation < deployment.metadata.generation {
+        return Some("its controller has not looked at it yet".into());
+    }
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    let [all, updated, available] =
+        [status.replicas, status.updated_replicas, status.available_replicas].map(Option::unwrap_or_default);
+    let missing = if updated < wanted {
+        format!("{updated} of {wanted} Pods are new")
+    } else if all > updated {
+        format!("old Pods that have not ended yet: {}", all - updated)
+    } else if available < updated || all != wanted {
+        format!("{available} of {wanted} Pods are available")
+    } else {
+        return None;
+    };
+    // No Pod could be made: nothing else tells of it.
+    let conditions = status.conditions.into_iter().flatten();
+    let failure = conditions
+        .filter(|c| c.type_.as_deref() == Some("ReplicaFailure") && c.status.as_deref() == Some("True"))
+        .find_map(|condition| condition.message);
+    Some(failure.map_or(missing.clone(), |failure| format!("{missing}; {failure}")))
+}
+
+/// What keeps the newest Pod from running, as far as it says.
+fn hindrance(pods: &[Pod]) -> Option<String> {
+    let pod = pods.iter().max_by_key(|pod| pod.creation_timestamp())?;
+    let (name, status) = (pod.name_any(), pod.status.as_ref()?);
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let waits = containers.filter_map(|container| waiting(container.state.as_ref()?)).next();
+    let scheduling = || {
+        let mut conditions = status.conditions.iter().flatten();
+        let refused = conditions.find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+        Some(reason(refused.reason.as_deref(), refused.message.as_deref()))
+    };
+    let phase = || Some(status.phase.clone()?).filter(|phase| phase != "Running");
+    let why = waits.or_else(scheduling).or_else(phase)?;
+    Some(format!("Pod {name}: {why}"))
+}
+
+/// What a container waits for, or how it ended.
+fn waiting(state: &ContainerState) -> Option<String> {
+    if let Some(waiting) = &state.waiting {
+        return Some(reason(waiting.reason.as_deref(), waiting.message.as_deref()));
+    }
+    let ended = state.terminated.as_ref()?;
+    Some(format!(
+        "{}, exit code {}",
+        reason(ended.reason.as_deref(), ended.message.as_deref()),
+        ended.exit_code
+    ))
+}
+
+/// In one line, whatever a container runtime writes.
+fn reason(word: Option<&str>, sentence: Option<&str>) -> String {
+    let words = [word.or(Some("waiting")), sentence];
+    let said: Vec<&str> = words.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    said.join(": ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deployment(generation: i64, status: &Value) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": {"generation": generation},
+            "spec": {"replicas": 1, "selector": {}, "template": {}},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_deployment_is_done_when_its_pods_are_those_of_now_and_no_others() {
+        let done =
+            json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
+        assert_eq!(incomplete(&deployment(2, &done)), None);
+        assert_eq!(incomplete(&deployment(1, &done)), None);
+        let older = incomplete(&deployment(3, &done)).unwrap();
+        assert_eq!(older, "its controller has not looked at it yet");
+        for (status, says) in [
+            (json!({}), "its controller has not looked at it yet"),
+            (json!({"observedGeneration": 2}), "0 of 1 Pods are new"),
+            (json!({"observedGeneration": 2, "replicas": 1, "availableReplicas": 1}), "0 of 1 Pods are new"),
+            (
+                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2}),
+                "old Pods that have not ended yet: 1",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "unavailableReplicas": 1}),
+                "0 of 1 Pods are available",
+            ),
+        ] {
+            assert_eq!(incomplete(&deployment(2, &status)).unwrap(), says);
+        }
+    }
+
+    #[test]
+    fn pods_that_cannot_be_made_say_why() {
+        let failure = json!({"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"});
+        let status = json!({"observedGeneration": 1, "conditions": [failure]});
+        assert_eq!(incomplete(&deployment(1, &status)).unwrap(), "0 of 1 Pods are new; exceeded quota");
+    }
+
+    #[test]
+    fn the_newest_pod_says_what_keeps_it() {
+        let pod = |name: &str, created: &str, status: Value| -> Pod {
+            let metadata = json!({"name": name, "creationTimestamp": created});
+            serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+        };
+        let (then, now) = ("2026-11-01T12:00:00Z", "2026-11-01T12:01:00Z");
+        let state = |state: Value| {
+            let container = json!({"name": "c", "image": "i", "imageID": "", "ready": false,
+                "restartCount": 0, "state": state});
+            json!({"phase": "Pending", "containerStatuses": [container]})
+        };
+        let pull = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such\nimage"}});
+        let old = pod("old", then, json!({"phase": "Pending"}));
+        let said = hindrance(&[pod("new", now, state(pull)), old]).unwrap();
+        assert_eq!(said, "Pod new: ImagePullBackOff: no such image");
+        let ended = json!({"terminated": {"reason": "Error", "exitCode": 2}});
+        assert_eq!(hindrance(&[pod("p", now, state(ended))]).unwrap(), "Pod p: Error, exit code 2");
+        let unscheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes"});
+        let pending = json!({"phase": "Pending", "conditions": [unscheduled]});
+        assert_eq!(hindrance(&[pod("p", now, pending)]).unwrap(), "Pod p: Unschedulable: 0/3 nodes");
+        assert_eq!(hindrance(&[pod("p", now, json!({"phase": "Pending"}))]).unwrap(), "Pod p: Pending");
+        assert_eq!(hindrance(&[pod("p", now, json!({"phase": "Running"}))]), None);
+        assert_eq!(hindrance(&[]), None);
+    }
+}

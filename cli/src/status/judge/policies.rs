@@ -1,0 +1,42 @@
+//! The policies that say what rights cannot: whether they are in force.
+
+use super::Verdict;
+use crate::{
+    objects::{Lapse, Object, lapse, leader, member},
+    status::found::{Found, Gap, Part, Why},
+};
+
+impl Verdict<'_> {
+    pub(super) fn policies(&mut self, found: &Found) {
+        let records = found.records_policy.as_ref();
+        self.policy(records, &leader::policy(), "any member can write any other's records", "init");
+        let imports = found.imports_policy.as_ref();
+        self.policy(imports, &member::policy(), "who has rights on ServiceImports can write them", "join");
+    }
+
+    /// `means` says what a lapse allows, and `command` mends it. Who may not read a policy is not wrong about it.
+    fn policy(
+        &mut self,
+        part: Option<&Part<[Option<Object>; 2]>>,
+        wanted: &[Object; 2],
+        means: &str,
+        command: &str,
+    ) {
+        match part {
+            None => {}
+            Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
+                self.notes.push(format!("{part} was not looked at: {message}"));
+            }
+            Some(part) => {
+                let there = self.part(part, command);
+                if let Some(Lapse { place, what }) = there.and_then(|there| lapse(wanted, there)) {
+                    self.problem(
+                        place,
+                        format!("{what}: {means}"),
+                        format!("run `freeport {command}` again; if that does not mend it, delete it and run that again"),
+                    );
+                }
+            }
+        }
+    }
+}

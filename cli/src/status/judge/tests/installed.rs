@@ -1,0 +1,59 @@
+//! What was installed and is off, away or not to be seen.
+
+use super::*;
+
+#[test]
+fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
+    let [policy, _] = leader::policy();
+    let off = Found { records_policy: Some(Ok([Some(policy), None])), ..good() };
+    let problems = report(&off, now()).problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].place, "ValidatingAdmissionPolicyBinding freeport-records");
+    assert_eq!(problems[0].what, "is not there: any member can write any other's records");
+    assert!(problems[0].next.contains("freeport init"), "{}", problems[0].next);
+
+    let [policy, mut binding] = member::policy();
+    binding.body["spec"]["validationActions"] = json!(["Audit"]);
+    let warns = Found { imports_policy: Some(Ok([Some(policy), Some(binding)])), ..good() };
+    let problems = report(&warns, now()).problems;
+    assert!(problems.len() == 1 && problems[0].what.contains("switched off"), "{problems:?}");
+
+    let part = "ValidatingAdmissionPolicy freeport-records".into();
+    let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
+    let unseen = report(&Found { records_policy: Some(Err(refused)), ..good() }, now());
+    assert!(unseen.is_well(), "{:?}", unseen.problems);
+    let note = "ValidatingAdmissionPolicy freeport-records was not looked at: jane may not";
+    assert_eq!(unseen.notes, [note]);
+}
+
+#[test]
+fn a_daemon_without_a_pod_is_a_problem_and_what_it_said_is_stale() {
+    let dead = report(&Found { member: Some(Ok(Some(deployment(1, 0)))), ..good() }, now());
+    assert_eq!(dead.problems.len(), 1, "{:?}", dead.problems);
+    assert_eq!(dead.problems[0].place, "Deployment freeport-system/freeport-member");
+    assert_eq!(dead.problems[0].what, "has no available replica for 5m: the daemon does not run");
+    assert!(dead.problems[0].next.contains("logs deploy/freeport-member"), "{}", dead.problems[0].next);
+    assert!(dead.belongs[0].stale);
+    let text = text(&dead);
+    assert!(text.contains("is away, and what it said is stale: Ready is True for 10m"), "{text}");
+
+    let off = report(&Found { leader: Some(Ok(Some(deployment(0, 0)))), ..good() }, now());
+    assert!(off.problems.len() == 1 && off.problems[0].what.contains("scaled to 0"), "{:?}", off.problems);
+    assert!(!off.belongs[0].stale);
+}
+
+#[test]
+fn a_daemon_that_cannot_be_looked_at_is_a_note() {
+    let outside = Found { leader: Some(Ok(None)), member: Some(Ok(None)), ..good() };
+    assert_eq!(report(&outside, now()).notes, [""; 0], "its Lease is here");
+    let member = report(&Found { areas: Ok(vec![]), ..outside }, now());
+    assert!(member.is_well() && !member.belongs[0].stale, "{:?}", member.problems);
+    assert_eq!(member.notes.len(), 1, "{:?}", member.notes);
+    assert!(member.notes[0].ends_with("was not looked at"), "{}", member.notes[0]);
+
+    let part = "Deployment freeport-system/freeport-member".into();
+    let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
+    let unseen = report(&Found { member: Some(Err(refused)), ..good() }, now());
+    assert!(unseen.is_well(), "{:?}", unseen.problems);
+    assert_eq!(unseen.notes, ["Deployment freeport-system/freeport-member was not looked at: jane may not"]);
+}

@@ -1,0 +1,69 @@
+//! What may surprise and keeps nobody from going on.
+
+use std::net::IpAddr;
+
+use crate::{
+    cluster::Cluster,
+    objects::{Lapse, lapse, leader},
+    run::{Part, Run},
+};
+
+/// Warns when nothing keeps members to their own records, as far as the policy may be read.
+pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
+    let wanted = leader::policy();
+    let (Ok(policy), Ok(binding)) = (leader.read(&wanted[0]).await, leader.read(&wanted[1]).await) else {
+        return;
+    };
+    if let Some(Lapse { place, what }) = lapse(&wanted, &[policy, binding]) {
+        (run.warn)(&format!(
+            "{}: {place} {what}: any member can write any other's records; run `freeport init` there again",
+            leader.name
+        ));
+    }
+}
+
+/// Warns when the address that the member is given leads whoever dials it to itself.
+pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
+    if run.does(Part::Member) && leads_home(server) {
+        (run.warn)(&format!(
+            "{}: the member is to reach the leader at {server}, which is a loopback address: from a Pod or another host it leads \
+             to that Pod or host; name another with --leader-server",
+            leader.name
+        ));
+    }
+}
+
+fn leads_home(server: &str) -> bool {
+    let uri = api::cluster_set::server_uri(server);
+    let Some(host) = uri.as_ref().and_then(|uri| uri.host()) else {
+        return false;
+    };
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loopback_address_leads_home() {
+        for home in [
+            "https://127.0.0.1:6443",
+            "https://127.1.2.3",
+            "https://[::1]:6443",
+            "https://[::ffff:127.0.0.1]:6443",
+            "https://localhost:6443/k8s",
+            "https://LocalHost",
+        ] {
+            assert!(leads_home(home), "{home}");
+        }
+        for away in
+            ["https://10.0.0.1:6443", "https://localhost.example.org", "https://[2001:db8::1]", "nonsense"]
+        {
+            assert!(!leads_home(away), "{away}");
+        }
+    }
+}
