@@ -134,7 +134,7 @@ fn leaving_by_force_asks_nobody() {
         let leave = json!({"data": {LEAVE_KEY: LEAVE_FORCED}});
         east.patch::<ConfigMap>(SYSTEM, membership::NAME, &leave).await;
         let message = world.member_says("east", ("False", "Left")).await;
-        assert!(message.contains("join again"), "{message}");
+        assert!(message.contains("freeport join"), "{message}");
         imports_are_gone(world, ns).await;
         eventually("and nothing is noted", || async {
             noted(world).await.map_or(Ok(()), |n| Err(format!("{n:?}")))
