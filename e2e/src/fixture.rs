@@ -55,6 +55,7 @@ impl World {
         let options = Options {
             dir,
             clusters: CLUSTERS.map(str::to_owned).into(),
+            nodes: false,
             lifetime: Lifetime::Attached { remove: !is_kept() },
         };
         // Past the test runner's capture: the first time this builds for ten minutes.

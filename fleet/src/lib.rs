@@ -19,6 +19,7 @@
 //! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
 //! (`ready::bring_up`), concurrently (`start`), and at last the kubeconfigs are written.
 
+mod cgroup;
 mod claim;
 mod cluster;
 pub mod cluster_set;
@@ -26,13 +27,19 @@ pub mod command;
 mod control_plane;
 pub mod demo;
 mod disk;
+mod dns;
 mod error;
 mod fleet;
+mod image;
+pub mod images;
 pub mod keeper;
 mod kubeconfig;
 mod layout;
 mod log_tail;
 mod name;
+mod network;
+mod node;
+pub mod packages;
 mod pki;
 mod ports;
 mod process;
@@ -47,5 +54,6 @@ pub mod tools;
 pub use cluster::{Cluster, Component};
 pub use error::Error;
 pub use fleet::{Fleet, Lifetime, Options};
+pub use image::Image;
 pub use keeper::{Exit, ProcessSpec, ProcessState, Signal, Stage};
 pub use process::Process;

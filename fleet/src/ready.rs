@@ -1,18 +1,30 @@
 //! Bringing a control plane up and telling when it is ready.
 
-use std::{fs, future::Future, io, path::Path, time::Duration};
+use std::{
+    fs,
+    future::Future,
+    io,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service, ServiceAccount};
 use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
+    time::{Instant, sleep, timeout},
+};
 
 use crate::{
-    Cluster, Component, Error, control_plane,
+    Cluster, Component, Error, control_plane, dns, images,
+    keeper::{self, machine},
     kubeconfig::{self, Access},
-    log_tail,
+    log_tail, node,
 };
 
 /// A loaded machine takes a while; ready within 6 seconds otherwise.
@@ -21,23 +33,82 @@ const POLL: Duration = Duration::from_millis(100);
 /// For one request: a server that starts may accept and not answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
+/// What the nodes of a fleet have in common.
+pub(crate) struct Nodes {
+    /// The process id of the switch.
+    pub(crate) switch: u32,
+    /// How many there are.
+    pub(crate) count: u8,
+    /// Images that each has.
+    pub(crate) images: Vec<PathBuf>,
+}
+
 /// Starts all components and waits until the cluster is usable.
-pub(crate) async fn bring_up(cluster: &Cluster, progress: &impl Fn(&str)) -> Result<(), Error> {
-    let start = Instant::now();
-    for part in Component::ALL {
-        cluster.keeper.start(control_plane::spec(cluster, part)).await?;
-        component(cluster, part).await?;
-        if part != Component::ControllerManager {
+pub(crate) async fn bring_up(
+    cluster: &Cluster,
+    nodes: Option<&Nodes>,
+    progress: &impl Fn(&str),
+) -> Result<(), Error> {
+    let begun = Instant::now();
+    for part in cluster.components() {
+        start(cluster, *part).await?;
+        if *part != Component::ControllerManager {
             progress(&format!("{}: {part} up", cluster.name()));
         }
+        if let Some(fleet) = nodes {
+            node_part(cluster, *part, fleet).await?;
+        }
     }
-    progress(&format!("{}: ready in {:.1} s", cluster.name(), start.elapsed().as_secs_f64()));
+    progress(&format!("{}: ready in {:.1} s", cluster.name(), begun.elapsed().as_secs_f64()));
     Ok(())
 }
 
-/// Waits until a component that was started serves.
-pub(crate) async fn component(cluster: &Cluster, component: Component) -> Result<(), Error> {
+/// Starts a component and waits until it serves.
+pub(crate) async fn start(cluster: &Cluster, component: Component) -> Result<(), Error> {
+    let spec = control_plane::spec(cluster, component).map_err(Error::file(component.name()))?;
+    cluster.keeper.start(spec).await?;
+    serves(cluster, component).await
+}
+
+/// What a component that runs makes possible.
+async fn node_part(cluster: &Cluster, done: Component, nodes: &Nodes) -> Result<(), Error> {
+    let Some(network) = cluster.record.network else { return Ok(()) };
+    let index = cluster.record.index;
+    match done {
+        Component::Machine => {
+            network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await
+        }
+        Component::Containerd => cluster.load(&nodes.images).await,
+        Component::KubeProxy => {
+            let client = cluster.client().await?;
+            let said = |source| Error::Dns { cluster: cluster.name().to_owned(), source: Box::new(source) };
+            dns::deploy(&client, node::dns_address(network, index)).await.map_err(said)?;
+            until(cluster, Component::Kubelet, || dns::ready(&client)).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     match component {
+        Component::Machine => {
+            let machine = cluster.machine().await?;
+            until(cluster, component, || async move { machine::is_complete(machine) }).await
+        }
+        // It serves nobody; what it does shows when Pods run.
+        Component::Scheduler => died(cluster, component).await,
+        Component::Containerd => {
+            let machine = cluster.machine().await?;
+            until(cluster, component, || connect(images::socket(machine))).await
+        }
+        Component::Kubelet => {
+            let client = cluster.client().await?;
+            until(cluster, component, || node_is_ready(&client, cluster.name())).await
+        }
+        Component::KubeProxy => {
+            let address = (cluster.address(), node::PROXY_HEALTH_PORT);
+            until(cluster, component, || rules_are_in_place(address)).await
+        }
         Component::Etcd => {
             let client = etcd_client(cluster).await?;
             until(cluster, component, || get(&client, "/health", "\"true\"")).await
@@ -51,6 +122,20 @@ pub(crate) async fn component(cluster: &Cluster, component: Component) -> Result
             until(cluster, component, || defaults(&client)).await
         }
     }
+}
+
+/// Waits until the switch is there.
+pub(crate) async fn switch(keeper: &keeper::Client, name: &str, pid: u32) -> Result<(), Error> {
+    let deadline = Instant::now() + LIMIT;
+    while machine::is_complete(pid).is_err() {
+        // Its end is the error.
+        keeper.pid(name).await?;
+        if Instant::now() >= deadline {
+            return Err(Error::NoNetwork);
+        }
+        sleep(POLL).await;
+    }
+    Ok(())
 }
 
 /// Tries until it succeeds; a component that ends meanwhile is an error at once.
@@ -85,7 +170,7 @@ where
 /// An error if the component, or one it needs, has ended.
 async fn died(cluster: &Cluster, waited_for: Component) -> Result<(), Error> {
     let processes = cluster.keeper.list().await?;
-    for component in Component::ALL.into_iter().filter(|component| *component <= waited_for) {
+    for component in cluster.components().iter().copied().filter(|component| *component <= waited_for) {
         let name = cluster.process_name(component);
         let exit = processes.iter().find(|process| process.name == name).and_then(|state| state.exit.clone());
         let Some(exit) = exit else { continue };
@@ -121,6 +206,34 @@ async fn defaults(client: &Client) -> Result<(), String> {
     Ok(())
 }
 
+async fn connect(socket: PathBuf) -> Result<(), String> {
+    UnixStream::connect(&socket).await.map(drop).map_err(|error| format!("{}: {error}", socket.display()))
+}
+
+async fn node_is_ready(client: &Client, name: &str) -> Result<(), String> {
+    let node = Api::<Node>::all(client.clone()).get(name).await.map_err(|error| format!("Node: {error}"))?;
+    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    match conditions.iter().find(|condition| condition.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => Ok(()),
+        Some(ready) => Err(format!("the Node is not ready: {}", ready.message.clone().unwrap_or_default())),
+        None => Err("the Node says nothing yet".into()),
+    }
+}
+
+/// kube-proxy is healthy from its first rules on.
+async fn rules_are_in_place(address: (Ipv4Addr, u16)) -> Result<(), String> {
+    let ask = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.map(|_| answer)
+    };
+    match ask.await.map_err(|error: io::Error| error.to_string())? {
+        answer if answer.split(' ').nth(1) == Some("200") => Ok(()),
+        answer => Err(answer),
+    }
+}
+
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {
     let read = Kubeconfig::read_from(kubeconfig).map_err(io::Error::other);
     client_of(read.map_err(Error::file(kubeconfig))?).await.map_err(Error::file(kubeconfig))
@@ -146,7 +259,7 @@ async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
 async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(io::Error::other)?;
-    // A proxy from the environment has no business on the loopback.
+    // A proxy from the environment has no business on this machine.
     config.proxy_url = None;
     Client::try_from(config).map_err(io::Error::other)
 }

@@ -52,6 +52,7 @@ impl World {
         let options = Options {
             dir: env::temp_dir().join(format!("freeport-areas-{}", std::process::id())),
             clusters: CLUSTERS.map(str::to_owned).into(),
+            nodes: false,
             lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
         };
         // Past the test runner's capture: the first time this builds for ten minutes.

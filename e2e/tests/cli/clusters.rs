@@ -41,6 +41,7 @@ impl Clusters {
         let options = Options {
             dir: env::temp_dir().join(format!("freeport-cli-{}", std::process::id())),
             clusters: SET.iter().chain(&PAIR).map(|&name| name.to_owned()).collect(),
+            nodes: false,
             lifetime: Lifetime::Attached { remove: env::var_os("FREEPORT_KEEP").is_none() },
         };
         // Past the test runner's capture: the first time this builds for ten minutes.
