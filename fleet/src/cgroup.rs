@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
@@ -117,6 +117,8 @@ pub(crate) fn join(hierarchies: &[Hierarchy], cluster: &str) -> io::Result<()> {
 pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RELATIME;
     for Hierarchy { mount_point, v1_options, .. } in hierarchies {
+        // In its place, not over it, which the kernel refuses.
+        umount2(mount_point, MntFlags::MNT_DETACH)?;
         let kind = if v1_options.is_some() { "cgroup" } else { "cgroup2" };
         mount(Some(kind), mount_point, Some(kind), flags, v1_options.as_deref())
             .map_err(|error| io::Error::other(format!("mounting {}: {error}", mount_point.display())))?;

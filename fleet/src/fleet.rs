@@ -9,7 +9,7 @@ use std::{
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images,
+    Cluster, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images, inotify,
     keeper::{self, Client, ClientError, Refusal},
     layout::Layout,
     name, packages,
@@ -76,6 +76,7 @@ impl Fleet {
         let mut wanted = Tool::CONTROL_PLANE.to_vec();
         if options.nodes {
             packages::check()?;
+            inotify::raise_limit(&progress);
             wanted.extend(Tool::NODE);
         }
         let tools = Arc::new(tools::provide(&wanted, &progress).await?);

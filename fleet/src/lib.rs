@@ -32,6 +32,7 @@ mod error;
 mod fleet;
 mod image;
 pub mod images;
+mod inotify;
 pub mod keeper;
 mod kubeconfig;
 mod layout;
