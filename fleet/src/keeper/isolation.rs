@@ -105,10 +105,13 @@ impl Isolation {
         }
     }
 
-    /// Sends SIGKILL to everything that runs in the keeper's PID namespace. False if it has none of its own.
-    pub(super) fn kill_all(&self) -> bool {
-        // Process id -1 is everybody the sender can see: without the namespace, all of the machine.
-        matches!(self, Self::Namespace { .. }) && kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok()
+    /// Sends SIGKILL to whatever runs in the keeper's PID namespace and is not `ours`. False if there is nothing, or
+    /// no such namespace.
+    pub(super) fn kill_others(&self, ours: &[Pid]) -> bool {
+        let (Self::Namespace { .. }, Ok(entries)) = (self, fs::read_dir("/proc")) else { return false };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let others = pids.map(Pid::from_raw).filter(|pid| *pid != Pid::this() && !ours.contains(pid));
+        others.filter(|pid| kill(*pid, Signal::SIGKILL).is_ok()).count() > 0
     }
 
     /// The process id outside of the keeper's child `pid`.

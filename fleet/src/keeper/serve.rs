@@ -96,7 +96,6 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io:
         () = accept(&listener, &keeper, &mut clients) => {}
     }
     if let Some(record) = record::read(&layout).filter(Record::has_nodes) {
-        keeper.table.end_rest().await;
         cgroup::remove(&record.cgroups).await?;
     }
     if remove && keeper.attached.load(Ordering::Relaxed) {

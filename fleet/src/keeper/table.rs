@@ -15,7 +15,7 @@ use nix::{
     errno::Errno,
     sys::{
         signal::{Signal as Number, kill},
-        wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::Pid,
 };
@@ -172,22 +172,27 @@ impl Table {
                 let _gone = self.signal(name, Signal::Terminate);
             }
             self.end(&names).await;
+            if stage == Stage::Node && self.entries().values().any(|entry| entry.stage == Stage::Machine) {
+                self.end_pods().await;
+            }
         }
     }
 
-    /// Kills what processes have left behind, such as Pods, and waits until the kernel is done with it.
-    pub(super) async fn end_rest(&self) {
-        if !self.isolation.kill_all() {
-            return;
-        }
+    /// Kills what nodes have left behind, before an API server waits for it, and waits until the kernel is done
+    /// with it.
+    async fn end_pods(&self) {
         let deadline = Instant::now() + KILL_GRACE;
-        while waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).is_ok() {
-            if Instant::now() >= deadline {
-                eprintln!("{} processes are still there after SIGKILL", jiff::Timestamp::now());
+        loop {
+            let ours: Vec<Pid> = self.entries().values().map(|entry| entry.pid).collect();
+            if !self.isolation.kill_others(&ours) {
                 return;
             }
-            self.reap();
+            if Instant::now() >= deadline {
+                eprintln!("{} Pods are still there after SIGKILL", jiff::Timestamp::now());
+                return;
+            }
             sleep(POLL).await;
+            self.reap();
         }
     }
 
