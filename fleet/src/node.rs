@@ -13,6 +13,8 @@ use crate::{Cluster, images, layout::Layout, network::Network, packages};
 
 /// Where containerd listens, in the machine.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// Where the kubelet says whether it works.
+pub(crate) const KUBELET_HEALTH_PORT: u16 = 10248;
 /// Where kube-proxy says whether its rules are in place.
 pub(crate) const PROXY_HEALTH_PORT: u16 = 10256;
 
@@ -74,6 +76,8 @@ fn kubelet_config(cluster: &Cluster, network: Network) -> Value {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": cluster.address(),
+        "healthzBindAddress": cluster.address(),
+        "healthzPort": KUBELET_HEALTH_PORT,
         "authentication": {
             "anonymous": {"enabled": false},
             "webhook": {"enabled": true},

@@ -103,11 +103,14 @@ async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
         }
         Component::Kubelet => {
             let client = cluster.client().await?;
+            let address = (cluster.address(), node::KUBELET_HEALTH_PORT);
+            // The Node tells of earlier as well.
+            until(cluster, component, || is_healthy(address)).await?;
             until(cluster, component, || node_is_ready(&client, cluster.name())).await
         }
         Component::KubeProxy => {
             let address = (cluster.address(), node::PROXY_HEALTH_PORT);
-            until(cluster, component, || rules_are_in_place(address)).await
+            until(cluster, component, || is_healthy(address)).await
         }
         Component::Etcd => {
             let client = etcd_client(cluster).await?;
@@ -220,8 +223,8 @@ async fn node_is_ready(client: &Client, name: &str) -> Result<(), String> {
     }
 }
 
-/// kube-proxy is healthy from its first rules on.
-async fn rules_are_in_place(address: (Ipv4Addr, u16)) -> Result<(), String> {
+/// The kubelet is healthy once it has containerd; kube-proxy, once its rules are in place.
+async fn is_healthy(address: (Ipv4Addr, u16)) -> Result<(), String> {
     let ask = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await?;
