@@ -20,6 +20,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// The group below the cluster's for processes that are in no Pod: in cgroup v2 a group that gives controllers to
 /// groups below it has no processes.
 const INIT: &str = "init";
+/// The controllers without which runc starts nothing, if all are those of cgroup v2.
+const NEEDED: [&str; 3] = ["cpu", "memory", "pids"];
 /// The kernel takes a moment from a process' end until its group counts as empty.
 const REMOVE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -127,6 +129,15 @@ pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
         copy_cpuset(mount_point, &init)?;
         enter(&init)?;
         give_controllers(mount_point);
+    }
+    if let [Hierarchy { mount_point, v1_options: None, .. }] = hierarchies {
+        let has = fs::read_to_string(mount_point.join("cgroup.controllers"))?;
+        let missing = |needed: &&str| !has.split_whitespace().any(|controller| controller == *needed);
+        let missing: Vec<_> = NEEDED.into_iter().filter(missing).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Err(io::Error::other(format!("no control groups for {missing} are to be had here")));
+        }
     }
     Ok(())
 }

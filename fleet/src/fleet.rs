@@ -66,6 +66,9 @@ impl Fleet {
     /// See [`Error`].
     pub async fn up(options: Options, progress: impl Fn(&str)) -> Result<Self, Error> {
         name::check_all(&options.clusters, options.nodes)?;
+        if options.nodes {
+            packages::check()?;
+        }
         let dir = absolute(&options.dir)?;
         let layout = Layout::new(&dir);
         let _lock = claim::lock(&dir, &progress).await?;
@@ -75,7 +78,6 @@ impl Fleet {
         }
         let mut wanted = Tool::CONTROL_PLANE.to_vec();
         if options.nodes {
-            packages::check()?;
             inotify::raise_limit(&progress);
             wanted.extend(Tool::NODE);
         }

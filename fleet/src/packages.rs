@@ -37,7 +37,7 @@ pub enum Error {
     /// Install them.
     #[error(
         "nodes need {}, missing here. On Debian and Ubuntu this installs them, and so does \
-         `fleet up --nodes --install`:\\n  {}",
+         `fleet up --nodes --install`:\n  {}",
         missing.join(", "),
         command(packages)
     )]

@@ -1,30 +1,21 @@
-//! Bringing a control plane up and telling when it is ready.
+//! Bringing a cluster up and telling when it is ready.
 
-use std::{
-    fs,
-    future::Future,
-    io,
-    net::Ipv4Addr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod node;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service, ServiceAccount};
+use std::{fs, future::Future, io, path::Path, time::Duration};
+
+use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
 use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, UnixStream},
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 
+pub(crate) use self::node::{Nodes, switch};
 use crate::{
-    Cluster, Component, Error, control_plane, dns, images,
-    keeper::{self, machine},
+    Cluster, Component, Error, control_plane,
     kubeconfig::{self, Access},
-    log_tail, node,
+    log_tail,
 };
 
 /// A loaded machine takes a while; ready within 6 seconds otherwise.
@@ -32,16 +23,6 @@ const LIMIT: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(100);
 /// For one request: a server that starts may accept and not answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
-
-/// What the nodes of a fleet have in common.
-pub(crate) struct Nodes {
-    /// The process id of the switch.
-    pub(crate) switch: u32,
-    /// How many there are.
-    pub(crate) count: u8,
-    /// Images that each has.
-    pub(crate) images: Vec<PathBuf>,
-}
 
 /// Starts all components and waits until the cluster is usable.
 pub(crate) async fn bring_up(
@@ -56,7 +37,7 @@ pub(crate) async fn bring_up(
             progress(&format!("{}: {part} up", cluster.name()));
         }
         if let Some(fleet) = nodes {
-            node_part(cluster, *part, fleet).await?;
+            node::go_on(cluster, *part, fleet).await?;
         }
     }
     progress(&format!("{}: ready in {:.1} s", cluster.name(), begun.elapsed().as_secs_f64()));
@@ -70,48 +51,8 @@ pub(crate) async fn start(cluster: &Cluster, component: Component) -> Result<(),
     serves(cluster, component).await
 }
 
-/// What a component that runs makes possible.
-async fn node_part(cluster: &Cluster, done: Component, nodes: &Nodes) -> Result<(), Error> {
-    let Some(network) = cluster.record.network else { return Ok(()) };
-    let index = cluster.record.index;
-    match done {
-        Component::Machine => {
-            network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await
-        }
-        Component::Containerd => cluster.load(&nodes.images).await,
-        Component::KubeProxy => {
-            let client = cluster.client().await?;
-            let said = |source| Error::Dns { cluster: cluster.name().to_owned(), source: Box::new(source) };
-            dns::deploy(&client, node::dns_address(network, index)).await.map_err(said)?;
-            until(cluster, Component::Kubelet, || dns::ready(&client)).await
-        }
-        _ => Ok(()),
-    }
-}
-
 async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     match component {
-        Component::Machine => {
-            let machine = cluster.machine().await?;
-            until(cluster, component, || async move { machine::is_complete(machine) }).await
-        }
-        // It serves nobody; what it does shows when Pods run.
-        Component::Scheduler => died(cluster, component).await,
-        Component::Containerd => {
-            let machine = cluster.machine().await?;
-            until(cluster, component, || connect(images::socket(machine))).await
-        }
-        Component::Kubelet => {
-            let client = cluster.client().await?;
-            let address = (cluster.address(), node::KUBELET_HEALTH_PORT);
-            // The Node tells of earlier as well.
-            until(cluster, component, || is_healthy(address)).await?;
-            until(cluster, component, || node_is_ready(&client, cluster.name())).await
-        }
-        Component::KubeProxy => {
-            let address = (cluster.address(), node::PROXY_HEALTH_PORT);
-            until(cluster, component, || is_healthy(address)).await
-        }
         Component::Etcd => {
             let client = etcd_client(cluster).await?;
             until(cluster, component, || get(&client, "/health", "\"true\"")).await
@@ -124,21 +65,8 @@ async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
             let client = cluster.client().await?;
             until(cluster, component, || defaults(&client)).await
         }
+        part_of_node => node::serves(cluster, part_of_node).await,
     }
-}
-
-/// Waits until the switch is there.
-pub(crate) async fn switch(keeper: &keeper::Client, name: &str, pid: u32) -> Result<(), Error> {
-    let deadline = Instant::now() + LIMIT;
-    while machine::is_complete(pid).is_err() {
-        // Its end is the error.
-        keeper.pid(name).await?;
-        if Instant::now() >= deadline {
-            return Err(Error::NoNetwork);
-        }
-        sleep(POLL).await;
-    }
-    Ok(())
 }
 
 /// Tries until it succeeds; a component that ends meanwhile is an error at once.
@@ -207,34 +135,6 @@ async fn defaults(client: &Client) -> Result<(), String> {
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
     accounts.get("default").await.map_err(said("ServiceAccount default"))?;
     Ok(())
-}
-
-async fn connect(socket: PathBuf) -> Result<(), String> {
-    UnixStream::connect(&socket).await.map(drop).map_err(|error| format!("{}: {error}", socket.display()))
-}
-
-async fn node_is_ready(client: &Client, name: &str) -> Result<(), String> {
-    let node = Api::<Node>::all(client.clone()).get(name).await.map_err(|error| format!("Node: {error}"))?;
-    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
-    match conditions.iter().find(|condition| condition.type_ == "Ready") {
-        Some(ready) if ready.status == "True" => Ok(()),
-        Some(ready) => Err(format!("the Node is not ready: {}", ready.message.clone().unwrap_or_default())),
-        None => Err("the Node says nothing yet".into()),
-    }
-}
-
-/// The kubelet is healthy once it has containerd; kube-proxy, once its rules are in place.
-async fn is_healthy(address: (Ipv4Addr, u16)) -> Result<(), String> {
-    let ask = async {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.map(|_| answer)
-    };
-    match ask.await.map_err(|error: io::Error| error.to_string())? {
-        answer if answer.split(' ').nth(1) == Some("200") => Ok(()),
-        answer => Err(answer),
-    }
 }
 
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {

@@ -68,7 +68,7 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
     let record = record::read(&layout).ok_or_else(|| io::Error::other("no fleet in the directory"))?;
     cgroup::join(&record.cgroups, &cluster)?;
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWCGROUP)?;
-    // What the fleet's directory shall stay, wherever it is.
+    // That directory is everybody's, wherever it is.
     let fleet_dir = File::open(layout.dir())?;
     cgroup::mount_own(&record.cgroups)?;
     let scratch = layout.cluster(&cluster).join("scratch");
@@ -79,8 +79,9 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
     for dir in OWN_COPIES {
         own_copy(dir)?;
     }
-    if OWN_COPIES.iter().any(|copied| layout.dir().starts_with(copied)) {
-        bind(Path::new(&format!("/proc/self/fd/{}", fleet_dir.as_raw_fd())), layout.dir())?;
+    let real_dir = fs::canonicalize(layout.dir())?;
+    if OWN_COPIES.iter().any(|copied| real_dir.starts_with(copied)) {
+        bind(Path::new(&format!("/proc/self/fd/{}", fleet_dir.as_raw_fd())), &real_dir)?;
     }
     for (place, name) in ON_DISK {
         let dir = layout.cluster(&cluster).join(name);
