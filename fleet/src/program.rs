@@ -81,7 +81,9 @@ async fn build(
     if linking == Linking::Static {
         // With a target named, which alone keeps the flags from what runs during the build.
         let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
-        command.args(["build", "--target", &target]).env("RUSTFLAGS", "-C target-feature=+crt-static");
+        command
+            .args(["build", "--target", &target])
+            .env("RUSTFLAGS", "-C target-feature=+crt-static -C strip=debuginfo");
     } else {
         command.arg("build");
     }
