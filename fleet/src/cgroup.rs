@@ -39,29 +39,44 @@ pub(crate) struct Hierarchy {
 pub(crate) fn plan(dir: &Path) -> io::Result<Vec<Hierarchy>> {
     let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
     let hash: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    let own = fs::read_to_string("/proc/self/cgroup")?;
-    Ok(hierarchies(&mounts, &own, &format!("freeport-{hash}")))
+    let name = format!("freeport-{hash}");
+    let found = places("self")?.into_iter().map(|Place { mount_point, v1_options, own }| {
+        // Below the group we are in, whose limits hold for the fleet as well; but with cgroup v2 at the top, since
+        // only there a group that has processes may give controllers to groups below it.
+        let above = if v1_options.is_some() { own } else { mount_point.clone() };
+        Hierarchy { group: above.join(&name), mount_point, v1_options }
+    });
+    Ok(found.collect())
 }
 
-fn hierarchies(mounts: &str, own: &str, name: &str) -> Vec<Hierarchy> {
-    let mut found: Vec<Hierarchy> = Vec::new();
+/// A hierarchy and where a process is in it.
+#[derive(Debug, PartialEq)]
+struct Place {
+    mount_point: PathBuf,
+    v1_options: Option<String>,
+    own: PathBuf,
+}
+
+/// Where a process is, by what is mounted for this one.
+fn places(pid: &str) -> io::Result<Vec<Place>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    Ok(parse_places(&mounts, &groups))
+}
+
+fn parse_places(mounts: &str, groups: &str) -> Vec<Place> {
+    let mut found: Vec<Place> = Vec::new();
     for Mount { root, mount_point, kind, options } in mounts.lines().filter_map(parse_mount) {
-        let hierarchy = match kind {
-            // At the top, since only there a group that has processes may give controllers to groups below it.
-            "cgroup2" => Hierarchy { group: mount_point.join(name), mount_point, v1_options: None },
-            // Below the group we are in, whose limits hold for the fleet as well.
-            "cgroup" => {
-                let options = mount_options(options);
-                let path = own_path(own, &options).unwrap_or("/");
-                let path = path.strip_prefix(root).unwrap_or(path).trim_start_matches('/');
-                Hierarchy { group: mount_point.join(path).join(name), mount_point, v1_options: Some(options) }
-            }
+        let v1_options = match kind {
+            "cgroup2" => None,
+            "cgroup" => Some(mount_options(options)),
             _ => continue,
         };
+        let path = Path::new(group_path(groups, v1_options.as_deref()).unwrap_or("/"));
+        let path = path.strip_prefix(root).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         // What was mounted last on the same place hides the others.
-        found.retain(|earlier| earlier.mount_point != hierarchy.mount_point);
-        found.push(hierarchy);
+        found.retain(|earlier| earlier.mount_point != mount_point);
+        found.push(Place { own: mount_point.join(path), mount_point, v1_options });
     }
     found
 }
@@ -92,13 +107,18 @@ fn mount_options(options: &str) -> String {
     options.split(',').filter(not_ours).collect::<Vec<_>>().join(",")
 }
 
-/// The path of this process' group in the v1 hierarchy, from /proc/self/cgroup.
-fn own_path<'a>(own: &'a str, options: &str) -> Option<&'a str> {
-    own.lines().find_map(|line| {
+/// The path of a process' group in a hierarchy, from its /proc/PID/cgroup. The controllers of v2 are not listed.
+fn group_path<'a>(groups: &'a str, v1_options: Option<&str>) -> Option<&'a str> {
+    groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
-        let is_it = !controllers.is_empty()
-            && controllers.split(',').all(|controller| options.split(',').any(|option| option == controller));
+        let is_it = match v1_options {
+            None => controllers.is_empty(),
+            Some(options) => {
+                let is_option = |controller| options.split(',').any(|option| option == controller);
+                !controllers.is_empty() && controllers.split(',').all(is_option)
+            }
+        };
         is_it.then_some(path)
     })
 }
@@ -142,13 +162,10 @@ pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts this process, which has a cluster's namespaces, where the cluster's processes are.
-pub(crate) fn enter_init() -> io::Result<()> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    for hierarchy in hierarchies(&mounts, "", "") {
-        enter(&hierarchy.mount_point.join(INIT))?;
-    }
-    Ok(())
+/// Puts this process where the one with this id is. Not from within the namespace: who comes from outside of it may be
+/// refused (`nsdelegate`).
+pub(crate) fn follow(pid: &str) -> io::Result<()> {
+    places(pid)?.iter().try_for_each(|place| enter(&place.own))
 }
 
 /// Removes the fleet's groups with all that is below them.
@@ -216,35 +233,36 @@ fn give_controllers(group: &Path) {
 mod tests {
     use super::*;
 
-    fn groups(mounts: &str, own: &str) -> Vec<(String, Option<String>)> {
-        let found = hierarchies(mounts, own, "freeport-1");
-        found.into_iter().map(|h| (h.group.to_string_lossy().into_owned(), h.v1_options)).collect()
+    fn own(mounts: &str, groups: &str) -> Vec<(String, Option<String>)> {
+        let found = parse_places(mounts, groups);
+        found.into_iter().map(|place| (place.own.to_string_lossy().into_owned(), place.v1_options)).collect()
     }
 
     #[test]
-    fn unified_hierarchy_is_used_at_its_top() {
+    fn unified_hierarchy() {
         let mounts = "\
 22 1 8:1 / / rw - ext4 /dev/sda rw
 30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
-        let own = "0::/user.slice/session-1.scope\n";
-        assert_eq!(groups(mounts, own), [("/sys/fs/cgroup/freeport-1".to_owned(), None)]);
+        let groups = "0::/user.slice/session-1.scope\n";
+        assert_eq!(own(mounts, groups), [("/sys/fs/cgroup/user.slice/session-1.scope".to_owned(), None)]);
+        assert_eq!(parse_places(mounts, groups)[0].mount_point, Path::new("/sys/fs/cgroup"));
     }
 
     #[test]
-    fn limits_of_v1_groups_are_kept() {
+    fn hierarchies_of_both_versions() {
         let mounts = "\
 30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
 31 23 0:27 /docker/1 /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 32 23 0:28 / /sys/fs/cgroup/systemd rw - cgroup systemd rw,xattr,release_agent=/x,name=systemd
 33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
-        let own = "5:memory:/limited/1\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/\n0::/\n";
+        let groups = "5:memory:/limited/1\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/\n0::/\n";
         assert_eq!(
-            groups(mounts, own),
+            own(mounts, groups),
             [
-                ("/sys/fs/cgroup/memory/limited/1/freeport-1".to_owned(), Some("memory".to_owned())),
-                ("/sys/fs/cgroup/cpu,cpuacct/freeport-1".to_owned(), Some("cpu,cpuacct".to_owned())),
-                ("/sys/fs/cgroup/systemd/freeport-1".to_owned(), Some("name=systemd".to_owned())),
-                ("/sys/fs/cgroup/unified/freeport-1".to_owned(), None),
+                ("/sys/fs/cgroup/memory/limited/1".to_owned(), Some("memory".to_owned())),
+                ("/sys/fs/cgroup/cpu,cpuacct/".to_owned(), Some("cpu,cpuacct".to_owned())),
+                ("/sys/fs/cgroup/systemd/".to_owned(), Some("name=systemd".to_owned())),
+                ("/sys/fs/cgroup/unified/".to_owned(), None),
             ]
         );
     }

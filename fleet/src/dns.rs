@@ -2,12 +2,15 @@
 
 use std::{fmt::Debug, net::Ipv4Addr};
 
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Service, ServiceAccount},
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Service, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client, Resource, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -42,20 +45,13 @@ clusterset.local:1053 {
 
 /// Creates what CoreDNS is made of, behind this ClusterIP.
 pub(crate) async fn deploy(client: &Client, address: Ipv4Addr) -> Result<(), kube::Error> {
-    let system = || (client.clone(), NAMESPACE);
-    fn namespaced<K>((client, namespace): (Client, &str)) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(client, namespace)
-    }
-    create::<ServiceAccount>(&namespaced(system()), json!({"metadata": {"name": NAME}})).await?;
+    create::<ServiceAccount>(&system(client), json!({"metadata": {"name": NAME}})).await?;
     create::<ClusterRole>(&Api::all(client.clone()), cluster_role()).await?;
     create::<ClusterRoleBinding>(&Api::all(client.clone()), cluster_role_binding()).await?;
     let config = json!({"metadata": {"name": NAME}, "data": {"Corefile": COREFILE}});
-    create::<ConfigMap>(&namespaced(system()), config).await?;
-    create::<Service>(&namespaced(system()), service(address)).await?;
-    create::<Deployment>(&namespaced(system()), deployment()).await
+    create::<ConfigMap>(&system(client), config).await?;
+    create::<Service>(&system(client), service(address)).await?;
+    create::<Deployment>(&system(client), deployment()).await
 }
 
 /// Whether names are answered.
@@ -67,6 +63,13 @@ pub(crate) async fn ready(client: &Client) -> Result<(), String> {
         Some(1..) => Ok(()),
         _ => Err(format!("Deployment {NAME}: no Pod is ready (see `kubectl -n {NAMESPACE} get pods`)")),
     }
+}
+
+fn system<K>(client: &Client) -> Api<K>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    Api::namespaced(client.clone(), NAMESPACE)
 }
 
 async fn create<K>(api: &Api<K>, object: Value) -> Result<(), kube::Error>

@@ -134,10 +134,10 @@ pub(super) fn enter(mut args: impl Iterator<Item = OsString>) -> io::Result<Infa
     let program = args.next().ok_or_else(missing)?;
     let open = |kind: &str| File::open(format!("/proc/{machine}/ns/{kind}"));
     let [net, cgroups, mounts] = [open("net")?, open("cgroup")?, open("mnt")?];
+    cgroup::follow(&machine)?;
     setns(net, CloneFlags::CLONE_NEWNET)?;
     setns(cgroups, CloneFlags::CLONE_NEWCGROUP)?;
     setns(mounts, CloneFlags::CLONE_NEWNS)?;
-    cgroup::enter_init()?;
     let failed = Command::new(&program).args(args).exec();
     Err(io::Error::new(failed.kind(), format!("{}: {failed}", program.display())))
 }
