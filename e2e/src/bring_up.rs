@@ -16,6 +16,7 @@ pub async fn bring_up(name: &str, clusters: &[&str]) -> Result<(Fleet, Vec<Clust
     let options = Options {
         dir: env::temp_dir().join(format!("freeport-{name}-{}", std::process::id())),
         clusters: clusters.iter().map(|&cluster| cluster.to_owned()).collect(),
+        nodes: false,
         lifetime: Lifetime::Attached { remove: !is_kept() },
     };
     // Past the test runner's capture: the first time this builds for ten minutes.

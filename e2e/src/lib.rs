@@ -10,6 +10,7 @@
 //! | [`daemon`] | the daemons: their end, their start |
 //! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
+//! | [`pod`] | Pods on a fleet's nodes, and what they see from where they are |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`waiting`] | the one way to wait: for conditions |
 //! | [`watched`] | what must never happen is watched, not polled |
@@ -34,6 +35,7 @@ pub mod daemon;
 pub mod fixture;
 pub mod hub;
 pub mod metrics;
+pub mod pod;
 pub mod seen;
 pub mod waiting;
 pub mod watched;

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,11 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Process, Signal, control_plane, keeper::Client, layout::Layout, ports, ready,
-    record::ClusterRecord, tools::Tool,
+    Error, Process, Signal, images, keeper::Client, layout::Layout, ports, ready, record::ClusterRecord,
+    tools::Tool,
 };
 
-/// Ports of one control plane on 127.0.0.1.
+/// Ports of one control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ports {
     pub(crate) api: u16,
@@ -22,24 +23,50 @@ pub(crate) struct Ports {
     pub(crate) etcd_peer: u16,
 }
 
-/// The parts of a control plane.
+/// The parts of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
+    /// With nodes: what makes up a machine for the others, see `keeper::machine`. It cannot be started again.
+    Machine,
     /// The store.
     Etcd,
     /// kube-apiserver.
     ApiServer,
     /// kube-controller-manager.
     ControllerManager,
+    /// With nodes: kube-scheduler.
+    Scheduler,
+    /// With nodes: containerd. Containers outlive it.
+    Containerd,
+    /// With nodes: the kubelet. Pods outlive it.
+    Kubelet,
+    /// With nodes: kube-proxy. Its rules outlive it.
+    KubeProxy,
 }
 
 impl Component {
-    /// In the order of starting.
-    pub const ALL: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
+    /// Of every cluster, in the order of starting.
+    pub const CONTROL_PLANE: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
+    /// Of a cluster with a node, in the order of starting.
+    pub const ALL: [Self; 8] = [
+        Self::Machine,
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Containerd,
+        Self::Kubelet,
+        Self::KubeProxy,
+    ];
 
     /// The name of the program.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Machine => "machine",
+            Self::Scheduler => "kube-scheduler",
+            Self::Containerd => "containerd",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
             Self::Etcd => "etcd",
             Self::ApiServer => "kube-apiserver",
             Self::ControllerManager => "kube-controller-manager",
@@ -53,7 +80,7 @@ impl fmt::Display for Component {
     }
 }
 
-/// One control plane of a fleet.
+/// One cluster of a fleet: a control plane and, in a fleet with nodes, its node.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub(crate) record: ClusterRecord,
@@ -70,7 +97,46 @@ impl Cluster {
 
     /// The API server's URL.
     pub fn server(&self) -> String {
-        format!("https://127.0.0.1:{}", self.record.ports.api)
+        format!("https://{}:{}", self.address(), self.record.ports.api)
+    }
+
+    /// Where the cluster's components listen: 127.0.0.1, or the address of its machine, which is its node's too.
+    pub fn address(&self) -> Ipv4Addr {
+        self.record.address()
+    }
+
+    /// Whether Pods run. The node is called as the cluster is.
+    pub fn has_node(&self) -> bool {
+        self.record.network.is_some()
+    }
+
+    /// The parts it has, in the order of starting.
+    pub fn components(&self) -> &'static [Component] {
+        self.record.components()
+    }
+
+    /// The IPv4 network of Pods, if it has a node: routed between all machines of the fleet and this one.
+    pub fn pod_network(&self) -> Option<String> {
+        self.record.network.map(|network| network.pods(self.record.index).to_string())
+    }
+
+    /// Imports images (archives of `docker save`, or of [`Image::write`](crate::Image::write)) into its node.
+    ///
+    /// # Errors
+    /// [`Error::NoNode`], [`Error::Image`], [`Error::Keeper`].
+    pub async fn load(&self, archives: &[PathBuf]) -> Result<(), Error> {
+        images::import(self.name(), self.machine().await?, archives).await
+    }
+
+    /// The process id of its machine: `nsenter --target PID --net --mount` is how to look into it.
+    ///
+    /// # Errors
+    /// [`Error::NoNode`], [`Error::Keeper`].
+    pub async fn machine(&self) -> Result<u32, Error> {
+        if !self.has_node() {
+            return Err(Error::NoNode(self.name().to_owned()));
+        }
+        Ok(self.keeper.pid(&self.process_name(Component::Machine)).await?)
     }
 
     /// Everything of this cluster: `pki`, `etcd`, `logs`.
@@ -101,7 +167,10 @@ impl Cluster {
 
     /// The IPv4 network of ClusterIPs, disjoint from those of the fleet's other clusters.
     pub fn service_network(&self) -> String {
-        format!("10.{}.0.0/16", self.service_octet())
+        match self.record.network {
+            Some(network) => network.services(self.record.index).to_string(),
+            None => format!("10.{}.0.0/16", self.service_octet()),
+        }
     }
 
     /// The fleet's name for the process of a component.
@@ -162,12 +231,11 @@ impl Cluster {
     /// [`Error::Keeper`] if it runs already.
     pub async fn start(&self, component: Component) -> Result<(), Error> {
         for port in self.ports_of(component) {
-            if !ports::is_free(port) {
+            if !self.has_node() && !ports::is_free(port) {
                 return Err(Error::PortTaken { cluster: self.name().to_owned(), component, port });
             }
         }
-        self.keeper.start(control_plane::spec(self, component)).await?;
-        ready::component(self, component).await
+        ready::start(self, component).await
     }
 
     fn ports_of(&self, component: Component) -> Vec<u16> {
@@ -175,7 +243,7 @@ impl Cluster {
         match component {
             Component::Etcd => vec![etcd, etcd_peer],
             Component::ApiServer => vec![api],
-            Component::ControllerManager => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -193,8 +261,16 @@ impl Cluster {
         self.dir().join("logs")
     }
 
-    /// The second octet of the Service network: `name::MOST_CLUSTERS` many from 96 on.
-    pub(crate) fn service_octet(&self) -> u8 {
+    /// The first ClusterIP, which is the API server's.
+    pub(crate) fn kubernetes_service(&self) -> Ipv4Addr {
+        match self.record.network {
+            Some(network) => network.services(self.record.index).address(1),
+            None => Ipv4Addr::new(10, self.service_octet(), 0, 1),
+        }
+    }
+
+    /// The second octet of the Service network without nodes: `name::MOST_CLUSTERS` many from 96 on.
+    fn service_octet(&self) -> u8 {
         96 + self.record.index
     }
 }

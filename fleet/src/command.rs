@@ -1,4 +1,4 @@
-//! The command line: `fleet up|down|status`.
+//! The command line: `fleet up|load|down|status`.
 
 use std::{
     env,
@@ -8,9 +8,9 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Error, Fleet, Lifetime, Options, status};
+use crate::{Error, Fleet, Lifetime, Options, packages, status};
 
-/// Real Kubernetes control planes on this machine, side by side, without nodes.
+/// Real Kubernetes clusters on this machine, side by side, with or without nodes.
 #[derive(Debug, Parser)]
 #[command(name = "fleet", version, propagate_version = true)]
 pub struct Command {
@@ -30,6 +30,21 @@ enum Action {
         /// Names of the clusters, separated by commas.
         #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
         clusters: Vec<String>,
+        /// Gives each cluster a node, on which Pods run: network namespaces, containerd, kubelet, kube-proxy and
+        /// CoreDNS. Needs root; what else is missing is listed.
+        #[arg(long)]
+        nodes: bool,
+        /// Installs what --nodes needs, with apt-get.
+        #[arg(long, requires = "nodes")]
+        install: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Imports container images into the nodes of all clusters.
+    Load {
+        /// Archives, as `docker save` writes them.
+        #[arg(required = true)]
+        archives: Vec<PathBuf>,
         #[command(flatten)]
         place: Place,
     },
@@ -78,11 +93,16 @@ impl Command {
     /// See [`Error`].
     pub async fn run(self) -> Result<ExitCode, Error> {
         match self.action {
-            Action::Up { clusters, place } => {
+            Action::Up { clusters, nodes, install, place } => {
                 let dir = place.dir()?;
-                let fleet = Fleet::up(Options { dir, clusters, lifetime: Lifetime::Detached }, say).await?;
+                if install {
+                    packages::install(&say).await?;
+                }
+                let options = Options { dir, clusters, nodes, lifetime: Lifetime::Detached };
+                let fleet = Fleet::up(options, say).await?;
                 print!("{}", usage(&fleet));
             }
+            Action::Load { archives, place } => Fleet::open(&place.dir()?).await?.load(&archives).await?,
             Action::Down { place } => Fleet::down(&place.dir()?, say).await?,
             Action::Status { place } => {
                 let report = status::report(&place.dir()?).await?;
@@ -101,13 +121,19 @@ fn say(line: &str) {
 fn usage(fleet: &Fleet) -> String {
     let names: Vec<_> = fleet.clusters().iter().map(crate::Cluster::name).collect();
     let kubectl = fleet.kubectl();
+    let nodes = match fleet.clusters().iter().any(crate::Cluster::has_node) {
+        true => {
+            format!("Pods run. Images there are: {}; others come by `fleet load`.", crate::images::agnhost())
+        }
+        false => "They have no nodes: Deployments and Pods can be written, but Pods stay Pending.".into(),
+    };
     format!(
         "
 Clusters {names}. Use them:
   export KUBECONFIG={kubeconfig}
   export PATH={bin}:$PATH    # the kubectl that fits
   kubectl --context {last} get namespaces
-They have no nodes: Deployments and Pods can be written, but Pods stay Pending.
+{nodes}
 Take them down:
   cargo run -p fleet -- down --dir {dir}
 ",

@@ -5,9 +5,10 @@ use std::{fs, io, path::Path};
 use crate::{
     Cluster, Component, ProcessSpec, Stage,
     cluster::Ports,
+    keeper::{OWN_EXECUTABLE, machine::MACHINE},
     kubeconfig::{self, Access},
     layout::Layout,
-    pki,
+    node, packages, pki,
     tools::Tool,
 };
 
@@ -31,13 +32,19 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
     for dir in [cluster.dir(), cluster.pki(""), cluster.logs(), cluster.dir().join("etcd")] {
         Layout::make_private_dir(&dir)?;
     }
-    pki::write(&cluster.pki(""), cluster.name(), &api_server_names(cluster))?;
+    let node = cluster.record.network.map(|_| cluster.address());
+    pki::write(&cluster.pki(""), cluster.name(), node, &api_server_names(cluster))?;
     fs::write(audit_policy(cluster), AUDIT_POLICY)?;
-    let write = |path: &Path, user| {
+    let write = |path: &Path, user: &str| {
         let text = kubeconfig_of(&[cluster], user)?;
         cluster.layout.write_private(path, text.as_bytes())
     };
-    write(&cluster.dir().join("controller-manager.kubeconfig"), "controller-manager")?;
+    let write_for = |user: &str| write(&cluster.dir().join(format!("{user}.kubeconfig")), user);
+    write_for("controller-manager")?;
+    if let Some(network) = cluster.record.network {
+        ["scheduler", "kubelet", "kube-proxy"].into_iter().try_for_each(write_for)?;
+        node::prepare(cluster, network)?;
+    }
     write(&cluster.kubeconfig(), "admin")
 }
 
@@ -69,32 +76,48 @@ pub(crate) fn kubeconfig_of(clusters: &[&Cluster], user: &str) -> io::Result<Str
 }
 
 /// How a component is run.
-pub(crate) fn spec(cluster: &Cluster, component: Component) -> ProcessSpec {
-    let (tool, stage, args) = match component {
-        Component::Etcd => (Tool::Etcd, Stage::Store, etcd(cluster)),
-        Component::ApiServer => (Tool::KubeApiserver, Stage::ControlPlane, api_server(cluster)),
+pub(crate) fn spec(cluster: &Cluster, component: Component) -> io::Result<ProcessSpec> {
+    let tool = |tool: Tool| cluster.tools.get(&tool).cloned().unwrap_or_else(|| tool.name().into());
+    let (program, stage, args) = match component {
+        Component::Etcd => (tool(Tool::Etcd), Stage::Store, etcd(cluster)),
+        Component::ApiServer => (tool(Tool::KubeApiserver), Stage::ControlPlane, api_server(cluster)),
         Component::ControllerManager => {
-            (Tool::KubeControllerManager, Stage::ControlPlane, controller_manager(cluster))
+            (tool(Tool::KubeControllerManager), Stage::ControlPlane, controller_manager(cluster))
         }
+        Component::Scheduler => (tool(Tool::KubeScheduler), Stage::ControlPlane, scheduler(cluster)),
+        Component::Machine => (OWN_EXECUTABLE.into(), Stage::Machine, machine(cluster)),
+        Component::Containerd => (packages::program("containerd")?, Stage::Node, node::containerd(cluster)),
+        Component::Kubelet => (tool(Tool::Kubelet), Stage::Node, node::kubelet(cluster)),
+        Component::KubeProxy => (tool(Tool::KubeProxy), Stage::Node, node::kube_proxy(cluster)),
     };
-    let program = cluster.tools.get(&tool).cloned().unwrap_or_else(|| tool.name().into());
-    ProcessSpec {
+    let is_inside = cluster.has_node() && component != Component::Machine;
+    let spec = ProcessSpec {
         args,
         log: Some(cluster.log(component)),
         stage,
+        inside: is_inside.then(|| cluster.process_name(Component::Machine)),
         ..ProcessSpec::new(cluster.process_name(component), program)
-    }
+    };
+    Ok(match stage {
+        Stage::Node => spec.env("PATH", packages::path()),
+        _ => spec,
+    })
+}
+
+fn machine(cluster: &Cluster) -> Vec<String> {
+    let dir = cluster.layout.dir().display().to_string();
+    vec![MACHINE.to_owned(), dir, cluster.name().to_owned()]
 }
 
 /// The URL of etcd's client port.
 pub(crate) fn etcd_url(cluster: &Cluster) -> String {
-    format!("https://127.0.0.1:{}", cluster.record.ports.etcd)
+    format!("https://{}:{}", cluster.address(), cluster.record.ports.etcd)
 }
 
 fn etcd(cluster: &Cluster) -> Vec<String> {
     let Ports { etcd_peer, .. } = cluster.record.ports;
     let client = etcd_url(cluster);
-    let peer = format!("https://127.0.0.1:{etcd_peer}");
+    let peer = format!("https://{}:{etcd_peer}", cluster.address());
     let mut args = Args::new(cluster);
     args.path("data-dir", "etcd")
         .value("name", "default")
@@ -117,10 +140,19 @@ fn etcd(cluster: &Cluster) -> Vec<String> {
 
 fn api_server(cluster: &Cluster) -> Vec<String> {
     let mut args = Args::new(cluster);
-    args.value("bind-address", "127.0.0.1")
-        .value("advertise-address", "127.0.0.1")
+    if cluster.has_node() {
+        args.path("kubelet-certificate-authority", "pki/ca.crt")
+            .path("kubelet-client-certificate", "pki/apiserver-kubelet-client.crt")
+            .path("kubelet-client-key", "pki/apiserver-kubelet-client.key")
+            .value("kubelet-preferred-address-types", "InternalIP")
+            .value("allow-privileged", "true");
+    } else {
         // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nobody routes to its VIP.
-        .value("endpoint-reconciler-type", "none")
+        args.value("endpoint-reconciler-type", "none");
+    }
+    let address = cluster.address().to_string();
+    args.value("bind-address", &address)
+        .value("advertise-address", &address)
         .value("secure-port", &cluster.record.ports.api.to_string())
         .path("tls-cert-file", "pki/apiserver.crt")
         .path("tls-private-key-file", "pki/apiserver.key")
@@ -147,6 +179,13 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
     for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         args.path(flag, "controller-manager.kubeconfig");
     }
+    if let Some(pods) = cluster.pod_network() {
+        // One node takes it all.
+        let bits = pods.rsplit('/').next().unwrap_or_default();
+        args.value("allocate-node-cidrs", "true")
+            .value("cluster-cidr", &pods)
+            .value("node-cidr-mask-size", bits);
+    }
     args.value("controllers", "*")
         .value("use-service-account-credentials", "true")
         .path("service-account-private-key-file", "pki/sa.key")
@@ -163,13 +202,30 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
     args.list
 }
 
+fn scheduler(cluster: &Cluster) -> Vec<String> {
+    let mut args = Args::new(cluster);
+    for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
+        args.path(flag, "scheduler.kubeconfig");
+    }
+    args.value("leader-elect", "false").value("secure-port", "0");
+    args.list
+}
+
 fn api_server_names(cluster: &Cluster) -> Vec<String> {
-    let service = format!("10.{}.0.1", cluster.service_octet());
-    ["127.0.0.1", "localhost", &service, "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        .into_iter()
-        .chain(["kubernetes.default.svc.cluster.local"])
-        .map(str::to_owned)
-        .collect()
+    let (address, service) = (cluster.address().to_string(), cluster.kubernetes_service().to_string());
+    [
+        "127.0.0.1",
+        "localhost",
+        &address,
+        &service,
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ]
+    .into_iter()
+    .chain(["kubernetes.default.svc.cluster.local"])
+    .map(str::to_owned)
+    .collect()
 }
 
 fn audit_policy(cluster: &Cluster) -> std::path::PathBuf {

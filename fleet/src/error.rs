@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{Component, Exit, keeper, name, tools};
+use crate::{Component, Exit, keeper, name, packages, program, tools};
 
 /// Why a fleet is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,12 @@ pub enum Error {
     /// Install or repair what builds the Kubernetes binaries.
     #[error(transparent)]
     Tools(#[from] tools::Error),
+    /// Install what is missing, become root, or do without nodes.
+    #[error(transparent)]
+    Packages(#[from] packages::Error),
+    /// Repair what builds programs for images.
+    #[error(transparent)]
+    Program(#[from] program::Error),
     /// Choose another directory.
     #[error("{} holds something else than a fleet: choose an empty or new directory", .0.display())]
     NotOurs(PathBuf),
@@ -21,7 +27,7 @@ pub enum Error {
     OtherClusters {
         /// Of the fleet.
         dir: PathBuf,
-        /// Their names.
+        /// Their names, and whether they have nodes.
         clusters: String,
     },
     /// Take it down first; its parts that run are left alone.
@@ -57,6 +63,39 @@ pub enum Error {
         component: Component,
         /// On 127.0.0.1.
         port: u16,
+    },
+    /// Take other fleets down, or a network that is in the way.
+    #[error("no free network 10.X.0.0/16 with X from 160 up: this machine has interfaces or routes there")]
+    NoNetwork,
+    /// Read what ip(8) says.
+    #[error("the fleet's network cannot be made: {said} (ip: {commands})")]
+    Network {
+        /// What was tried.
+        commands: String,
+        /// What came of it.
+        said: String,
+    },
+    /// Read what ctr says.
+    #[error("{cluster}: the image {} cannot be imported: {said}", archive.display())]
+    Image {
+        /// The cluster's name.
+        cluster: String,
+        /// The file.
+        archive: PathBuf,
+        /// What came of it.
+        said: String,
+    },
+    /// Start one with nodes.
+    #[error("{0} has no node: take the fleet down and start one with nodes")]
+    NoNode(String),
+    /// Read what the API server says.
+    #[error("{cluster}: the cluster's DNS server cannot be deployed: {source}")]
+    Dns {
+        /// The cluster's name.
+        cluster: String,
+        /// What it says.
+        #[source]
+        source: Box<kube::Error>,
     },
     /// No ports left to choose from.
     #[error("no free ports on 127.0.0.1")]

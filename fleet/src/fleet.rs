@@ -6,11 +6,13 @@ use std::{
     sync::Arc,
 };
 
+use futures::future::try_join_all;
+
 use crate::{
-    Cluster, Error, Process, ProcessSpec, ProcessState, claim, disk,
+    Cluster, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images, inotify,
     keeper::{self, Client, ClientError, Refusal},
     layout::Layout,
-    name,
+    name, packages,
     record::{self, ClusterRecord, Record},
     start,
     tools::{self, Tool},
@@ -26,6 +28,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// Names of the clusters: RFC 1123 labels.
     pub clusters: Vec<String>,
+    /// Whether each cluster has a node, on which Pods run; needs root, and what [`packages`](crate::packages) checks.
+    pub nodes: bool,
     /// What ends the fleet.
     pub lifetime: Lifetime,
 }
@@ -61,26 +65,40 @@ impl Fleet {
     /// # Errors
     /// See [`Error`].
     pub async fn up(options: Options, progress: impl Fn(&str)) -> Result<Self, Error> {
-        name::check_all(&options.clusters)?;
+        name::check_all(&options.clusters, options.nodes)?;
+        if options.nodes {
+            packages::check()?;
+        }
         let dir = absolute(&options.dir)?;
         let layout = Layout::new(&dir);
         let _lock = claim::lock(&dir, &progress).await?;
-        if let Some(running) = Self::standing(&layout, &options.clusters).await? {
+        if let Some(running) = Self::standing(&layout, &options).await? {
             progress(&format!("already running in {}", dir.display()));
             return Ok(running);
         }
-        let tools = Arc::new(tools::provide(&Tool::CONTROL_PLANE, &progress).await?);
+        let mut wanted = Tool::CONTROL_PLANE.to_vec();
+        if options.nodes {
+            inotify::raise_limit(&progress);
+            wanted.extend(Tool::NODE);
+        }
+        let tools = Arc::new(tools::provide(&wanted, &progress).await?);
         let free_mib = disk::free_mib(&dir).map_err(Error::file(&dir))?;
         if free_mib < NEEDED_MIB {
             return Err(Error::DiskFull { dir, free_mib, needed_mib: NEEDED_MIB });
         }
-        let mut record = Record::new(BTreeMap::clone(&tools), start::pick_ports(&options.clusters)?);
+        let clusters = start::pick_ports(&options.clusters, options.nodes)?;
+        let mut record = Record::new(BTreeMap::clone(&tools), clusters);
+        if options.nodes {
+            record.cgroups = cgroup::plan(&dir).map_err(Error::file("/proc/self"))?;
+        }
         record::write(&layout, &record).map_err(Error::file(layout.record()))?;
+        let images =
+            if options.nodes { Some(images::build(&layout, &tools, &progress).await?) } else { None };
         let remove = options.lifetime == Lifetime::Attached { remove: true };
         // Attached until all is well, so that a Ctrl-C on the way leaves nothing running.
         let pipe = keeper::launch(&layout, remove).await?;
         let keeper = Client::new(layout.clone());
-        match start::all(&layout, &keeper, &mut record, &tools, &progress).await {
+        match start::all(&layout, &keeper, &mut record, &tools, images, &progress).await {
             Ok(clusters) => {
                 let pipe = match options.lifetime {
                     Lifetime::Attached { .. } => Some(pipe),
@@ -151,7 +169,7 @@ impl Fleet {
             [] => progress("nothing was running"),
             names => progress(&format!("stopped {}", names.join(", "))),
         }
-        layout.clear().map_err(Error::file(&dir))?;
+        clear(&layout).await?;
         progress(&format!("removed the fleet's files from {}", dir.display()));
         Ok(())
     }
@@ -159,6 +177,14 @@ impl Fleet {
     /// The directory.
     pub fn dir(&self) -> &Path {
         self.layout.dir()
+    }
+
+    /// Imports images into the node of every cluster, see [`Cluster::load`].
+    ///
+    /// # Errors
+    /// [`Error::NoNode`], [`Error::Image`], [`Error::Keeper`].
+    pub async fn load(&self, archives: &[PathBuf]) -> Result<(), Error> {
+        try_join_all(self.clusters.iter().map(|cluster| cluster.load(archives))).await.map(drop)
     }
 
     /// All clusters, in the order they were named.
@@ -210,23 +236,37 @@ impl Fleet {
     }
 
     /// The fleet that runs in the directory, if it has these clusters. Otherwise clears leftovers.
-    async fn standing(layout: &Layout, clusters: &[String]) -> Result<Option<Self>, Error> {
+    async fn standing(layout: &Layout, wanted: &Options) -> Result<Option<Self>, Error> {
         let dir = layout.dir();
         let Some(record) = record::read(layout) else {
             return if claim::is_empty(dir)? { Ok(None) } else { Err(Error::NotOurs(dir.to_owned())) };
         };
         match Self::open(dir).await {
-            Ok(fleet) if record.names() == clusters => Ok(Some(fleet)),
-            Ok(_) => Err(Error::OtherClusters { dir: dir.to_owned(), clusters: record.names().join(",") }),
+            Ok(fleet) if record.names() == wanted.clusters && record.has_nodes() == wanted.nodes => {
+                Ok(Some(fleet))
+            }
+            Ok(_) => {
+                let nodes = if record.has_nodes() { "with nodes" } else { "without nodes" };
+                let clusters = format!("{} {nodes}", record.names().join(","));
+                Err(Error::OtherClusters { dir: dir.to_owned(), clusters })
+            }
             Err(Error::NotRunning(_) | Error::Keeper(ClientError::EndedMeanwhile)) => {
                 Client::new(layout.clone()).shut_down().await;
-                layout.clear().map_err(Error::file(dir))?;
+                clear(layout).await?;
                 Layout::make_private_dir(dir).map_err(Error::file(dir))?;
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
+}
+
+/// Removes what is left of a fleet that has ended.
+async fn clear(layout: &Layout) -> Result<(), Error> {
+    if let Some(record) = record::read(layout) {
+        cgroup::remove(&record.cgroups).await.map_err(Error::file("control groups"))?;
+    }
+    layout.clear().map_err(Error::file(layout.dir()))
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf, Error> {

@@ -16,6 +16,7 @@ mod client;
 mod identity;
 mod isolation;
 mod launch;
+pub(crate) mod machine;
 mod protocol;
 mod serve;
 mod table;
@@ -34,6 +35,7 @@ pub use self::protocol::{Exit, ProcessSpec, ProcessState, Refusal, Signal, Stage
 pub(crate) use self::{
     client::Client,
     identity::is_alive,
+    isolation::OWN_EXECUTABLE,
     launch::{Pipe, launch},
 };
 pub use client::Error as ClientError;
@@ -64,6 +66,9 @@ pub fn intercept() -> Option<ExitCode> {
         isolation::CHILD => isolation::become_program(args).map(|never| match never {}),
         START => start(args.collect()),
         RUN => run(args),
+        machine::SWITCH => machine::be_switch(),
+        machine::MACHINE => machine::be_machine(args),
+        machine::ENTER => machine::enter(args).map(|never| match never {}),
         _ => return None,
     };
     Some(match done {

@@ -19,7 +19,7 @@ impl Layout {
     /// The keeper's socket, relative to the directory.
     pub(crate) const SOCKET: &'static str = "keeper.sock";
     /// Names in the directory that a cluster cannot have.
-    pub(crate) const RESERVED: [&'static str; 2] = ["kubeconfig", "logs"];
+    pub(crate) const RESERVED: [&'static str; 3] = ["kubeconfig", "logs", "images"];
 
     pub(crate) fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
@@ -45,6 +45,11 @@ impl Layout {
     /// Logs of processes that are part of no control plane.
     pub(crate) fn logs(&self) -> PathBuf {
         self.dir.join("logs")
+    }
+
+    /// Archives of images that every node has.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.dir.join("images")
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -82,7 +87,9 @@ impl Layout {
             absent_is_fine(fs::remove_dir_all(self.cluster(&cluster.name)))?;
             absent_is_fine(fs::remove_file(self.cluster_kubeconfig(&cluster.name)))?;
         }
-        absent_is_fine(fs::remove_dir_all(self.logs()))?;
+        for dir in [self.logs(), self.images()] {
+            absent_is_fine(fs::remove_dir_all(dir))?;
+        }
         for path in [self.kubeconfig(), self.keeper(), self.keeper_log(), self.dir.join(Self::SOCKET)] {
             absent_is_fine(fs::remove_file(path))?;
         }

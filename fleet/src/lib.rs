@@ -1,24 +1,36 @@
-//! Real Kubernetes control planes on this machine: per cluster an etcd, a kube-apiserver and a
-//! kube-controller-manager, with their own ports, data, CA and logs. Clusters have no nodes, so Pods never run.
+//! Real Kubernetes clusters on this machine: per cluster an etcd, a kube-apiserver and a kube-controller-manager, with
+//! their own ports, data, CA and logs. Without nodes, Pods never run. With them, each cluster has what looks like a
+//! machine of its own (network, mounts, control groups) and on it kube-scheduler, containerd, kubelet, kube-proxy and
+//! CoreDNS; Pods of all clusters reach each other.
 //!
 //! | module | noun |
 //! |---|---|
 //! | [`Fleet`], [`Options`] | the clusters of one directory: up, open, down, further processes |
-//! | [`Cluster`] | one control plane: address, files, pause and restart |
-//! | [`command`] | the command line `fleet up\|down\|status` |
+//! | [`Cluster`] | one cluster: address, files, pause and restart |
+//! | [`command`] | the command line `fleet up\|load\|down\|status` |
 //! | [`cluster_set`] | the clusters as members of one set, by `freeport init` and `join`, with their daemons |
 //! | [`demo`] | an exported Service, shown to a newcomer |
 //! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
 //! | [`program`] | programs of this workspace, built on demand |
 //! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
+//! | [`packages`] | the programs that nodes need besides, from the distribution |
+//! | [`Image`], [`images`] | container images, built without an engine; those that every node has |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
+//! | `node`, `dns` | how one node is made, and the cluster's DNS server |
+//! | `keeper::machine`, `network`, `cgroup`, `inotify` | what a node runs on |
 //! | `claim`, `layout`, `record` | the files of a fleet's directory |
 //! | `started` | whether a process still is the one that is wanted |
 //!
 //! The way of `up`: [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the
 //! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
 //! (`ready::bring_up`), concurrently (`start`), and at last the kubeconfigs are written.
+//!
+//! With nodes, the keeper runs a *switch* first (a network namespace with a bridge), to which this machine has an
+//! interface, and per cluster a *machine*: a process that only holds namespaces, which the cluster's other
+//! processes enter when they start. Names and mounts are seen in there alone, so the kernel takes all of it back when
+//! the keeper ends, of whatever cause; only control groups have to be removed.
 
+mod cgroup;
 mod claim;
 mod cluster;
 pub mod cluster_set;
@@ -26,13 +38,20 @@ pub mod command;
 mod control_plane;
 pub mod demo;
 mod disk;
+mod dns;
 mod error;
 mod fleet;
+mod image;
+pub mod images;
+mod inotify;
 pub mod keeper;
 mod kubeconfig;
 mod layout;
 mod log_tail;
 mod name;
+mod network;
+mod node;
+pub mod packages;
 mod pki;
 mod ports;
 mod process;
@@ -47,5 +66,6 @@ pub mod tools;
 pub use cluster::{Cluster, Component};
 pub use error::Error;
 pub use fleet::{Fleet, Lifetime, Options};
+pub use image::Image;
 pub use keeper::{Exit, ProcessSpec, ProcessState, Signal, Stage};
 pub use process::Process;

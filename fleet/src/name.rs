@@ -1,6 +1,6 @@
 //! Names of clusters.
 
-use crate::layout::Layout;
+use crate::{layout::Layout, network};
 
 /// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
 pub(crate) const MOST_CLUSTERS: usize = 64;
@@ -23,12 +23,18 @@ pub enum Error {
     /// None, or too many.
     #[error("a fleet has 1 to {MOST_CLUSTERS} clusters, not {0}")]
     Count(usize),
+    /// Too many to have nodes.
+    #[error("a fleet with nodes has at most {most} clusters, not {0}", most = network::MOST_CLUSTERS)]
+    NodeCount(usize),
 }
 
 /// Checks the names of a fleet's clusters.
-pub(crate) fn check_all(names: &[String]) -> Result<(), Error> {
+pub(crate) fn check_all(names: &[String], nodes: bool) -> Result<(), Error> {
     if names.is_empty() || names.len() > MOST_CLUSTERS {
         return Err(Error::Count(names.len()));
+    }
+    if nodes && names.len() > network::MOST_CLUSTERS.into() {
+        return Err(Error::NodeCount(names.len()));
     }
     for (index, name) in names.iter().enumerate() {
         check(name)?;
@@ -73,8 +79,11 @@ mod tests {
     #[test]
     fn each_once() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(check_all(&names(&["east", "west"])), Ok(()));
-        assert_eq!(check_all(&names(&["east", "west", "east"])), Err(Error::Twice("east".into())));
-        assert_eq!(check_all(&[]), Err(Error::Count(0)));
+        assert_eq!(check_all(&names(&["east", "west"]), false), Ok(()));
+        assert_eq!(check_all(&names(&["east", "west", "east"]), false), Err(Error::Twice("east".into())));
+        assert_eq!(check_all(&[], false), Err(Error::Count(0)));
+        let many: Vec<_> = (0..16).map(|n| n.to_string()).collect();
+        assert_eq!(check_all(&many, false), Ok(()));
+        assert_eq!(check_all(&many, true), Err(Error::NodeCount(16)));
     }
 }

@@ -41,7 +41,7 @@ pub enum Error {
 pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
     match env::var_os("CARGO").filter(|_| manifest.is_file()) {
-        Some(cargo) => build(&cargo, &manifest, package, name).await,
+        Some(cargo) => build(&cargo, &manifest, package, name, Linking::Dynamic).await,
         None => {
             let exe = env::current_exe()?;
             let found = exe.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file());
@@ -50,10 +50,45 @@ pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-async fn build(cargo: &OsStr, manifest: &Path, package: &str, name: &str) -> Result<PathBuf, Error> {
+/// The path of a program of this workspace that needs no other file to run, for a container image. Always built by
+/// cargo; the first time, all it depends on is compiled anew.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn static_path(package: &str, name: &str) -> Result<PathBuf, Error> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    if !manifest.is_file() {
+        return Err(Error::Missing { name: name.to_owned(), exe: env::current_exe()? });
+    }
+    build(&cargo, &manifest, package, name, Linking::Static).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Linking {
+    Dynamic,
+    Static,
+}
+
+async fn build(
+    cargo: &OsStr,
+    manifest: &Path,
+    package: &str,
+    name: &str,
+    linking: Linking,
+) -> Result<PathBuf, Error> {
     let mut command = Command::new(cargo);
+    if linking == Linking::Static {
+        // With a target named, which alone keeps the flags from what runs during the build.
+        let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+        command
+            .args(["build", "--target", &target])
+            .env("RUSTFLAGS", "-C target-feature=+crt-static -C strip=debuginfo");
+    } else {
+        command.arg("build");
+    }
     command
-        .args(["build", "--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
+        .args(["--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
         .args(["--profile", if cfg!(debug_assertions) { "dev" } else { "release" }])
         .arg("--manifest-path")
         .arg(manifest)

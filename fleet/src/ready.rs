@@ -1,4 +1,6 @@
-//! Bringing a control plane up and telling when it is ready.
+//! Bringing a cluster up and telling when it is ready.
+
+mod node;
 
 use std::{fs, future::Future, io, path::Path, time::Duration};
 
@@ -9,6 +11,7 @@ use kube::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
+pub(crate) use self::node::{Nodes, switch};
 use crate::{
     Cluster, Component, Error, control_plane,
     kubeconfig::{self, Access},
@@ -22,21 +25,33 @@ const POLL: Duration = Duration::from_millis(100);
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
 /// Starts all components and waits until the cluster is usable.
-pub(crate) async fn bring_up(cluster: &Cluster, progress: &impl Fn(&str)) -> Result<(), Error> {
-    let start = Instant::now();
-    for part in Component::ALL {
-        cluster.keeper.start(control_plane::spec(cluster, part)).await?;
-        component(cluster, part).await?;
-        if part != Component::ControllerManager {
+pub(crate) async fn bring_up(
+    cluster: &Cluster,
+    nodes: Option<&Nodes>,
+    progress: &impl Fn(&str),
+) -> Result<(), Error> {
+    let begun = Instant::now();
+    for part in cluster.components() {
+        start(cluster, *part).await?;
+        if *part != Component::ControllerManager {
             progress(&format!("{}: {part} up", cluster.name()));
         }
+        if let Some(fleet) = nodes {
+            node::go_on(cluster, *part, fleet).await?;
+        }
     }
-    progress(&format!("{}: ready in {:.1} s", cluster.name(), start.elapsed().as_secs_f64()));
+    progress(&format!("{}: ready in {:.1} s", cluster.name(), begun.elapsed().as_secs_f64()));
     Ok(())
 }
 
-/// Waits until a component that was started serves.
-pub(crate) async fn component(cluster: &Cluster, component: Component) -> Result<(), Error> {
+/// Starts a component and waits until it serves.
+pub(crate) async fn start(cluster: &Cluster, component: Component) -> Result<(), Error> {
+    let spec = control_plane::spec(cluster, component).map_err(Error::file(component.name()))?;
+    cluster.keeper.start(spec).await?;
+    serves(cluster, component).await
+}
+
+async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     match component {
         Component::Etcd => {
             let client = etcd_client(cluster).await?;
@@ -50,6 +65,7 @@ pub(crate) async fn component(cluster: &Cluster, component: Component) -> Result
             let client = cluster.client().await?;
             until(cluster, component, || defaults(&client)).await
         }
+        part_of_node => node::serves(cluster, part_of_node).await,
     }
 }
 
@@ -85,7 +101,7 @@ where
 /// An error if the component, or one it needs, has ended.
 async fn died(cluster: &Cluster, waited_for: Component) -> Result<(), Error> {
     let processes = cluster.keeper.list().await?;
-    for component in Component::ALL.into_iter().filter(|component| *component <= waited_for) {
+    for component in cluster.components().iter().copied().filter(|component| *component <= waited_for) {
         let name = cluster.process_name(component);
         let exit = processes.iter().find(|process| process.name == name).and_then(|state| state.exit.clone());
         let Some(exit) = exit else { continue };
@@ -146,7 +162,7 @@ async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
 async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(io::Error::other)?;
-    // A proxy from the environment has no business on the loopback.
+    // A proxy from the environment has no business on this machine.
     config.proxy_url = None;
     Client::try_from(config).map_err(io::Error::other)
 }

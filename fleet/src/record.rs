@@ -1,10 +1,12 @@
 //! `fleet.json`: marks a directory as a fleet's and says what is in it.
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf};
+use std::{collections::BTreeMap, fs, io, net::Ipv4Addr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{cluster::Ports, layout::Layout, name, tools::Tool};
+use crate::{
+    Component, cgroup::Hierarchy, cluster::Ports, layout::Layout, name, network::Network, tools::Tool,
+};
 
 const FORMAT: u32 = 1;
 
@@ -16,6 +18,9 @@ pub(crate) struct Record {
     pub(crate) ready: bool,
     pub(crate) tools: BTreeMap<Tool, PathBuf>,
     pub(crate) clusters: Vec<ClusterRecord>,
+    /// Where the clusters with nodes have their control groups.
+    #[serde(default)]
+    pub(crate) cgroups: Vec<Hierarchy>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +29,28 @@ pub(crate) struct ClusterRecord {
     /// Position in the fleet; determines the Service network.
     pub(crate) index: u8,
     pub(crate) ports: Ports,
+    /// The fleet's networks, if the cluster has a node.
+    #[serde(default)]
+    pub(crate) network: Option<Network>,
+}
+
+impl ClusterRecord {
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        self.network.map_or(Ipv4Addr::LOCALHOST, |network| network.address(self.index))
+    }
+
+    pub(crate) fn components(&self) -> &'static [Component] {
+        if self.network.is_some() { &Component::ALL } else { &Component::CONTROL_PLANE }
+    }
 }
 
 impl Record {
     pub(crate) fn new(tools: BTreeMap<Tool, PathBuf>, clusters: Vec<ClusterRecord>) -> Self {
-        Self { format: FORMAT, ready: false, tools, clusters }
+        Self { format: FORMAT, ready: false, tools, clusters, cgroups: Vec::new() }
+    }
+
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.clusters.iter().any(|cluster| cluster.network.is_some())
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {

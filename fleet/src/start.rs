@@ -9,16 +9,22 @@ use std::{
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, Component, Error, ProcessState,
+    Cluster, Error, ProcessSpec, ProcessState, Stage,
     cluster::Ports,
     control_plane,
-    keeper::Client,
+    keeper::{Client, OWN_EXECUTABLE, machine},
     layout::Layout,
-    ports, ready,
+    network::Network,
+    ports,
+    ready::{self, Nodes},
     record::{self, ClusterRecord, Record},
     tools::Tool,
 };
 
+/// Usual ones, where nobody else is.
+const MACHINE_PORTS: Ports = Ports { api: 6443, etcd: 2379, etcd_peer: 2380 };
+/// The fleet's name for the process that connects machines. No cluster's process is called so: theirs have a slash.
+const SWITCH: &str = "switch";
 /// Other programs may take a port between picking and listening.
 const PORT_ATTEMPTS: usize = 4;
 
@@ -28,8 +34,13 @@ pub(crate) async fn all(
     keeper: &Client,
     record: &mut Record,
     tools: &Arc<BTreeMap<Tool, PathBuf>>,
+    images: Option<Vec<PathBuf>>,
     progress: &impl Fn(&str),
 ) -> Result<Vec<Cluster>, Error> {
+    let nodes = match images {
+        Some(images) => Some(connect(layout, keeper, record, images).await?),
+        None => None,
+    };
     let starts = record.clusters.iter().map(|record| {
         let cluster = Cluster {
             record: record.clone(),
@@ -37,7 +48,7 @@ pub(crate) async fn all(
             tools: Arc::clone(tools),
             keeper: keeper.clone(),
         };
-        one(cluster, progress)
+        one(cluster, nodes.as_ref(), progress)
     });
     let clusters = try_join_all(starts).await?;
     let all: Vec<&Cluster> = clusters.iter().collect();
@@ -51,15 +62,39 @@ pub(crate) async fn all(
     Ok(clusters)
 }
 
+/// Starts the switch, and claims networks for clusters with nodes.
+async fn connect(
+    layout: &Layout,
+    keeper: &Client,
+    record: &mut Record,
+    images: Vec<PathBuf>,
+) -> Result<Nodes, Error> {
+    let spec = ProcessSpec { stage: Stage::Machine, ..ProcessSpec::new(SWITCH, OWN_EXECUTABLE) };
+    keeper.start(spec.arg(machine::SWITCH)).await?;
+    let switch = keeper.pid(SWITCH).await?;
+    ready::switch(keeper, SWITCH, switch).await?;
+    let count = u8::try_from(record.clusters.len()).unwrap_or(u8::MAX);
+    let network = Network::claim(switch, count).await?;
+    for cluster in &mut record.clusters {
+        cluster.network = Some(network);
+    }
+    record::write(layout, record).map_err(Error::file(layout.record()))?;
+    Ok(Nodes { switch, count, images })
+}
+
 /// Starts one cluster, on other ports if somebody was faster.
-async fn one(mut cluster: Cluster, progress: &impl Fn(&str)) -> Result<Cluster, Error> {
+async fn one(
+    mut cluster: Cluster,
+    nodes: Option<&Nodes>,
+    progress: &impl Fn(&str),
+) -> Result<Cluster, Error> {
     for attempt in 1.. {
         control_plane::prepare(&cluster).map_err(Error::file(cluster.dir()))?;
-        match ready::bring_up(&cluster, progress).await {
+        match ready::bring_up(&cluster, nodes, progress).await {
             Err(error @ Error::PortTaken { .. }) if attempt < PORT_ATTEMPTS => {
                 progress(&format!("{error}; trying others"));
-                for component in Component::ALL {
-                    let _not_running = cluster.stop(component).await;
+                for component in cluster.components() {
+                    let _not_running = cluster.stop(*component).await;
                 }
                 cluster.record.ports = pick(&mut BTreeSet::new())?;
             }
@@ -69,11 +104,12 @@ async fn one(mut cluster: Cluster, progress: &impl Fn(&str)) -> Result<Cluster, 
     Err(Error::NoPorts)
 }
 
-pub(crate) fn pick_ports(names: &[String]) -> Result<Vec<ClusterRecord>, Error> {
+pub(crate) fn pick_ports(names: &[String], nodes: bool) -> Result<Vec<ClusterRecord>, Error> {
     let mut taken = BTreeSet::new();
-    let records = (0..)
-        .zip(names)
-        .map(|(index, name)| Ok(ClusterRecord { name: name.clone(), index, ports: pick(&mut taken)? }));
+    let records = (0..).zip(names).map(|(index, name)| {
+        let ports = if nodes { MACHINE_PORTS } else { pick(&mut taken)? };
+        Ok(ClusterRecord { name: name.clone(), index, ports, network: None })
+    });
     records.collect()
 }
 
@@ -87,7 +123,7 @@ pub(crate) fn missing(clusters: &[Cluster], processes: &[ProcessState]) -> Optio
     let runs = |name: &String| processes.iter().any(|state| state.name == *name && state.exit.is_none());
     let names = clusters
         .iter()
-        .flat_map(|cluster| Component::ALL.map(|component| cluster.process_name(component)))
+        .flat_map(|cluster| cluster.components().iter().map(|component| cluster.process_name(*component)))
         .filter(|name| !runs(name))
         .collect::<Vec<_>>();
     (!names.is_empty()).then(|| format!("{} ended", names.join(", ")))

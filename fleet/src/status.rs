@@ -65,14 +65,14 @@ fn rows(clusters: &[ClusterRecord], processes: &[ProcessState]) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut parts = Vec::new();
     for cluster in clusters {
-        for component in Component::ALL {
+        for component in cluster.components() {
             let name = format!("{}/{component}", cluster.name);
             let port = match component {
                 Component::Etcd => Some(cluster.ports.etcd),
                 Component::ApiServer => Some(cluster.ports.api),
-                Component::ControllerManager => None,
+                _ => None,
             };
-            let address = port.map_or("-".into(), |port| format!("https://127.0.0.1:{port}"));
+            let address = port.map_or("-".into(), |port| format!("https://{}:{port}", cluster.address()));
             rows.push(row(&cluster.name, component.name(), find(&name), address));
             parts.push(name);
         }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn every_part_has_a_row() {
         let ports = Ports { api: 1, etcd: 2, etcd_peer: 3 };
-        let clusters = [ClusterRecord { name: "east".into(), index: 0, ports }];
+        let clusters = [ClusterRecord { name: "east".into(), index: 0, ports, network: None }];
         let processes = [
             process("east/etcd", None),
             process("east/kube-apiserver", Some(Exit::Status(1))),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use module::Module;
 
-/// A program of a control plane, or to look at one.
+/// A program of a cluster, or to look at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -24,12 +24,25 @@ pub enum Tool {
     KubeControllerManager,
     /// The command line client.
     Kubectl,
+    /// Assigns Pods to nodes.
+    KubeScheduler,
+    /// Runs a node's Pods.
+    Kubelet,
+    /// Makes ClusterIPs work on a node.
+    KubeProxy,
+    /// The cluster's DNS server, for an image.
+    Coredns,
+    /// Servers and clients for tests in Pods, for an image.
+    Agnhost,
 }
 
 impl Tool {
     /// What a control plane and its users need.
     pub const CONTROL_PLANE: [Self; 4] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::Kubectl];
+    /// What nodes need besides.
+    pub const NODE: [Self; 5] =
+        [Self::KubeScheduler, Self::Kubelet, Self::KubeProxy, Self::Coredns, Self::Agnhost];
 
     /// The name of the executable.
     pub fn name(self) -> &'static str {
@@ -38,19 +51,32 @@ impl Tool {
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::Coredns => "coredns",
+            Self::Agnhost => "agnhost",
         }
+    }
+
+    /// The version it is built from, unless it is one of `KUBEBUILDER_ASSETS`.
+    pub fn version(self) -> &'static str {
+        self.module().version()
     }
 
     fn module(self) -> Module {
         match self {
             Self::Etcd => module::ETCD,
-            Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => module::KUBERNETES,
+            Self::Coredns => module::COREDNS,
+            _ => module::KUBERNETES,
         }
     }
 
     fn package(self) -> String {
         match self {
             Self::Etcd => module::ETCD.main.to_owned(),
+            Self::Coredns => module::COREDNS.main.to_owned(),
+            Self::Agnhost => format!("{}/test/images/agnhost", module::KUBERNETES.main),
             _ => format!("{}/cmd/{}", module::KUBERNETES.main, self.name()),
         }
     }
@@ -59,8 +85,8 @@ impl Tool {
     fn minutes(self) -> u32 {
         match self {
             Self::KubeApiserver => 5,
-            Self::KubeControllerManager => 2,
-            Self::Etcd | Self::Kubectl => 1,
+            Self::KubeControllerManager | Self::Kubelet | Self::Coredns => 2,
+            _ => 1,
         }
     }
 }
@@ -141,7 +167,7 @@ pub async fn provide(tools: &[Tool], progress: &impl Fn(&str)) -> Result<BTreeMa
             None => missing.push(*tool),
         }
     }
-    for module in [module::KUBERNETES, module::ETCD] {
+    for module in [module::KUBERNETES, module::ETCD, module::COREDNS] {
         let wanted: Vec<Tool> = missing.iter().copied().filter(|tool| tool.module() == module).collect();
         found.extend(build::cached(&module, &wanted, &cache()?, progress).await?);
     }

@@ -31,6 +31,7 @@ fn options(dir: &Path, clusters: &[&str]) -> Options {
     Options {
         dir: dir.to_owned(),
         clusters: clusters.iter().map(ToString::to_string).collect(),
+        nodes: false,
         lifetime: Lifetime::Attached { remove: true },
     }
 }

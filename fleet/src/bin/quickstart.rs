@@ -66,7 +66,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
         None => fleet::command::default_dir()?.with_file_name("quickstart"),
     };
     step(&format!("1. Control planes of {} (no nodes: Pods do not run in them)", args.clusters.join(", ")));
-    let options = Options { dir, clusters: args.clusters, lifetime: Lifetime::Detached };
+    let options = Options { dir, clusters: args.clusters, nodes: false, lifetime: Lifetime::Detached };
     let fleet = Fleet::up(options, |line| println!("   {line}")).await?;
 
     step(&format!(

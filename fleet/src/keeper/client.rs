@@ -75,6 +75,13 @@ impl Client {
         Ok(self.list().await?.into_iter().find(|process| process.name == name))
     }
 
+    /// The process id of a process that runs.
+    pub(crate) async fn pid(&self, name: &str) -> Result<u32, Error> {
+        let running = self.find(name).await?.filter(|process| process.exit.is_none());
+        let pid = running.and_then(|process| process.pid);
+        pid.ok_or_else(|| Refusal::NotRunning(name.to_owned()).into())
+    }
+
     /// Ends the keeper and all its processes, by force if it does not answer. The states it reports are the
     /// last ones, none if there was nobody to ask.
     pub(crate) async fn shut_down(&self) -> Vec<ProcessState> {

@@ -22,12 +22,17 @@ use std::{
 use nix::{
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
-    sys::{prctl, signal::Signal},
+    sys::{
+        prctl,
+        signal::{Signal, kill},
+    },
     unistd::Pid,
 };
 
+use super::machine;
+
 /// Stays right when cargo replaces the file while a keeper runs.
-pub(super) const OWN_EXECUTABLE: &str = "/proc/self/exe";
+pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// First argument of a child on its way to become the program.
 pub(super) const CHILD: &str = "__child";
 
@@ -82,16 +87,31 @@ impl Isolation {
         }
     }
 
-    /// A command that runs `program` as a child that ends with the keeper.
-    pub(super) fn command(&self, program: &Path) -> Command {
-        match self {
-            Self::Namespace { .. } => Command::new(program),
-            Self::DeathSignal => {
+    /// A command that runs `program` as a child that ends with the keeper, in the namespaces of the process
+    /// `inside` if there is one. (Who has the rights to make those has a PID namespace as well.)
+    pub(super) fn command(&self, program: &Path, inside: Option<Pid>) -> Command {
+        match (self, inside) {
+            (Self::Namespace { .. }, None) => Command::new(program),
+            (_, Some(machine)) => {
+                let mut command = Command::new(OWN_EXECUTABLE);
+                command.arg(machine::ENTER).arg(machine.to_string()).arg(program);
+                command
+            }
+            (Self::DeathSignal, None) => {
                 let mut command = Command::new(OWN_EXECUTABLE);
                 command.arg(CHILD).arg(std::process::id().to_string()).arg(program);
                 command
             }
         }
+    }
+
+    /// Sends SIGKILL to whatever runs in the keeper's PID namespace and is not `ours`. False if there is nothing, or
+    /// no such namespace.
+    pub(super) fn kill_others(&self, ours: &[Pid]) -> bool {
+        let (Self::Namespace { .. }, Ok(entries)) = (self, fs::read_dir("/proc")) else { return false };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let others = pids.map(Pid::from_raw).filter(|pid| *pid != Pid::this() && !ours.contains(pid));
+        others.filter(|pid| kill(*pid, Signal::SIGKILL).is_ok()).count() > 0
     }
 
     /// The process id outside of the keeper's child `pid`.

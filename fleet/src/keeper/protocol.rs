@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// Changes whenever a message changes, so that a keeper of another build is recognised.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// A process to run under a keeper's care.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct ProcessSpec {
     pub log: Option<PathBuf>,
     /// When it is stopped, compared with others.
     pub stage: Stage,
+    /// The process whose network, mounts and cgroup it shares: a machine of the fleet.
+    pub inside: Option<String>,
 }
 
 impl ProcessSpec {
@@ -35,6 +37,7 @@ impl ProcessSpec {
             env: BTreeMap::new(),
             log: None,
             stage: Stage::Daemon,
+            inside: None,
         }
     }
 
@@ -72,10 +75,19 @@ impl ProcessSpec {
 pub enum Stage {
     /// Whatever talks to the API servers: stopped first.
     Daemon,
-    /// kube-apiserver and kube-controller-manager.
+    /// What makes a node.
+    Node,
+    /// kube-apiserver, kube-controller-manager and kube-scheduler.
     ControlPlane,
-    /// etcd: stopped last.
+    /// etcd.
     Store,
+    /// What all others of a cluster run in: stopped last.
+    Machine,
+}
+
+impl Stage {
+    pub(super) const IN_ORDER: [Self; 5] =
+        [Self::Daemon, Self::Node, Self::ControlPlane, Self::Store, Self::Machine];
 }
 
 /// A signal that may be sent to a process of the fleet.

@@ -28,7 +28,11 @@ use super::{
     protocol::{Greeting, PROTOCOL, Refusal, Reply, Request},
     table::Table,
 };
-use crate::layout::Layout;
+use crate::{
+    cgroup,
+    layout::Layout,
+    record::{self, Record},
+};
 
 /// How long clients may take to read their last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -90,6 +94,9 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io:
     tokio::select! {
         () = keeper.table.stop_all() => {}
         () = accept(&listener, &keeper, &mut clients) => {}
+    }
+    if let Some(record) = record::read(&layout).filter(Record::has_nodes) {
+        cgroup::remove(&record.cgroups).await?;
     }
     if remove && keeper.attached.load(Ordering::Relaxed) {
         layout.clear()?;

@@ -19,7 +19,10 @@ use nix::{
     },
     unistd::Pid,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
     isolation::Isolation,
@@ -32,6 +35,9 @@ const GRACE: Duration = Duration::from_secs(10);
 const DAEMON_GRACE: Duration = Duration::from_secs(25);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether nothing is left.
+const POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Table {
     dir: PathBuf,
@@ -77,8 +83,15 @@ impl Table {
             return Err(Refusal::AlreadyRunning(spec.name.clone()));
         }
         let log = spec.log.clone().unwrap_or_else(|| self.default_log(&spec.name));
+        let inside = match &spec.inside {
+            None => None,
+            Some(machine) => match entries.get(machine) {
+                Some(entry) if entry.exit.is_none() => Some(entry.pid),
+                _ => return Err(Refusal::NotRunning(machine.clone())),
+            },
+        };
         let pid = self
-            .spawn(spec, &log)
+            .spawn(spec, inside, &log)
             .map_err(|error| Refusal::Spawn { name: spec.name.clone(), reason: error.to_string() })?;
         let entry =
             Entry { pid, outer_pid: self.isolation.outer_pid(pid), log, stage: spec.stage, exit: None };
@@ -90,12 +103,12 @@ impl Table {
         self.dir.join("logs").join(format!("{}.log", name.replace('/', "-")))
     }
 
-    fn spawn(&self, spec: &ProcessSpec, log: &Path) -> io::Result<Pid> {
+    fn spawn(&self, spec: &ProcessSpec, inside: Option<Pid>, log: &Path) -> io::Result<Pid> {
         if let Some(parent) = log.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
         let out = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
-        let mut command = self.isolation.command(&spec.program);
+        let mut command = self.isolation.command(&spec.program, inside);
         command.args(&spec.args).env_clear().stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
         inherit(&mut command, &["PATH", "HOME", "TMPDIR"]);
         // The handle is dropped: `reap` waits for every child, adopted ones included.
@@ -148,7 +161,7 @@ impl Table {
 
     /// Stops everything, stage by stage.
     pub(super) async fn stop_all(&self) {
-        for stage in [Stage::Daemon, Stage::ControlPlane, Stage::Store] {
+        for stage in Stage::IN_ORDER {
             let names: Vec<String> = self
                 .entries()
                 .iter()
@@ -159,6 +172,27 @@ impl Table {
                 let _gone = self.signal(name, Signal::Terminate);
             }
             self.end(&names).await;
+            if stage == Stage::Node && self.entries().values().any(|entry| entry.stage == Stage::Machine) {
+                self.end_pods().await;
+            }
+        }
+    }
+
+    /// Kills what nodes have left behind, before an API server waits for it, and waits until the kernel is done
+    /// with it.
+    async fn end_pods(&self) {
+        let deadline = Instant::now() + KILL_GRACE;
+        loop {
+            let ours: Vec<Pid> = self.entries().values().map(|entry| entry.pid).collect();
+            if !self.isolation.kill_others(&ours) {
+                return;
+            }
+            if Instant::now() >= deadline {
+                eprintln!("{} Pods are still there after SIGKILL", jiff::Timestamp::now());
+                return;
+            }
+            sleep(POLL).await;
+            self.reap();
         }
     }
 

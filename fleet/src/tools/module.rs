@@ -16,6 +16,13 @@ pub(super) const ETCD: Module = Module {
     go_mod: include_str!("../../tools/etcd/go.mod"),
     go_sum: include_str!("../../tools/etcd/go.sum"),
 };
+pub(super) const COREDNS: Module = Module {
+    name: "coredns",
+    main: "github.com/coredns/coredns",
+    version_variable: None,
+    go_mod: include_str!("../../tools/coredns/go.mod"),
+    go_sum: include_str!("../../tools/coredns/go.sum"),
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Module {
@@ -71,7 +78,7 @@ mod tests {
 
     #[test]
     fn versions_come_from_the_module_file() {
-        for module in [KUBERNETES, ETCD] {
+        for module in [KUBERNETES, ETCD, COREDNS] {
             assert!(module.version().starts_with('v'), "{}", module.version());
             assert!(module.go().starts_with("1."), "{}", module.go());
         }

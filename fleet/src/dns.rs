@@ -1,0 +1,154 @@
+//! CoreDNS as a cluster's DNS server: the Service `kube-dns` in `kube-system` and what it takes.
+
+use std::{fmt::Debug, net::Ipv4Addr};
+
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Service, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
+};
+use kube::{Api, Client, Resource, api::PostParams};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::images;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "coredns";
+/// Not 53, which only who has rights may listen on.
+const PORT: u16 = 1053;
+/// Each zone for itself: the one of the ClusterSet has no answers as long as there are no ServiceImports, and holds up
+/// nobody else.
+const COREFILE: &str = "\
+cluster.local:1053 in-addr.arpa:1053 {
+    errors
+    health :8080
+    ready :8181
+    kubernetes cluster.local in-addr.arpa {
+        ttl 5
+    }
+    loadbalance
+}
+clusterset.local:1053 {
+    errors
+    kubernetes clusterset.local {
+        multicluster clusterset.local
+        startup_timeout 1s
+        ttl 5
+    }
+    loadbalance
+}
+";
+
+/// Creates what CoreDNS is made of, behind this ClusterIP.
+pub(crate) async fn deploy(client: &Client, address: Ipv4Addr) -> Result<(), kube::Error> {
+    create::<ServiceAccount>(&system(client), json!({"metadata": {"name": NAME}})).await?;
+    create::<ClusterRole>(&Api::all(client.clone()), cluster_role()).await?;
+    create::<ClusterRoleBinding>(&Api::all(client.clone()), cluster_role_binding()).await?;
+    let config = json!({"metadata": {"name": NAME}, "data": {"Corefile": COREFILE}});
+    create::<ConfigMap>(&system(client), config).await?;
+    create::<Service>(&system(client), service(address)).await?;
+    create::<Deployment>(&system(client), deployment()).await
+}
+
+/// Whether names are answered.
+pub(crate) async fn ready(client: &Client) -> Result<(), String> {
+    let deployment = Api::<Deployment>::namespaced(client.clone(), NAMESPACE).get(NAME).await;
+    let status =
+        deployment.map_err(|error| format!("Deployment {NAME}: {error}"))?.status.unwrap_or_default();
+    match status.ready_replicas {
+        Some(1..) => Ok(()),
+        _ => Err(format!("Deployment {NAME}: no Pod is ready (see `kubectl -n {NAMESPACE} get pods`)")),
+    }
+}
+
+fn system<K>(client: &Client) -> Api<K>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    Api::namespaced(client.clone(), NAMESPACE)
+}
+
+async fn create<K>(api: &Api<K>, object: Value) -> Result<(), kube::Error>
+where
+    K: Clone + Debug + Serialize + DeserializeOwned,
+{
+    let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+    api.create(&PostParams::default(), &object).await.map(drop)
+}
+
+fn cluster_role() -> Value {
+    let rule = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["list", "watch"]});
+    json!({
+        "metadata": {"name": "system:coredns"},
+        "rules": [
+            rule("", &["services", "namespaces"]),
+            rule("discovery.k8s.io", &["endpointslices"]),
+            rule("multicluster.x-k8s.io", &["serviceimports"]),
+        ],
+    })
+}
+
+fn cluster_role_binding() -> Value {
+    json!({
+        "metadata": {"name": "system:coredns"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:coredns"},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
+    })
+}
+
+fn service(address: Ipv4Addr) -> Value {
+    let port = |protocol: &str| {
+        let name = format!("dns-{}", protocol.to_lowercase());
+        json!({"name": name, "protocol": protocol, "port": 53, "targetPort": PORT})
+    };
+    json!({
+        "metadata": {"name": "kube-dns", "labels": labels()},
+        "spec": {"clusterIP": address, "selector": labels(), "ports": [port("UDP"), port("TCP")]},
+    })
+}
+
+fn deployment() -> Value {
+    let probe = |path: &str, port: u16| json!({"httpGet": {"path": path, "port": port}, "periodSeconds": 1});
+    let container = json!({
+        "name": NAME,
+        "image": images::coredns(),
+        "imagePullPolicy": "Never",
+        "args": ["-conf", "/etc/coredns/Corefile"],
+        "readinessProbe": probe("/ready", 8181),
+        "livenessProbe": {"httpGet": {"path": "/health", "port": 8080}, "failureThreshold": 10},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns", "readOnly": true}],
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    });
+    json!({
+        "metadata": {"name": NAME, "labels": labels()},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels()},
+            "template": {
+                "metadata": {"labels": labels()},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "priorityClassName": "system-cluster-critical",
+                    // The node's: it cannot ask itself.
+                    "dnsPolicy": "Default",
+                    "containers": [container],
+                    "volumes": [{"name": "config", "configMap": {"name": NAME}}],
+                },
+            },
+        },
+    })
+}
+
+fn labels() -> Value {
+    json!({"k8s-app": "kube-dns"})
+}

@@ -1,0 +1,156 @@
+//! What makes a cluster's machine its node: command lines and configuration of containerd, kubelet and kube-proxy.
+
+use std::{
+    fmt::Display,
+    fs, io,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::{Cluster, images, layout::Layout, network::Network, packages};
+
+/// Where containerd listens, in the machine.
+pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// Where the kubelet says whether it works.
+pub(crate) const KUBELET_HEALTH_PORT: u16 = 10248;
+/// Where kube-proxy says whether its rules are in place.
+pub(crate) const PROXY_HEALTH_PORT: u16 = 10256;
+
+/// Writes the node's configuration into the cluster's directory.
+pub(crate) fn prepare(cluster: &Cluster, network: Network) -> io::Result<()> {
+    let cni = dir(cluster).join("cni");
+    Layout::make_private_dir(&cni)?;
+    let write = |name: &str, content: Value| fs::write(dir(cluster).join(name), content.to_string());
+    write("cni/fleet.conflist", cni_config(&network.pods(cluster.record.index).to_string()))?;
+    write("kubelet.json", kubelet_config(cluster, network))?;
+    fs::write(dir(cluster).join("containerd.toml"), containerd_config(&cni)?)?;
+    // Nobody to ask for names outside of the clusters.
+    fs::write(dir(cluster).join("resolv.conf"), "")
+}
+
+fn dir(cluster: &Cluster) -> PathBuf {
+    cluster.dir().join("node")
+}
+
+pub(crate) fn containerd(cluster: &Cluster) -> Vec<String> {
+    vec![flag("config", dir(cluster).join("containerd.toml").display())]
+}
+
+pub(crate) fn kubelet(cluster: &Cluster) -> Vec<String> {
+    vec![
+        flag("config", dir(cluster).join("kubelet.json").display()),
+        flag("kubeconfig", cluster.dir().join("kubelet.kubeconfig").display()),
+        flag("hostname-override", cluster.name()),
+        flag("node-ip", cluster.address()),
+    ]
+}
+
+pub(crate) fn kube_proxy(cluster: &Cluster) -> Vec<String> {
+    vec![
+        flag("kubeconfig", cluster.dir().join("kube-proxy.kubeconfig").display()),
+        flag("hostname-override", cluster.name()),
+        flag("cluster-cidr", cluster.pod_network().unwrap_or_default()),
+        flag("proxy-mode", "nftables"),
+        flag("healthz-bind-address", format_args!("{}:{PROXY_HEALTH_PORT}", cluster.address())),
+        // Settings of this machine as a whole, not of a network namespace.
+        flag("conntrack-max-per-core", 0),
+        flag("conntrack-tcp-timeout-established", 0),
+        flag("conntrack-tcp-timeout-close-wait", 0),
+    ]
+}
+
+fn flag(name: &str, value: impl Display) -> String {
+    format!("--{name}={value}")
+}
+
+/// The address of the cluster's DNS server: by convention the tenth ClusterIP.
+pub(crate) fn dns_address(network: Network, index: u8) -> Ipv4Addr {
+    network.services(index).address(10)
+}
+
+fn kubelet_config(cluster: &Cluster, network: Network) -> Value {
+    let file = |name: &str| cluster.pki(name).display().to_string();
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": cluster.address(),
+        "healthzBindAddress": cluster.address(),
+        "healthzPort": KUBELET_HEALTH_PORT,
+        "authentication": {
+            "anonymous": {"enabled": false},
+            "webhook": {"enabled": true},
+            "x509": {"clientCAFile": file("ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": file("kubelet.crt"),
+        "tlsPrivateKeyFile": file("kubelet.key"),
+        "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        "clusterDomain": "cluster.local",
+        "clusterDNS": [dns_address(network, cluster.record.index)],
+        "resolvConf": dir(cluster).join("resolv.conf"),
+        "volumePluginDir": "/var/lib/kubelet/volumeplugins",
+        // A tree of groups for qualities of service asks for controllers that not every machine has.
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": false,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        // The disk and the memory are this machine's, which may be nearly full without any harm, and images that
+        // are removed cannot be pulled again.
+        "evictionHard": {
+            "imagefs.available": "0%",
+            "imagefs.inodesFree": "0%",
+            "memory.available": "0%",
+            "nodefs.available": "0%",
+            "nodefs.inodesFree": "0%",
+        },
+        "imageGCHighThresholdPercent": 100,
+    })
+}
+
+/// Each Pod has a link of its own to the node, which routes between them: on a common bridge, answers of a Service's
+/// Pod to its neighbour would not pass through the node's address translation, unless a kernel module is loaded.
+fn cni_config(pods: &str) -> Value {
+    json!({
+        "cniVersion": "0.4.0",
+        "name": "fleet",
+        "plugins": [{
+            "type": "ptp",
+            "ipMasq": false,
+            "ipam": {"type": "host-local", "subnet": pods, "routes": [{"dst": "0.0.0.0/0"}]},
+        }],
+    })
+}
+
+fn containerd_config(cni: &Path) -> io::Result<String> {
+    let plugins = packages::cni_dir().ok_or_else(|| io::Error::other("there are no CNI plugins"))?;
+    let text = |value: &dyn Display| serde_json::to_string(&value.to_string());
+    Ok(format!(
+        r#"version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+[grpc]
+address = {socket}
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = {pause}
+# Where even root may not lower a score.
+restrict_oom_score_adj = true
+# Profiles would be this machine's, and stay.
+disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = {plugins}
+conf_dir = {conf}
+"#,
+        socket = text(&CONTAINERD_SOCKET)?,
+        pause = text(&images::PAUSE)?,
+        plugins = text(&plugins.display())?,
+        conf = text(&cni.display())?,
+    ))
+}
