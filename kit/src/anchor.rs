@@ -30,6 +30,11 @@ impl Anchor {
         known == 0 || version.is_some_and(|version| version >= known)
     }
 
+    /// Takes back what was heard: the Lease is somebody else's.
+    pub(crate) fn forget(&self) {
+        self.version.store(0, Ordering::SeqCst);
+    }
+
     /// Asks the API server; whether it still is where it was.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.0.marked.notify_one();
     }
 
-    /// What kept looks from working may be over: asks for another look at every key that waits after a failure.
+    /// What kept looks from working may be over: asks for another look at every key whose last one failed.
     pub fn hurry(&self) {
         self.lock().hurry(now());
         self.0.marked.notify_one();

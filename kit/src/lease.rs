@@ -85,6 +85,8 @@ enum Step {
 struct Seen {
     lease: Option<Lease>,
     since: Option<Instant>,
+    /// A request failed, and what we think of the Lease may be why. It keeps its age: silence is not broken by our failures.
+    doubtful: bool,
 }
 
 impl Seen {
@@ -94,6 +96,7 @@ impl Seen {
             self.since = Some(now);
         }
         self.lease = lease;
+        self.doubtful = false;
     }
 
     fn holder(&self) -> Option<&str> {
@@ -130,14 +133,18 @@ pub async fn keep(
         let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
         let now = match attempt.await {
             Ok(Ok(now)) => now,
-            Ok(Err(error)) => {
-                // What we thought of the Lease may be why: look again.
-                seen.lease = None;
-                Presence::Failing { failure: failure::classify(&error) }
+            // Somebody else wrote it: no failure, but a reason to look who.
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                seen.doubtful = true;
+                tokio::time::sleep(LOOK).await;
+                continue;
             }
+            Ok(Err(error)) => Presence::Failing { failure: failure::classify(&error) },
             Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
         };
-        failures = if matches!(now, Presence::Failing { .. }) { failures + 1 } else { 0 };
+        let failed = matches!(now, Presence::Failing { .. });
+        seen.doubtful |= failed;
+        failures = if failed { failures + 1 } else { 0 };
         let wait = match now {
             Presence::Held => RENEW,
             Presence::Failing { .. } => backoff::LEADER.wait(failures),
@@ -154,7 +161,7 @@ pub async fn keep(
 async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: Settled) -> kube::Result<Presence> {
     // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
     let (api, name) = (anchor.leases(), anchor.name());
-    if seen.holder() != Some(us.to_string().as_str()) {
+    if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
         let lease = api.get_opt(name).await?;
         if !anchor.heard(lease.as_ref()) {
             return Ok(Presence::Restored);
@@ -164,6 +171,8 @@ async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: Settled) -
     let step = seen.step(us, Instant::now());
     let written = match step {
         Step::KeepOut => {
+            // It is not ours, so that it goes or is made anew tells nothing of the API server.
+            anchor.forget();
             return Ok(Presence::Taken { holder: seen.holder().unwrap_or_default().to_owned() });
         }
         Step::Create => {
@@ -244,6 +253,9 @@ mod tests {
         assert_eq!(seen.step(&us(), t + STALE / 2), Step::KeepOut);
         seen.see(Some(lease("u2/a", "5")), t + STALE / 2);
         assert_eq!(seen.step(&us(), t + STALE), Step::KeepOut, "it renewed");
+        seen.doubtful = true;
+        seen.see(Some(lease("u2/a", "5")), t + STALE);
+        assert!(!seen.doubtful);
         assert_eq!(seen.step(&us(), t + STALE / 2 + STALE), Step::Take);
     }
 

@@ -86,10 +86,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.schedule(key, at);
     }
 
-    /// What kept looks from working may be over: asks for another look at every key that waits after a failure.
+    /// What kept looks from working may be over: asks for another look at every key whose last one failed.
     pub fn hurry(&mut self, now: Instant) {
-        let waits = |state: &State| state.failures > 0 && !state.running;
-        let waiting = self.keys.iter().filter(|(_, state)| waits(state)).map(|(key, _)| key.clone());
+        // One that is being looked at may be about to fail for the same cause.
+        let waiting = self.keys.iter().filter(|(_, state)| state.failures > 0).map(|(key, _)| key.clone());
         let waiting: Vec<_> = waiting.collect();
         waiting.into_iter().for_each(|key| self.mark(key, now));
     }

@@ -124,7 +124,10 @@ async fn once(
         let (mut present, mut begin) = (present.clone(), begin.clone());
         async move {
             let held = present.wait_for(|now| *now == Presence::Held).await.is_ok();
-            held && begin.wait_for(|noted| *noted).await.is_ok()
+            if !(held && begin.wait_for(|noted| *noted).await.is_ok()) {
+                // Nobody keeps our Lease any more: the link ends.
+                std::future::pending::<()>().await;
+            }
         }
     };
     let controllers = link.control(target, client, ours, stop.clone());
@@ -145,7 +148,7 @@ async fn once(
             Presence::Held => link.sees(since.get_or_insert_with(Instant::now).elapsed()),
             Presence::Failing { failure } => State::Lost { failure },
             // Whoever took our ID while we were silent exports under it now: everything starts anew, and waits.
-            Presence::Taken { .. } if since.is_some() => return Ended::Over,
+            Presence::Taken { .. } if since.is_some() => break,
             Presence::Taken { holder } => State::IdTaken { holder },
             Presence::Restored => return Ended::Restored,
         };
@@ -194,7 +197,7 @@ impl Link {
         &self,
         target: &Target,
         leader: &Client,
-        ours: impl Future<Output = bool>,
+        ours: impl Future<Output = ()>,
         stop: CancellationToken,
     ) {
         let metrics = &self.env.metrics;

@@ -84,7 +84,9 @@ pub(super) fn is_problem(verdict: &Verdict) -> bool {
 fn silent(target: &Target) -> Verdict {
     let area = &target.us.common_area;
     let message = format!(
-        "endpoints flow, but the leader's API server is all there is: freeport-leader does not renew its Lease in Namespace          {area}, so what is exported anew or taken back takes no effect. Look after it there (freeport status in the leader's          cluster)"
+        "endpoints flow, but the leader's API server is all there is: freeport-leader does not renew its Lease in Namespace \
+         {area}, so what is exported anew or taken back takes no effect. Look after it there (freeport status in the \
+         leader's cluster)"
     );
     Verdict::new(READY, Status::True, LEADER_SILENT, message)
 }
@@ -240,6 +242,7 @@ mod tests {
     fn a_leader_whose_daemon_is_down_is_a_warning_whatever_its_clock_was() {
         let verdict = of(&State::Connected { skew: Some(-45), leader_is_silent: true }, &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "LeaderSilent"));
+        assert!(!verdict.message.contains("  "), "{}", verdict.message);
         assert!(is_problem(&verdict));
     }
 

@@ -5,9 +5,10 @@ use serde_json::Value;
 use crate::objects::Object;
 
 /// Fields that we leave empty and that, filled by somebody else, take requests out of a policy's sight.
-const NARROWING: [&str; 8] = [
+const NARROWING: [&str; 9] = [
     "excludeResourceRules",
     "matchConditions",
+    "matchExpressions",
     "matchResources",
     "namespaceSelector",
     "objectSelector",
@@ -66,8 +67,10 @@ fn difference(field: &str, wanted: &Value, there: &Value) -> Option<String> {
             });
             let narrowing = || {
                 let mut added = there.iter().filter(|(key, _)| !wanted.contains_key(*key));
-                let narrows =
-                    |(key, value): &(&String, &Value)| NARROWING.contains(&key.as_str()) && !is_empty(value);
+                let selects = field.ends_with(".matchLabels");
+                let narrows = |(key, value): &(&String, &Value)| {
+                    selects || NARROWING.contains(&key.as_str()) && !is_empty(value)
+                };
                 added.find(narrows).map(|(key, _)| format!("{field}.{key}"))
             };
             lacking.or_else(narrowing)
@@ -92,6 +95,7 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use api::label;
     use serde_json::json;
 
     use super::{super::records, *};
@@ -160,6 +164,14 @@ mod tests {
         ] {
             let what = changed(which, path, value);
             assert!(what.contains(field) && what.ends_with("differs"), "{path}: {what:?}");
+        }
+        for (key, value, field) in [
+            ("matchExpressions", json!([{"key": "a", "operator": "Exists"}]), "matchExpressions"),
+            ("matchLabels", json!({(label::COMMON_AREA): "true", "a": "b"}), "matchLabels.a"),
+        ] {
+            let [policy, mut binding] = there();
+            binding.body["spec"]["matchResources"]["namespaceSelector"][key] = value;
+            assert!(of([policy, binding]).unwrap().1.contains(field), "{field}");
         }
         let [mut policy, binding] = there();
         policy.body["spec"]["matchConstraints"]["excludeResourceRules"] = json!([{"resources": ["leases"]}]);

@@ -111,8 +111,10 @@ fn an_id_that_is_taken_is_not_used_and_is_ours_again_when_its_holder_is_silent()
     alone(async |world| {
         let other = json!({"spec": {"holderIdentity": "another-cluster/its-pod"}});
         world.leader().patch::<Lease>(AREA, &member_lease("east"), &other).await;
-        let message = world.member_says("east", ("False", "DuplicateClusterID")).await;
+        let east = world.cluster("east");
+        let taken = || says(east, SYSTEM, ("False", "DuplicateClusterID"));
+        let message = within(VOUCHED, "another has the ID", taken).await;
         assert!(message.contains("another-cluster/its-pod"), "{message}");
-        world.member_says("east", CONNECTED).await;
+        within(VOUCHED, "its holder is silent", || says(east, SYSTEM, CONNECTED)).await;
     });
 }
