@@ -109,17 +109,14 @@ fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Resul
 }
 
 /// ID of the cluster that leads `set`, as the ClusterSet in the Common Area says.
-pub(crate) async fn leader_id(leader: &Cluster, set: &str) -> Result<String, Error> {
+pub(crate) async fn leader_id(leader: &Cluster, set: &str, next: &str) -> Result<String, Error> {
     let area = area::name(set);
     let found = cluster_sets(leader, &area).await?.into_iter().find(|found| found.name == set);
     match found {
-        Some(Found {
-            cluster_id: Some(id), ..
-        }) => Ok(id),
+        Some(Found { cluster_id: Some(id), .. }) => Ok(id),
         Some(_) => Err(leader.refuse(format!("ClusterSet {area}/{set} has no spec.clusterID"))),
         None => Err(leader.refuse(format!(
-            "leads no ClusterSet {set:?} (looked for it in Namespace {area}; Common Areas here: {}); run `freeport init` \
-             there first",
+            "leads no ClusterSet {set:?} (looked for it in Namespace {area}; Common Areas here: {}); {next}",
             common_areas(leader).await?
         ))),
     }

@@ -7,6 +7,7 @@ use crate::{
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
+    kubeconfig,
     objects::{area, crds, leader},
     warning,
 };
@@ -49,6 +50,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     };
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
+    kubeconfig::folder_is_of(&cluster, run)?;
     if !options.dedicated && options.leader_server.is_none() {
         warning::is_loopback(&cluster, &membership.server, run);
     }

@@ -9,6 +9,7 @@ use crate::{
     Error, Installed, KubeContext, Part, Run, check,
     cluster::Cluster,
     install::Installer,
+    kubeconfig,
     objects::{
         access, crds,
         member::{self, Credential},
@@ -48,13 +49,14 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
 
     let leader = Cluster::connect(&options.leader).await?;
     let cluster = Cluster::connect(&options.cluster).await?;
-    let leader_id = check::leader_id(&leader, set).await?;
+    let leader_id = check::leader_id(&leader, set, "run `freeport init` there first").await?;
     check::is_itself(&leader, &leader_id, &cluster, set, id)?;
     let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;
     check::is_free(&leader, &cluster, set, id).await?;
     // The address it has been given stays, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
+    kubeconfig::folder_is_of(&cluster, run)?;
     warning::policy_is_off(&leader, run).await;
     if options.leader_server.is_none() {
         warning::is_loopback(&leader, &membership.server, run);

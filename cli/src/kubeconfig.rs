@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use api::label;
 use k8s_openapi::{
     ByteString,
     api::{
@@ -19,7 +20,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Daemons, Error, Part, cluster::Cluster, install::Installer, objects::SYSTEM};
+use crate::{Daemons, Error, Part, Run, cluster::Cluster, install::Installer, objects::SYSTEM};
 
 /// Asked for a token: a year. The API server may grant less.
 ///
@@ -75,6 +76,26 @@ impl Installer<'_> {
         ));
         Ok(Some(path))
     }
+}
+
+/// Fails if the folder for daemons that run outside has a kubeconfig for another cluster: the daemon that uses it would go there.
+pub(crate) fn folder_is_of(cluster: &Cluster, run: &Run) -> Result<(), Error> {
+    let Daemons::Outside(dir) = &run.daemons else { return Ok(()) };
+    for account in [label::LEADER, label::MEMBER] {
+        let path = dir.join(format!("{account}.kubeconfig"));
+        let file = std::fs::read_to_string(&path).ok();
+        let found = file.and_then(|text| serde_yaml::from_str::<Value>(&text).ok());
+        let server =
+            found.and_then(|found| found.pointer("/clusters/0/cluster/server")?.as_str().map(str::to_owned));
+        if let Some(server) = server.filter(|server| *server != cluster.server) {
+            return Err(cluster.refuse(format!(
+                "{} is for the daemon of another cluster, {server}: each cluster needs a folder of its own (--external). If \
+                 that one is gone, delete the file",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The kubeconfig, with everything it needs inside.

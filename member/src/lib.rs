@@ -3,6 +3,7 @@
 //! | part | watches | writes |
 //! |---|---|---|
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`link`]; leaves |
+//! | [`run`] | | Lease `freeport-member` in its Namespace: that it lives, for who looks there |
 //! | [`link`] | everything below, here and in the Common Area | Lease `freeport-member-<id>`, its announce |
 //! | [`service::export`] | ServiceExports, Services, EndpointSlices, own records | own ResourceExports |
 //! | [`service::import`] | ResourceImports, others' slice records, Leases, Namespaces, what it made | Service `antrea-mc-<name>`, EndpointSlices, ServiceImport |
@@ -13,7 +14,16 @@ pub mod membership;
 pub mod presence;
 pub mod service;
 
-use kit::{args::Common, boot::Env};
+use api::label;
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::{
+    anchor::Anchor,
+    args::Common,
+    boot::Env,
+    lease::{self, Presence, Settled},
+};
+use kube::Api;
+use tokio::sync::watch;
 
 /// freeport-member exports Services of its cluster to a ClusterSet and makes the Services of the set usable here. It
 /// belongs to the ClusterSet in its own Namespace.
@@ -27,5 +37,20 @@ pub struct Args {
 
 /// Takes part in the ClusterSet there is, until the daemon shall stop.
 pub async fn run(env: Env) {
-    membership::run(env).await;
+    tokio::select! {
+        () = membership::run(env.clone()) => {}
+        () = show_life(&env) => {}
+    }
+}
+
+/// Keeps a Lease in our own Namespace, whatever becomes of the leader: what a ClusterSet says was once true, and only this tells
+/// whether it still is.
+async fn show_life(env: &Env) {
+    let leases = Api::<Lease>::namespaced(env.client.clone(), &env.namespace);
+    loop {
+        // It ends when the Lease was deleted or made older: then there is another one to keep.
+        let anchor = Anchor::new(leases.clone(), label::MEMBER.to_owned());
+        let (presence, _) = watch::channel(Presence::Unknown);
+        lease::keep(anchor, env.holder.clone(), || Settled::Yes, presence).await;
+    }
 }

@@ -35,6 +35,15 @@ impl Traces {
         noted.or_else(said)
     }
 
+    /// Whether another cluster uses our ID, as far as our member found out.
+    pub(super) fn shares_its_id(&self) -> bool {
+        let conditions = |set: &Object| {
+            let conditions = set.body.pointer("/status/conditions").and_then(Value::as_array).cloned();
+            conditions.unwrap_or_default()
+        };
+        self.sets.iter().flat_map(conditions).any(|condition| condition["reason"] == "DuplicateClusterID")
+    }
+
     /// Names of Secrets with a credential for a leader: those of the sets that are left, and what earlier memberships may
     /// have left behind.
     pub(super) fn credentials(&self) -> BTreeSet<String> {

@@ -40,10 +40,16 @@ pub(super) async fn withdraw(
     };
     let mut here = Eraser::new(&cluster, options.dry_run, &mut *say);
     let traces = traces(&here).await?;
+    let mut is_anothers = traces.shares_its_id();
     if let (Some(leader), Some((set, id))) = (&leader, traces.identity()) {
         // The right leader, before anything is changed.
-        check::leader_id(leader, &set).await?;
-        holder::is(leader, &cluster, &set, &id).await?;
+        let next = "without it, leave with `freeport leave --force`";
+        check::leader_id(leader, &set, next).await?;
+        if is_anothers {
+            is_anothers = holder::of(leader, &set, &id).await?.as_ref() != Some(&cluster.uid);
+        } else {
+            holder::is(leader, &cluster, &set, &id).await?;
+        }
     }
 
     depart(&mut here, &traces, membership::LEAVE).await?;
@@ -69,6 +75,10 @@ pub(super) async fn withdraw(
         return Ok(());
     };
     has_left(&mut here, &set, &id);
+    if is_anothers {
+        here.say(&shared(&id));
+        return Ok(());
+    }
     let access = match &leader {
         Some(leader) => take_access(leader, &set, &id, options.dry_run, &mut *say).await,
         None => Ok(()),
@@ -95,9 +105,21 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     forget(&mut here, &traces).await?;
     if let Some((set, id)) = traces.identity() {
         has_left(&mut here, &set, &id);
-        here.next(&for_the_leader(&set, &id));
+        if traces.shares_its_id() {
+            here.say(&shared(&id));
+        } else {
+            here.next(&for_the_leader(&set, &id));
+        }
     }
     Ok(())
+}
+
+/// Instead of a next step that would remove the other one.
+fn shared(id: &str) -> String {
+    format!(
+        "another cluster uses ID {id:?}: what the leader has under it, and the access, is left to that one. freeport status in \
+         the leader's cluster shows it"
+    )
 }
 
 fn has_left(here: &mut Eraser<'_>, set: &str, id: &str) {

@@ -44,7 +44,7 @@ pub(super) async fn remove(
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
     let leader = Cluster::connect(leader).await?;
-    check::leader_id(&leader, set).await?;
+    check::leader_id(&leader, set, "--leader-context names the leader's cluster").await?;
     let area = area::name(set);
     let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
     is_known(&there, set, id).await?;

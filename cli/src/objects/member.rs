@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use super::{
     Object, SYSTEM, area, daemon_account, deployment, policy,
     rights::{
-        ALL, ANTREA, Account, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated, everywhere, inside,
-        report, rule, rule_on,
+        ALL, ANTREA, Account, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated,
+        everywhere, inside, report, rule, rule_on,
     },
     system_namespace, within,
 };
@@ -42,6 +42,8 @@ pub fn objects() -> Vec<Object> {
         rule(CORE, "secrets", READ),
         rule(CORE, "configmaps", &["create"]),
         rule_on(CORE, "configmaps", &[membership::NAME], OWN),
+        rule(COORDINATION, "leases", &["create"]),
+        rule_on(COORDINATION, "leases", &[label::MEMBER], &["get", "patch"]),
     ];
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, cluster));

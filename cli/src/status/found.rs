@@ -59,6 +59,8 @@ pub(super) struct Found {
     pub(super) leader: Option<Part<Option<Deployment>>>,
     /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
     pub(super) member: Option<Part<Option<Deployment>>>,
+    /// Lease by which freeport-member shows here that it lives, if there is one; likewise.
+    pub(super) life: Option<Part<Option<Renewal>>>,
     /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.

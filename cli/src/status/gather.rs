@@ -53,6 +53,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
     let leader = deployment(cluster, leads, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
+    let life = life(cluster, belongs == Some(true)).await?;
     let exports = services::<ServiceExport>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
@@ -67,6 +68,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         imports_policy,
         leader,
         member,
+        life,
         exports,
         imports,
     })
@@ -165,6 +167,19 @@ async fn deployment(
     let part = format!("Deployment {SYSTEM}/{daemon}");
     match cluster.request(format!("read {part}"), deployments.get_opt(daemon)).await {
         Ok(deployment) => Ok(Some(Ok(deployment))),
+        Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
+    }
+}
+
+/// The member's own sign of life, if it is `needed` here.
+async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Renewal>>>, Error> {
+    if !needed {
+        return Ok(None);
+    }
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let part = format!("Lease {SYSTEM}/{}", label::MEMBER);
+    match cluster.request(format!("read {part}"), leases.get_opt(label::MEMBER)).await {
+        Ok(lease) => Ok(Some(Ok(lease.as_ref().map(Renewal::read)))),
         Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
 }

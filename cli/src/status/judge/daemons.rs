@@ -1,14 +1,17 @@
-//! The daemons' Deployments: whether anybody is there to act on what the rest of the report is about.
+//! The daemons: whether anybody is there to act on what the rest of the report is about.
 
-use api::label;
+use api::{label, name};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
-use super::Verdict;
+use super::{
+    Verdict,
+    leading::{Sign, sign},
+};
 use crate::{
-    objects::{SYSTEM, area},
+    objects::SYSTEM,
     status::{
         age,
-        found::{Found, Gap, Part, Why},
+        found::{Found, Gap, Part, Renewal, Why},
     },
 };
 
@@ -23,39 +26,71 @@ enum Presence {
 }
 
 impl Verdict<'_> {
-    /// Says what is wrong with the daemons' Deployments. Whether freeport-member is known to be away: then what it wrote last
-    /// is what once was.
+    /// Says what is wrong with the daemons. Whether freeport-member is known to be away: then what it wrote last is what once
+    /// was.
     pub(super) fn is_member_away(&mut self, found: &Found) -> bool {
-        // Whether it lives elsewhere, its Lease says.
-        self.presence(found.leader.as_ref(), label::LEADER);
-        let member = self.presence(found.member.as_ref(), label::MEMBER);
-        if member == Presence::Elsewhere && !has_its_lease(found) {
-            self.notes.push(format!(
-                "there is no Deployment {SYSTEM}/{}: a daemon that runs outside of this cluster was not looked at",
-                label::MEMBER
-            ));
+        self.presence(found.leader.as_ref(), label::LEADER, self.leader_lives(found));
+        let life = self.seen(found.life.as_ref());
+        let alive = life.flatten().is_some_and(|renewal| self.is_alive(renewal));
+        let presence = self.presence(found.member.as_ref(), label::MEMBER, alive);
+        let place = format!("Lease {SYSTEM}/{}", label::MEMBER);
+        match life {
+            _ if presence == Presence::Away => return true,
+            Some(None) if presence == Presence::Elsewhere => {
+                self.problem(
+                    place,
+                    "freeport-member was never here",
+                    "start freeport-member for this cluster",
+                );
+            }
+            Some(Some(renewal)) => match sign(renewal.renewed, self.now) {
+                Sign::Alive => {}
+                Sign::Ahead(by) => self.ahead(&place, by),
+                Sign::Silent => {
+                    let what = format!("freeport-member is away: {}", self.silence(renewal));
+                    self.problem(place, what, "start freeport-member for this cluster, or read its log");
+                    return true;
+                }
+            },
+            _ => {}
         }
-        member == Presence::Away
+        false
     }
 
-    fn presence(&mut self, part: Option<&Part<Option<Deployment>>>, daemon: &str) -> Presence {
-        let deployment = match part {
+    fn is_alive(&self, renewal: &Renewal) -> bool {
+        matches!(sign(renewal.renewed, self.now), Sign::Alive)
+    }
+
+    fn leader_lives(&self, found: &Found) -> bool {
+        let areas = found.areas.as_ref().map(Vec::as_slice).unwrap_or_default();
+        let leases = areas.iter().filter_map(|area| area.leases.as_ref().ok());
+        leases.filter_map(|leases| leases.get(name::LEADER_LEASE)).any(|renewal| self.is_alive(renewal))
+    }
+
+    fn presence(
+        &mut self,
+        part: Option<&Part<Option<Deployment>>>,
+        daemon: &str,
+        is_alive: bool,
+    ) -> Presence {
+        let deployment = match self.seen(part) {
             None => return Presence::NotKnownToBeAway,
-            Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
-                self.notes.push(format!("{part} was not looked at: {message}"));
-                return Presence::NotKnownToBeAway;
-            }
-            Some(part) => match self.part(part, "init") {
-                None => return Presence::NotKnownToBeAway,
-                Some(None) => return Presence::Elsewhere,
-                Some(Some(deployment)) => deployment,
-            },
+            Some(None) => return Presence::Elsewhere,
+            Some(Some(deployment)) => deployment,
         };
         let status = deployment.status.as_ref();
         if status.and_then(|status| status.available_replicas).unwrap_or_default() > 0 {
             return Presence::NotKnownToBeAway;
         }
         let place = format!("Deployment {SYSTEM}/{daemon}");
+        if is_alive {
+            let what = format!(
+                "has no available replica, though {daemon} lives: it has just ended, or runs outside of this cluster"
+            );
+            let next = format!("if it is to run outside, kubectl -n {SYSTEM} delete deployment {daemon}");
+            self.problem(place, what, next);
+            return Presence::NotKnownToBeAway;
+        }
         if deployment.spec.replicas == Some(0) {
             let next = format!("kubectl -n {SYSTEM} scale deployment {daemon} --replicas=1");
             self.problem(place, "is scaled to 0: the daemon does not run", next);
@@ -76,15 +111,19 @@ impl Verdict<'_> {
         );
         Presence::Away
     }
+
+    /// What was read, if it was asked for. Who may not read it is told, and that is no problem.
+    fn seen<'a, T>(&mut self, part: Option<&'a Part<Option<T>>>) -> Option<Option<&'a T>> {
+        match part? {
+            Err(Gap { part, why: Why::Forbidden(message) }) => {
+                self.notes.push(format!("{part} was not looked at: {message}"));
+                None
+            }
+            part => self.part(part, "join").map(Option::as_ref),
+        }
+    }
 }
 
 fn is_unavailable(condition: &DeploymentCondition) -> bool {
     condition.type_.as_deref() == Some("Available") && condition.status.as_deref() == Some("False")
-}
-
-/// Whether this cluster leads the set it belongs to: then its member's Lease is here, and has been looked at.
-fn has_its_lease(found: &Found) -> bool {
-    let areas = found.areas.as_ref().map(Vec::as_slice).unwrap_or_default();
-    let sets = found.sets.as_ref().map(Vec::as_slice).unwrap_or_default();
-    sets.iter().any(|set| areas.iter().any(|held| held.namespace == area::name(&set.name)))
 }

@@ -22,13 +22,13 @@ use crate::status::{
 const STALE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What the last renewal of a Lease says of its holder.
-enum Sign {
+pub(super) enum Sign {
     Alive,
     Silent,
     Ahead(SignedDuration),
 }
 
-fn sign(renewed: Option<Timestamp>, now: Timestamp) -> Sign {
+pub(super) fn sign(renewed: Option<Timestamp>, now: Timestamp) -> Sign {
     match renewed.map(|renewed| now.duration_since(renewed)) {
         Some(age) if age < -STALE => Sign::Ahead(-age),
         Some(age) if age < STALE => Sign::Alive,
@@ -186,14 +186,14 @@ impl Verdict<'_> {
         }
     }
 
-    fn silence(&self, lease: &Renewal) -> String {
+    pub(super) fn silence(&self, lease: &Renewal) -> String {
         match lease.renewed {
             Some(renewed) => format!("last renewed {} ago", age::text(self.now.duration_since(renewed))),
             None => "never renewed".into(),
         }
     }
 
-    fn ahead(&mut self, place: &str, by: SignedDuration) {
+    pub(super) fn ahead(&mut self, place: &str, by: SignedDuration) {
         self.problem(
             place,
             format!("was renewed {} in the future: whether its holder lives cannot be told", age::text(by)),

@@ -105,6 +105,7 @@ fn good() -> Found {
         imports_policy: Some(Ok(member::policy().map(Some))),
         leader: Some(Ok(Some(deployment(1, 1)))),
         member: Some(Ok(Some(deployment(1, 1)))),
+        life: Some(Ok(Some(renewed(7)))),
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
     }
@@ -202,6 +203,7 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         imports_policy: None,
         leader: None,
         member: None,
+        life: None,
         exports: None,
         imports: None,
         ..good()

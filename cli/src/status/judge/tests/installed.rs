@@ -28,7 +28,8 @@ fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
 
 #[test]
 fn a_daemon_without_a_pod_is_a_problem_and_what_it_said_is_stale() {
-    let dead = report(&Found { member: Some(Ok(Some(deployment(1, 0)))), ..good() }, now());
+    let silent = Found { life: Some(Ok(Some(renewed(90)))), ..good() };
+    let dead = report(&Found { member: Some(Ok(Some(deployment(1, 0)))), ..silent }, now());
     assert_eq!(dead.problems.len(), 1, "{:?}", dead.problems);
     assert_eq!(dead.problems[0].place, "Deployment freeport-system/freeport-member");
     assert_eq!(dead.problems[0].what, "has no available replica for 5m: the daemon does not run");
@@ -37,20 +38,40 @@ fn a_daemon_without_a_pod_is_a_problem_and_what_it_said_is_stale() {
     let text = text(&dead);
     assert!(text.contains("is away, and what it said is stale: Ready is True for 10m"), "{text}");
 
-    let off = report(&Found { leader: Some(Ok(Some(deployment(0, 0)))), ..good() }, now());
-    assert!(off.problems.len() == 1 && off.problems[0].what.contains("scaled to 0"), "{:?}", off.problems);
+    let mut off = Found { leader: Some(Ok(Some(deployment(0, 0)))), ..good() };
+    area(&mut off).leases = Ok(leases([("hub", renewed(7)), ("east", renewed(12))]));
+    let off = report(&off, now());
+    let problems: Vec<_> = off.problems.iter().map(|problem| problem.what.as_str()).collect();
+    assert!(problems.iter().any(|what| what.contains("scaled to 0")), "{problems:?}");
     assert!(!off.belongs[0].stale);
 }
 
 #[test]
-fn a_daemon_that_cannot_be_looked_at_is_a_note() {
+fn a_daemon_elsewhere_shows_by_its_lease_that_it_lives() {
     let outside = Found { leader: Some(Ok(None)), member: Some(Ok(None)), ..good() };
-    assert_eq!(report(&outside, now()).notes, [""; 0], "its Lease is here");
-    let member = report(&Found { areas: Ok(vec![]), ..outside }, now());
-    assert!(member.is_well() && !member.belongs[0].stale, "{:?}", member.problems);
-    assert_eq!(member.notes.len(), 1, "{:?}", member.notes);
-    assert!(member.notes[0].ends_with("was not looked at"), "{}", member.notes[0]);
+    let well = report(&outside, now());
+    assert!(well.is_well() && well.notes.is_empty(), "{:?} {:?}", well.problems, well.notes);
+    let dead = report(&Found { life: Some(Ok(Some(renewed(40)))), ..outside }, now());
+    assert_eq!(dead.problems.len(), 1, "{:?}", dead.problems);
+    assert_eq!(dead.problems[0].place, "Lease freeport-system/freeport-member");
+    assert_eq!(dead.problems[0].what, "freeport-member is away: last renewed 40s ago");
+    assert!(dead.belongs[0].stale);
 
+    let outside = Found { leader: Some(Ok(None)), member: Some(Ok(None)), ..good() };
+    let never = report(&Found { life: Some(Ok(None)), ..outside }, now());
+    assert!(
+        never.problems.len() == 1 && never.problems[0].what.contains("never here"),
+        "{:?}",
+        never.problems
+    );
+
+    let both = report(&Found { member: Some(Ok(Some(deployment(1, 0)))), ..good() }, now());
+    assert!(both.problems.len() == 1 && !both.belongs[0].stale, "{:?}", both.problems);
+    assert!(both.problems[0].next.ends_with("delete deployment freeport-member"), "{:?}", both.problems);
+}
+
+#[test]
+fn a_daemon_that_may_not_be_looked_at_is_a_note() {
     let part = "Deployment freeport-system/freeport-member".into();
     let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
     let unseen = report(&Found { member: Some(Err(refused)), ..good() }, now());
