@@ -42,7 +42,9 @@ impl Verdict<'_> {
                 "has no Ready condition: freeport-member has not looked at it yet",
                 "start freeport-member in this cluster, or read its log",
             ),
-            Some(ready) if ready.status != TRUE => self.problem(&place, line(ready), mend(set, ready)),
+            Some(ready) if ready.status != TRUE || is_limited(ready) => {
+                self.problem(&place, line(ready), mend(set, ready))
+            }
             Some(_) if !set.is_of_now => self.problem(
                 &place,
                 "was changed, and freeport-member has not looked at it since",
@@ -81,7 +83,12 @@ impl Verdict<'_> {
     }
 }
 
-/// What to do about a set that is not Ready.
+/// Whether it is Ready, and something is wrong all the same.
+fn is_limited(ready: &Said) -> bool {
+    ["ClockSkew", "LeaderSilent"].contains(&ready.reason.as_str())
+}
+
+/// What to do about a set that is not Ready, or not wholly.
 fn mend(set: &Set, ready: &Said) -> String {
     match ready.reason.as_str() {
         "AnotherClusterSet" => format!(
@@ -93,9 +100,38 @@ fn mend(set: &Set, ready: &Said) -> String {
         "DuplicateClusterID" => {
             "leave with `freeport leave`, and join again under another --cluster-id".to_owned()
         }
-        _ => format!(
-            "read freeport-member's log; does {} answer this cluster?",
-            set.server.as_deref().unwrap_or("the leader's API server")
+        "Connecting" => "wait a moment".to_owned(),
+        "ClockSkew" => "set the clocks".to_owned(),
+        "SecretMissing" | "InvalidSecret" | "TokenRefused" => {
+            format!("get a new credential: {}", join_again(set))
+        }
+        "Forbidden" => format!("is spec.namespace right? If so, get the rights back: {}", join_again(set)),
+        "CommonAreaMissing" => {
+            format!("is spec.namespace right? If so, `freeport init` in the leader's cluster, then {}", join_again(set))
+        }
+        "InvalidSpec" => "correct the ClusterSet or ClusterClaim that the message names".to_owned(),
+        "IdentityChanged" => "change it back; or `freeport leave`, and join anew".to_owned(),
+        "CertificateUntrusted" => format!(
+            "is spec.leaders[0].server right? If so, {}, with a kubeconfig that knows the leader's authority",
+            join_again(set)
         ),
+        "CertificateExpired" => "renew the leader's certificate, or set the clock that is wrong".to_owned(),
+        "CRDMissing" => {
+            format!("in the leader's cluster `freeport init`, in this one {}", join_again(set))
+        }
+        "SchemaPruned" => "`freeport init` in the leader's cluster, which puts Freeport's CRDs back".to_owned(),
+        "LeaderSilent" => "`freeport status` in the leader's cluster".to_owned(),
+        "LeaderUnreachable" => format!("does it run, is no firewall between, {}", address(set)),
+        _ => format!("read freeport-member's log; {}", address(set)),
     }
+}
+
+fn address(set: &Set) -> String {
+    let server = set.server.as_deref().unwrap_or("the leader's API server");
+    format!("does {server} answer this cluster?")
+}
+
+fn join_again(set: &Set) -> String {
+    let id = set.cluster_id.as_deref().map(|id| format!(" --cluster-id {id}"));
+    format!("`freeport join --clusterset {}{}` again", set.name, id.unwrap_or_default())
 }

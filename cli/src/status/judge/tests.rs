@@ -288,9 +288,27 @@ fn what_is_to_be_left_is_left_by_the_command_for_it() {
         ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
         ("DuplicateClusterID", "`freeport leave`"),
     ] {
-        let lost = says("Ready", "False", reason, "");
-        let found = Found { sets: Ok(vec![set(None, vec![lost])]), ..good() };
-        let problems = report(&found, now()).problems;
-        assert!(problems[0].next.contains(command), "{}", problems[0].next);
+        assert_advised("False", reason, command);
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_link_has_its_own_advice() {
+    for (status, reason, command) in [
+        ("False", "TokenRefused", "`freeport join --clusterset demo --cluster-id hub` again"),
+        ("False", "CRDMissing", "`freeport init`"),
+        ("False", "LeaderUnreachable", "does the leader's API server answer"),
+        ("False", "Disconnected", "read freeport-member's log"),
+        ("True", "LeaderSilent", "`freeport status` in the leader's cluster"),
+        ("True", "ClockSkew", "set the clocks"),
+    ] {
+        assert_advised(status, reason, command);
+    }
+}
+
+fn assert_advised(status: &str, reason: &str, command: &str) {
+    let lost = says("Ready", status, reason, "");
+    let found = Found { sets: Ok(vec![set(None, vec![lost])]), ..good() };
+    let problems = report(&found, now()).problems;
+    assert!(problems[0].next.contains(command), "{}", problems[0].next);
 }
