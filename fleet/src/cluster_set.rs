@@ -1,6 +1,7 @@
 //! A ClusterSet of a fleet's clusters, set up by the code users run, with its daemons under the fleet's care.
 //!
-//! The clusters have no nodes, so the daemons run beside them as processes, each under its own ServiceAccount.
+//! Where clusters have no nodes, the daemons run beside them as processes, each under its own ServiceAccount; otherwise in the nodes,
+//! as users deploy them.
 
 mod daemon;
 mod ready;
@@ -8,13 +9,13 @@ mod ready;
 use std::{io, path::PathBuf, time::Duration};
 
 use api::label;
-use cli::{Daemons, InitOptions, JoinOptions, KubeContext, Run};
+use cli::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Run};
 
 pub use self::{
     daemon::{Daemon, Ensured},
     ready::{ready, ready_saying},
 };
-use crate::{Exit, Fleet, program};
+use crate::{Cluster, Exit, Fleet, dns, images, layout::Layout, program};
 
 /// Limit of each wait of `init` and `join`.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -104,24 +105,79 @@ pub async fn set_up_as(
     composition: &Composition,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<Daemon>, Error> {
-    let Composition { set, leader, members } = composition;
-    let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let leader_program = program::path("leader", label::LEADER).await?;
     let member_program = program::path("member", label::MEMBER).await?;
+    // In the cluster's own directory, which `down` removes.
+    let outside = |cluster: &Cluster| Run {
+        daemons: Daemons::Outside(cluster.dir().join("daemons")),
+        wait: false,
+        ..deployed()
+    };
     let mut daemons = Vec::new();
+    for (name, installed) in install(fleet, composition, outside, say).await? {
+        for (kubeconfig, program, kind) in [
+            (installed.leader, &leader_program, label::LEADER),
+            (installed.member, &member_program, label::MEMBER),
+        ] {
+            let Some(kubeconfig) = kubeconfig else { continue };
+            daemons.push(Daemon::plan(fleet, kind, &name, program, &kubeconfig).await?);
+        }
+    }
+    Ok(daemons)
+}
+
+/// Makes all clusters of the fleet, which have nodes, a ClusterSet, as [`set_up`] does, with the daemons in their nodes: builds
+/// their image, loads it, and waits until they are ready. Safe to run again.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let image = load(fleet).await?;
+    let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
+    install(fleet, &Composition::of_all(fleet, set), inside, say).await?;
+    for cluster in fleet.clusters() {
+        let looked = dns::look_for_imports(&cluster.client().await?).await.map_err(Box::new);
+        looked.map_err(|source| crate::Error::Dns { cluster: cluster.name().to_owned(), source })?;
+    }
+    Ok(())
+}
+
+/// Builds an image of both daemons and loads it into every node, under the name in `manifests/` and under one for just these
+/// daemons, which comes back.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn load(fleet: &Fleet) -> Result<String, Error> {
+    let (archives, image) = images::freeport(&Layout::new(fleet.dir())).await?;
+    fleet.load(&archives).await?;
+    Ok(image)
+}
+
+fn deployed() -> Run {
+    Run {
+        daemons: Daemons::Inside { image: None },
+        only: vec![],
+        wait: true,
+        timeout: LIMIT,
+        dry_run: false,
+        // That the clusters are on this machine is what a fleet is.
+        warn: |_| {},
+    }
+}
+
+/// Runs `freeport init` for the leader, then `freeport join` for the other members.
+async fn install(
+    fleet: &Fleet,
+    composition: &Composition,
+    run: impl Fn(&Cluster) -> Run,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<Vec<(String, Installed)>, Error> {
+    let Composition { set, leader, members } = composition;
+    let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let joining = members.iter().filter(|member| *member != leader);
+    let mut all = Vec::new();
     for name in std::iter::once(leader).chain(joining) {
-        // In the cluster's own directory, which `down` removes.
-        let directory = fleet.cluster(name).map(|cluster| cluster.dir().join("daemons"));
-        let run = Run {
-            daemons: Daemons::Outside(directory.ok_or_else(|| Error::NoCluster(name.clone()))?),
-            only: vec![],
-            wait: false,
-            timeout: LIMIT,
-            dry_run: false,
-            // That the clusters are on this machine is what a fleet is.
-            warn: |_| {},
-        };
+        let run = run(fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()))?);
         let installed = if name == leader {
             let options = InitOptions {
                 cluster_set: set.clone(),
@@ -143,13 +199,7 @@ pub async fn set_up_as(
             };
             cli::join(&options, say).await?
         };
-        for (kubeconfig, program, kind) in [
-            (installed.leader, &leader_program, label::LEADER),
-            (installed.member, &member_program, label::MEMBER),
-        ] {
-            let Some(kubeconfig) = kubeconfig else { continue };
-            daemons.push(Daemon::plan(fleet, kind, name, program, &kubeconfig).await?);
-        }
+        all.push((name.clone(), installed));
     }
-    Ok(daemons)
+    Ok(all)
 }

@@ -1,4 +1,4 @@
-//! The command line: `fleet up|load|down|status`.
+//! The command line: `fleet up|install|load|down|status`.
 
 use std::{
     env,
@@ -40,6 +40,8 @@ enum Action {
         #[command(flatten)]
         place: Place,
     },
+    /// Installs what nodes need, with apt-get.
+    Install,
     /// Imports container images into the nodes of all clusters.
     Load {
         /// Archives, as `docker save` writes them.
@@ -102,6 +104,7 @@ impl Command {
                 let fleet = Fleet::up(options, say).await?;
                 print!("{}", usage(&fleet));
             }
+            Action::Install => packages::install(&say).await?,
             Action::Load { archives, place } => Fleet::open(&place.dir()?).await?.load(&archives).await?,
             Action::Down { place } => Fleet::down(&place.dir()?, say).await?,
             Action::Status { place } => {

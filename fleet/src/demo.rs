@@ -1,8 +1,12 @@
 //! What the quickstart shows: a Service exported from one cluster, and what it becomes in another.
 
 mod import;
+mod pods;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use api::{
     label,
@@ -17,7 +21,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use self::import::Import;
@@ -27,12 +31,14 @@ use crate::{Cluster, Fleet};
 pub const NAMESPACE: &str = "shop";
 /// The exported Service.
 pub const SERVICE: &str = "web";
-/// Its endpoints: addresses that nobody has, written by hand.
+/// Its endpoints where there are no nodes: addresses that nobody has, written by hand.
 const ADDRESSES: [&str; 2] = ["10.1.0.7", "10.1.0.8"];
 const SLICE: &str = "web-by-hand";
 /// Far beyond what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
+/// How often a wait says what it waits for.
+const SAY: Duration = Duration::from_secs(5);
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +52,13 @@ pub enum Error {
     /// What was to be written is malformed.
     #[error("{0}")]
     Object(#[from] serde_json::Error),
-    /// The import did not come, or did not go.
+    /// What was waited for did not come, or did not go.
     #[error("{cluster}, after {LIMIT:?}: {state}")]
     Late {
         /// Where.
         cluster: String,
         /// What is not as it should be.
-        state: &'static str,
+        state: String,
     },
 }
 
@@ -80,13 +86,31 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
         apply(Api::all(cluster.client().await?), NAMESPACE, &namespace).await?;
     }
     println!("   Namespace      {NAMESPACE:13} in every cluster: the same name is the same Namespace");
-    let service: Service = serde_json::from_value(json!({
-        "metadata": {"name": SERVICE},
-        "spec": {"ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
-    }))?;
-    let service = apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &service).await?;
-    let ip = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
-    println!("   Service        {SERVICE:13} {ip} port 80, an address of {} alone", from.name());
+    let addresses = if from.has_node() {
+        let servers = pods::serve(&exporter, from.name()).await?;
+        servers.into_values().collect()
+    } else {
+        by_hand(&exporter, from.name()).await?
+    };
+
+    import::may_begin(&importer).await.map_err(at(to.name()))?;
+    let begun = Instant::now();
+    let export = ServiceExport::new(SERVICE, ServiceExportSpec::default());
+    apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &export).await?;
+    println!("   ServiceExport  {SERVICE:13} this is all a user has to write");
+    let import = until(to.name(), async || import::look(&importer, from.name(), &addresses).await).await?;
+    println!("\n5. In {}, {:.2} s after the ServiceExport:", to.name(), begun.elapsed().as_secs_f64());
+    show(&import);
+    if from.has_node() {
+        pods::ask(&exporter, &importer, [from.name(), to.name()], &import.ip).await?;
+    }
+    Ok(())
+}
+
+/// A Service with endpoints that are nobody's. Their addresses.
+async fn by_hand(exporter: &Client, from: &str) -> Result<BTreeSet<String>, Error> {
+    let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080}]});
+    service(exporter, from, spec).await?;
     let ready = |address| json!({"addresses": [address], "conditions": {"ready": true}});
     let slice: EndpointSlice = serde_json::from_value(json!({
         "metadata": {"name": SLICE, "labels": {label::SERVICE_NAME: SERVICE}},
@@ -96,15 +120,14 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
     }))?;
     apply(Api::namespaced(exporter.clone(), NAMESPACE), SLICE, &slice).await?;
     println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", ADDRESSES.join(", "));
+    Ok(ADDRESSES.map(str::to_owned).into())
+}
 
-    import::may_begin(&importer).await.map_err(at(to.name()))?;
-    let begun = Instant::now();
-    let export = ServiceExport::new(SERVICE, ServiceExportSpec::default());
-    apply(Api::namespaced(exporter, NAMESPACE), SERVICE, &export).await?;
-    println!("   ServiceExport  {SERVICE:13} this is all a user has to write");
-    let import = until(to.name(), async || import::look(&importer, from.name()).await).await?;
-    println!("\n5. In {}, {:.2} s after the ServiceExport:", to.name(), begun.elapsed().as_secs_f64());
-    show(&import);
+async fn service(exporter: &Client, from: &str, spec: Value) -> Result<(), Error> {
+    let service: Service = serde_json::from_value(json!({"metadata": {"name": SERVICE}, "spec": spec}))?;
+    let service = apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &service).await?;
+    let ip = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
+    println!("   Service        {SERVICE:13} {ip} port 80, an address of {from} alone");
     Ok(())
 }
 
@@ -137,6 +160,11 @@ async fn withdraw(exporter: &Client, importer: &Client, from: &str, to: &str) ->
     Ok(())
 }
 
+/// What to ask the importing cluster's API server, for its Pod to ask for the Service by name.
+pub fn question() -> String {
+    pods::question()
+}
+
 async fn apply<K>(api: Api<K>, name: &str, object: &K) -> Result<K, Error>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
@@ -146,19 +174,25 @@ where
     applied.map_err(|e| Error::Request(format!("applying {} {name}", K::kind(&())), Box::new(e)))
 }
 
-/// Looks until there is an answer instead of what is missing.
+/// Looks until there is an answer instead of what is missing; says now and then what that is.
 async fn until<T>(
     cluster: &str,
-    look: impl AsyncFn() -> kube::Result<Result<T, &'static str>>,
+    look: impl AsyncFn() -> kube::Result<Result<T, String>>,
 ) -> Result<T, Error> {
-    let begun = Instant::now();
+    let (begun, mut said) = (Instant::now(), Instant::now());
     loop {
         match look().await.map_err(at(cluster))? {
             Ok(seen) => return Ok(seen),
             Err(state) if begun.elapsed() > LIMIT => {
                 return Err(Error::Late { cluster: cluster.to_owned(), state });
             }
-            Err(_) => sleep(POLL).await,
+            Err(state) => {
+                if said.elapsed() > SAY {
+                    println!("   {cluster}: waiting: {state}");
+                    said = Instant::now();
+                }
+                sleep(POLL).await;
+            }
         }
     }
 }

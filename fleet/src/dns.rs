@@ -2,6 +2,7 @@
 
 use std::{fmt::Debug, net::Ipv4Addr};
 
+use api::mcs::ServiceImport;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -9,8 +10,12 @@ use k8s_openapi::{
         core::v1::{ConfigMap, Service, ServiceAccount},
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, Client, Resource, api::PostParams};
+use kube::{
+    Api, Client, CustomResourceExt, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -52,6 +57,17 @@ pub(crate) async fn deploy(client: &Client, address: Ipv4Addr) -> Result<(), kub
     create::<ConfigMap>(&system(client), config).await?;
     create::<Service>(&system(client), service(address)).await?;
     create::<Deployment>(&system(client), deployment()).await
+}
+
+/// Lets the server start anew if it has never seen this cluster's kind ServiceImport: as long as there is no such kind, it looks for
+/// it ever more seldom.
+pub(crate) async fn look_for_imports(client: &Client) -> Result<(), kube::Error> {
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    let uid = crds.get(ServiceImport::crd_name()).await?.metadata.uid;
+    let seen = json!({"metadata": {"annotations": {"fleet/service-import-crd": uid}}});
+    let patch = Patch::Merge(json!({"spec": {"template": seen}}));
+    let deployments = system::<Deployment>(client);
+    deployments.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
 }
 
 /// Whether names are answered.

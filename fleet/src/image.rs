@@ -1,4 +1,4 @@
-//! Container images of one program, as OCI archives, without a container engine.
+//! Container images of static programs, as OCI archives, without a container engine.
 
 use std::{
     fs::{self, File},
@@ -17,13 +17,15 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// An image that holds one statically linked program and a /tmp, and runs the program as a user without rights.
+/// An image that holds statically linked programs and a /tmp, and runs one of them as a user without rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// What Pods call it, with a tag. Of the registry `localhost`, which nobody pulls from.
     pub reference: String,
     /// The program; in the image it is at the top, under its own name.
     pub program: PathBuf,
+    /// Further programs, beside it.
+    pub others: Vec<PathBuf>,
     /// Its arguments if a container says nothing.
     pub args: Vec<String>,
 }
@@ -32,8 +34,12 @@ impl Image {
     /// An image of this program, called as the program is.
     pub fn of(program: impl Into<PathBuf>, tag: &str) -> Self {
         let program = program.into();
-        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self { reference: format!("localhost/{name}:{tag}"), program, args: Vec::new() }
+        Self {
+            reference: format!("localhost/{}:{tag}", name(&program)),
+            program,
+            others: Vec::new(),
+            args: Vec::new(),
+        }
     }
 
     /// Writes the archive, which `ctr images import`, `podman load` and `docker load` read.
@@ -70,18 +76,16 @@ impl Image {
         fs::remove_file(layer_file)
     }
 
-    fn name(&self) -> String {
-        self.program.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
     fn write_layer(&self, path: &Path) -> io::Result<Blob> {
         let mut tar = Builder::new(io::BufWriter::new(File::create(path)?));
         let mut tmp = file_header(0o1777, 0);
         tmp.set_entry_type(EntryType::Directory);
         tar.append_data(&mut tmp, "tmp/", io::empty())?;
-        let program = File::open(&self.program)?;
-        let mut header = file_header(0o755, program.metadata()?.len());
-        tar.append_data(&mut header, self.name(), program)?;
+        for path in std::iter::once(&self.program).chain(&self.others) {
+            let program = File::open(path)?;
+            let mut header = file_header(0o755, program.metadata()?.len());
+            tar.append_data(&mut header, name(path), program)?;
+        }
         tar.into_inner()?.flush()?;
         Blob::of_file(path)
     }
@@ -97,7 +101,7 @@ impl Image {
             "os": "linux",
             "config": {
                 "User": format!("{USER}:{USER}"),
-                "Entrypoint": [format!("/{}", self.name())],
+                "Entrypoint": [format!("/{}", name(&self.program))],
                 "Cmd": self.args,
                 "WorkingDir": "/",
                 "Env": ["PATH=/"],
@@ -105,6 +109,10 @@ impl Image {
             "rootfs": {"type": "layers", "diff_ids": [layer]},
         }))?)
     }
+}
+
+fn name(program: &Path) -> String {
+    program.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Content, named by its digest.
@@ -180,14 +188,16 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let program = dir.path().join("hello");
         fs::write(&program, "not really a program").unwrap();
-        let image = Image { args: vec!["world".into()], ..Image::of(&program, "1") };
+        let other = dir.path().join("bye");
+        fs::write(&other, "nor this").unwrap();
+        let image = Image { others: vec![other], args: vec!["world".into()], ..Image::of(&program, "1") };
         assert_eq!(image.reference, "localhost/hello:1");
         let archive = dir.path().join("hello.tar");
         image.write(&archive).unwrap();
         let first = fs::read(&archive).unwrap();
         image.write(&archive).unwrap();
         assert_eq!(fs::read(&archive).unwrap(), first, "the same content is the same image");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 
         let files = files(first.as_slice());
         let blob = |descriptor: &Value| {
@@ -208,7 +218,7 @@ mod tests {
         assert_eq!(config["config"]["Cmd"], json!(["world"]));
         assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
         let layer = self::files(blob(&manifest["layers"][0]).as_slice());
-        assert_eq!(layer["hello"], b"not really a program");
+        assert_eq!((&*layer["hello"], &*layer["bye"]), (&b"not really a program"[..], &b"nor this"[..]));
         assert!(layer.contains_key("tmp/"));
     }
 }

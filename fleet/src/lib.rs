@@ -7,8 +7,9 @@
 //! |---|---|
 //! | [`Fleet`], [`Options`] | the clusters of one directory: up, open, down, further processes |
 //! | [`Cluster`] | one cluster: address, files, pause and restart |
-//! | [`command`] | the command line `fleet up\|load\|down\|status` |
+//! | [`command`] | the command line `fleet up\|install\|load\|down\|status` |
 //! | [`cluster_set`] | the clusters as members of one set, by `freeport init` and `join`, with their daemons |
+//! | [`agnhost`] | servers in Pods, which ask each other |
 //! | [`demo`] | an exported Service, shown to a newcomer |
 //! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
 //! | [`program`] | programs of this workspace, built on demand |
@@ -30,6 +31,7 @@
 //! processes enter when they start. Names and mounts are seen in there alone, so the kernel takes all of it back when
 //! the keeper ends, of whatever cause; only control groups have to be removed.
 
+pub mod agnhost;
 mod cgroup;
 mod claim;
 mod cluster;

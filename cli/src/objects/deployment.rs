@@ -123,8 +123,9 @@ fn container(daemon: &str, image: &str) -> Container {
             protocol: Some("TCP".into()),
             ..ContainerPort::default()
         }]),
-        liveness_probe: Some(probe("/healthz")),
-        readiness_probe: Some(probe("/readyz")),
+        liveness_probe: Some(probe("/healthz", 10)),
+        // Whoever installs a daemon waits for it.
+        readiness_probe: Some(probe("/readyz", 2)),
         resources: Some(ResourceRequirements {
             requests: quantities(&[("cpu", "10m"), ("memory", "32Mi")]),
             limits: quantities(&[("memory", "512Mi")]),
@@ -155,14 +156,14 @@ fn own_namespace() -> EnvVar {
     }
 }
 
-fn probe(path: &str) -> Probe {
+fn probe(path: &str, period_seconds: i32) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.into()),
             port: IntOrString::String(PORT_NAME.into()),
             ..HTTPGetAction::default()
         }),
-        period_seconds: Some(10),
+        period_seconds: Some(period_seconds),
         timeout_seconds: Some(3),
         failure_threshold: Some(3),
         ..Probe::default()

@@ -1,22 +1,29 @@
-//! `cargo quickstart`: three clusters on this machine, joined to a set, and a Service of one seen in another.
+//! `cargo quickstart`: three clusters on this machine, joined to a set, and a Service of one used in another.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Instant};
 
 use clap::{Parser, ValueEnum};
+use cli::objects::SYSTEM;
 use fleet::{
     Fleet, Lifetime, Options,
     cluster_set::{self, Ensured},
-    demo,
+    demo, packages,
 };
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::ListParams};
 
-/// Starts real Kubernetes control planes on this machine, joins them to a ClusterSet, exports a Service from one cluster and
-/// shows what then exists in another. Everything is left running; run it again at any time.
+/// Starts real Kubernetes clusters on this machine, joins them to a ClusterSet, exports a Service from one cluster, shows what
+/// then exists in another, and what a Pod there hears from Pods here. Everything is left running; run it again at any time.
 #[derive(Parser)]
 #[command(name = "cargo quickstart", version)]
 struct Args {
-    /// Whether the clusters get nodes, so that Pods run: this version has none, so `auto` means `no`.
+    /// Whether the clusters get nodes, so that Pods run. That needs root and some packages; `auto` does without where they are
+    /// not, and says so.
     #[arg(long, value_enum, default_value_t = Nodes::Auto)]
     nodes: Nodes,
+    /// Installs what nodes need, with apt-get.
+    #[arg(long)]
+    install: bool,
     /// Names of the clusters, separated by commas; the first leads. At least two.
     #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
     clusters: Vec<String>,
@@ -58,37 +65,34 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> anyhow::Result<()> {
-    anyhow::ensure!(args.nodes != Nodes::Yes, "--nodes yes: this version has no nodes yet, use --nodes no");
     anyhow::ensure!(args.clusters.len() > 1, "--clusters: a set needs at least two clusters");
     let begun = Instant::now();
     let dir = match args.dir {
         Some(dir) => dir,
         None => fleet::command::default_dir()?.with_file_name("quickstart"),
     };
-    step(&format!("1. Control planes of {} (no nodes: Pods do not run in them)", args.clusters.join(", ")));
-    let options = Options { dir, clusters: args.clusters, nodes: false, lifetime: Lifetime::Detached };
+    if args.install {
+        packages::install(&|line: &str| println!("{line}")).await?;
+    }
+    let nodes = has_nodes(args.nodes)?;
+    let kind = if nodes {
+        "Clusters with a node each"
+    } else {
+        "Control planes (no nodes: Pods do not run in them)"
+    };
+    step(&format!("1. {kind}: {}", args.clusters.join(", ")));
+    let options = Options { dir, clusters: args.clusters, nodes, lifetime: Lifetime::Detached };
     let fleet = Fleet::up(options, |line| println!("   {line}")).await?;
 
     step(&format!(
         "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others"
     ));
     println!("   building freeport-leader and freeport-member, unless they are up to date");
-    let mut tally = Tally::default();
-    let daemons = cluster_set::set_up(&fleet, SET, &mut |line: &str| tally.count(line)).await?;
-    for cluster in fleet.clusters() {
-        println!("   {}", tally.of(cluster.name()));
+    if nodes {
+        deploy(&fleet).await?
+    } else {
+        run_beside(&fleet).await?
     }
-
-    step("3. The daemons: freeport-leader in the first cluster, freeport-member in each");
-    for daemon in &daemons {
-        let done = match daemon.ensure(&fleet).await? {
-            Ensured::Started => "started",
-            Ensured::Restarted => "restarted",
-            Ensured::Running => "running",
-        };
-        println!("   {:28} {done:9}  http://{}/metrics", daemon.spec.name, daemon.listen);
-    }
-    cluster_set::ready_saying(&fleet, SET, &daemons, &mut |line: &str| println!("   {line}")).await?;
 
     if !args.no_demo {
         demo::run(&fleet).await?;
@@ -96,6 +100,53 @@ async fn run(args: Args) -> anyhow::Result<()> {
     farewell(&fleet, !args.no_demo);
     println!("\nAll of this took {:.0} s.", begun.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Whether there are to be nodes. Says why not if there could be.
+fn has_nodes(wanted: Nodes) -> anyhow::Result<bool> {
+    match (wanted, packages::check()) {
+        (Nodes::No, _) => Ok(false),
+        (_, Ok(())) => Ok(true),
+        (Nodes::Yes, Err(why)) => Err(why.into()),
+        (Nodes::Auto, Err(why)) => {
+            println!("Without nodes, so this shows the control-plane half:\n{why}");
+            Ok(false)
+        }
+    }
+}
+
+/// The ClusterSet with its daemons in the nodes.
+async fn deploy(fleet: &Fleet) -> anyhow::Result<()> {
+    let mut tally = Tally::default();
+    cluster_set::deploy(fleet, SET, &mut |line: &str| tally.count(line)).await?;
+    tally.show(fleet);
+    step("3. The daemons: Pods of Namespace `freeport-system`, as their Deployments say");
+    for cluster in fleet.clusters() {
+        let pods = Api::<Pod>::namespaced(cluster.client().await?, SYSTEM);
+        for pod in pods.list(&ListParams::default()).await? {
+            let status = pod.status.clone().unwrap_or_default();
+            let (phase, address) = (status.phase.unwrap_or_default(), status.pod_ip.unwrap_or_default());
+            println!("   {:8} {:34} {phase:9} {address}", cluster.name(), pod.name_any());
+        }
+    }
+    Ok(())
+}
+
+/// The ClusterSet with its daemons as processes beside the clusters.
+async fn run_beside(fleet: &Fleet) -> anyhow::Result<()> {
+    let mut tally = Tally::default();
+    let daemons = cluster_set::set_up(fleet, SET, &mut |line: &str| tally.count(line)).await?;
+    tally.show(fleet);
+    step("3. The daemons: freeport-leader for the first cluster, freeport-member for each");
+    for daemon in &daemons {
+        let done = match daemon.ensure(fleet).await? {
+            Ensured::Started => "started",
+            Ensured::Restarted => "restarted",
+            Ensured::Running => "running",
+        };
+        println!("   {:28} {done:9}  http://{}/metrics", daemon.spec.name, daemon.listen);
+    }
+    Ok(cluster_set::ready_saying(fleet, SET, &daemons, &mut |line: &str| println!("   {line}")).await?)
 }
 
 fn step(headline: &str) {
@@ -112,8 +163,18 @@ struct Tally {
 impl Tally {
     fn count(&mut self, line: &str) {
         let Some((cluster, outcome)) = line.split_once(": ") else { return };
-        let counted = if outcome.starts_with("unchanged ") { &mut self.there } else { &mut self.made };
+        let counted = match outcome.split_once(' ') {
+            Some(("created" | "changed", _)) => &mut self.made,
+            Some(("unchanged", _)) => &mut self.there,
+            _ => return println!("   {line}"),
+        };
         *counted.entry(cluster.to_owned()).or_default() += 1;
+    }
+
+    fn show(&self, fleet: &Fleet) {
+        for cluster in fleet.clusters() {
+            println!("   {}", self.of(cluster.name()));
+        }
     }
 
     fn of(&self, cluster: &str) -> String {
@@ -125,6 +186,7 @@ impl Tally {
 fn farewell(fleet: &Fleet, shown: bool) {
     let Some((exporter, importer)) = demo::roles(fleet) else { return };
     let leader = fleet.clusters().first().unwrap_or(importer).name();
+    let importer_has_node = importer.has_node();
     let (exporter, importer) = (exporter.name(), importer.name());
     let (kubectl, dir) = (fleet.kubectl(), fleet.dir().display().to_string());
     println!("\nEverything is left running. To look further:");
@@ -141,9 +203,22 @@ fn farewell(fleet: &Fleet, shown: bool) {
     }
     println!("What the members and the leader say to each other, and whether a member is ready:");
     println!("   kubectl --context {leader} -n clusterset-{SET} get resourceexport,resourceimport,lease");
-    println!("   kubectl --context {importer} -n freeport-system get clusterset {SET} -o yaml");
+    println!("   kubectl --context {importer} -n {SYSTEM} get clusterset {SET} -o yaml");
     println!("What the daemons log:");
-    println!("   tail -f {dir}/logs/freeport-*.log");
+    if importer_has_node {
+        println!("   kubectl --context {importer} -n {SYSTEM} logs deployment/freeport-member");
+    } else {
+        println!("   tail -f {dir}/logs/freeport-*.log");
+    }
+    if shown && importer_has_node {
+        println!("Change who answers, and ask again from the Pod in {importer}:");
+        println!(
+            "   kubectl --context {exporter} -n {} scale deployment {} --replicas=5",
+            demo::NAMESPACE,
+            demo::SERVICE
+        );
+        println!("   kubectl --context {importer} get --raw '{}'", demo::question());
+    }
     if shown {
         println!("Take the export back, and it is gone from every cluster:");
         println!(

@@ -11,7 +11,7 @@ use k8s_openapi::{
 use kube::{Api, Client, CustomResourceExt, api::ListParams};
 use tokio::time::sleep;
 
-use super::{ADDRESSES, NAMESPACE, SERVICE};
+use super::{NAMESPACE, SERVICE};
 
 /// An API server lets whoever creates an object within 2 seconds after its CRD was established wait for 2 seconds, for the
 /// sake of other API servers that do not know the CRD yet (`justCreated` in apiextensions-apiserver). Times are in whole
@@ -48,24 +48,28 @@ pub(super) async fn may_begin(client: &Client) -> kube::Result<()> {
     Ok(())
 }
 
-/// The import with all endpoints of `exporter`, or what is missing of it.
-pub(super) async fn look(client: &Client, exporter: &str) -> kube::Result<Result<Import, &'static str>> {
+/// The import with these endpoints of `exporter`, or what is missing of it.
+pub(super) async fn look(
+    client: &Client,
+    exporter: &str,
+    wanted: &BTreeSet<String>,
+) -> kube::Result<Result<Import, String>> {
     let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
-    let Some(import) = import else { return Ok(Err("there is no ServiceImport")) };
+    let Some(import) = import else { return Ok(Err("there is no ServiceImport".into())) };
     let Some(ip) = import.spec.ips.into_iter().next() else {
-        return Ok(Err("the ServiceImport has no address"));
+        return Ok(Err("the ServiceImport has no address".into()));
     };
     let derived = name::imported_service(SERVICE);
     let service = Api::<Service>::namespaced(client.clone(), NAMESPACE).get_opt(&derived).await?;
     let spec = service.and_then(|service| service.spec).unwrap_or_default();
     if spec.cluster_ip.as_ref() != Some(&ip) {
-        return Ok(Err("there is no Service with the address of the ServiceImport"));
+        return Ok(Err("there is no Service with the address of the ServiceImport".into()));
     }
     let slices = slices(client).await?;
     let of_exporter = slices.iter().filter(|slice| cluster(slice) == exporter);
     let there: BTreeSet<_> = of_exporter.flat_map(addresses).collect();
-    if !ADDRESSES.iter().all(|address| there.contains(*address)) {
-        return Ok(Err("the EndpointSlices lack endpoints of the exporting cluster"));
+    if there != *wanted {
+        return Ok(Err("the EndpointSlices lack endpoints of the exporting cluster".into()));
     }
     let port = |p: k8s_openapi::api::core::v1::ServicePort| {
         format!("{}/{}", p.port, p.protocol.as_deref().unwrap_or("TCP"))
@@ -82,20 +86,20 @@ pub(super) async fn look(client: &Client, exporter: &str) -> kube::Result<Result
 }
 
 /// Whether nothing of `exporter` is left, or what is.
-pub(super) async fn gone(client: &Client, exporter: &str) -> kube::Result<Result<(), &'static str>> {
+pub(super) async fn gone(client: &Client, exporter: &str) -> kube::Result<Result<(), String>> {
     if slices(client).await?.iter().any(|slice| cluster(slice) == exporter) {
-        return Ok(Err("there still are EndpointSlices of the cluster that exports no more"));
+        return Ok(Err("there still are EndpointSlices of the cluster that exports no more".into()));
     }
     let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
     if let Some(import) = import {
         // Somebody else may export it as well: then it stays, and only says who.
         let others = import.status.map(|status| status.clusters).unwrap_or_default();
         let stays = !others.is_empty() && others.iter().all(|other| other.cluster != exporter);
-        return Ok(if stays { Ok(()) } else { Err("the ServiceImport is still there") });
+        return Ok(if stays { Ok(()) } else { Err("the ServiceImport is still there".into()) });
     }
     let derived = name::imported_service(SERVICE);
     let service = Api::<Service>::namespaced(client.clone(), NAMESPACE).get_opt(&derived).await?;
-    Ok(if service.is_none() { Ok(()) } else { Err("the imported Service is still there") })
+    Ok(if service.is_none() { Ok(()) } else { Err("the imported Service is still there".into()) })
 }
 
 async fn slices(client: &Client) -> kube::Result<Vec<EndpointSlice>> {

@@ -1,0 +1,19 @@
+# The image of both daemons, for those who have a registry: `docker build -t REGISTRY/freeport:VERSION .`, then
+# `freeport init --image REGISTRY/freeport:VERSION ...`. What `fleet` loads into its nodes has the same content.
+FROM docker.io/library/rust:1.95-bookworm AS build
+WORKDIR /source
+COPY . .
+# Static, so that nothing else has to be in the image; with a target named, which alone keeps the flags from what runs during the
+# build.
+RUN target="$(uname -m)-unknown-linux-gnu" \
+    && RUSTFLAGS="-C target-feature=+crt-static" \
+       cargo build --locked --release --target "$target" --package leader --package member \
+    && mkdir /image \
+    && cp "target/$target/release/freeport-leader" "target/$target/release/freeport-member" /image/
+
+FROM scratch
+COPY --from=build /image/ /
+# Nobody: owns nothing on any machine.
+USER 65532:65532
+ENV PATH=/
+ENTRYPOINT ["/freeport-leader"]
