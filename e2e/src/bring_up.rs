@@ -12,11 +12,23 @@ use crate::cluster::Cluster;
 /// # Errors
 /// As [`Fleet::up`].
 pub async fn bring_up(name: &str, clusters: &[&str]) -> Result<(Fleet, Vec<Cluster>), Error> {
+    up(name, clusters, false).await
+}
+
+/// [`bring_up`](fn@bring_up), each with a node.
+///
+/// # Errors
+/// As [`Fleet::up`].
+pub async fn bring_up_nodes(name: &str, clusters: &[&str]) -> Result<(Fleet, Vec<Cluster>), Error> {
+    up(name, clusters, true).await
+}
+
+async fn up(name: &str, clusters: &[&str], nodes: bool) -> Result<(Fleet, Vec<Cluster>), Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = Options {
         dir: env::temp_dir().join(format!("freeport-{name}-{}", std::process::id())),
         clusters: clusters.iter().map(|&cluster| cluster.to_owned()).collect(),
-        nodes: false,
+        nodes,
         lifetime: Lifetime::Attached { remove: !is_kept() },
     };
     // Past the test runner's capture: the first time this builds for ten minutes.

@@ -8,13 +8,15 @@
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | the daemons: their end, their start |
+//! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
-//! | [`pod`] | Pods on a fleet's nodes, and what they see from where they are |
+//! | [`pod`] | Pods on a fleet's nodes |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`waiting`] | the one way to wait: for conditions |
 //! | [`watched`] | what must never happen is watched, not polled |
 //! | [`audit`] | who wrote what |
+//! | [`ask`] | what a Pod gets to hear over the network |
 //!
 //! Everything here fails by panicking, as tests do.
 
@@ -26,6 +28,7 @@
     reason = "used by tests alone"
 )]
 
+pub mod ask;
 pub mod audit;
 pub mod bring_up;
 pub mod cluster;
@@ -34,6 +37,7 @@ pub mod crds;
 pub mod daemon;
 pub mod fixture;
 pub mod hub;
+pub mod manifests;
 pub mod metrics;
 pub mod pod;
 pub mod seen;

@@ -1,19 +1,25 @@
-//! Pods on a fleet's nodes, and what they see from where they are.
+//! Pods on a fleet's nodes: servers that say who they are, and programs run in them.
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{AttachParams, AttachedProcess};
-use serde::Deserialize;
+use std::collections::BTreeSet;
+
+use fleet::agnhost;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Service},
+};
+use kube::{
+    ResourceExt,
+    api::{AttachParams, AttachedProcess, ListParams},
+};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
 use crate::{cluster::Cluster, waiting::eventually};
 
-/// Where `agnhost netexec` listens for HTTP.
-pub const HTTP_PORT: u16 = 8080;
-
-/// Whether tests with nodes can run here. Where they cannot, says so in a line.
+/// Whether tests with nodes can run here. Where they cannot, says so in a line; in CI that is a failure.
 pub fn nodes_are_possible() -> bool {
     let Err(why) = fleet::packages::check() else { return true };
+    assert!(std::env::var_os("CI").is_none(), "{why}");
     eprintln!("skipped: {}", why.to_string().lines().next().unwrap_or_default());
     false
 }
@@ -22,22 +28,52 @@ impl Cluster {
     /// A Pod that answers by HTTP who it is (`/hostname`) and who asks (`/clientip`), with the label `app`. Comes
     /// back with its address once it is ready.
     pub async fn run_server(&self, namespace: &str, name: &str) -> String {
-        let container = json!({
-            "name": "server",
-            "image": fleet::images::agnhost(),
-            "imagePullPolicy": "Never",
-            "args": ["netexec", format!("--http-port={HTTP_PORT}")],
-            "readinessProbe": {"httpGet": {"path": "/hostname", "port": HTTP_PORT}, "periodSeconds": 1},
-        });
-        let spec = json!({"containers": [container], "terminationGracePeriodSeconds": 0});
         let metadata = json!({"name": name, "labels": {"app": name}});
-        let _: Pod = self.create(namespace, json!({"metadata": metadata, "spec": spec})).await;
+        let pod = json!({"metadata": metadata, "spec": agnhost::pod_spec()});
+        let _: Pod = self.create(namespace, pod).await;
         let what = format!("Pod {name} of {} is ready", self.name);
         eventually(&what, || async {
             let pod = self.api::<Pod>(namespace).get(name).await.map_err(|error| error.to_string())?;
             ready_address(&pod).ok_or_else(|| format!("{:?}", pod.status))
         })
         .await
+    }
+
+    /// Service `name`, port 80 TCP and UDP, in front of a Deployment of servers. The names of its Pods once all are ready.
+    pub async fn run_service(&self, namespace: &str, name: &str, replicas: usize) -> BTreeSet<String> {
+        let metadata = json!({"name": name});
+        let spec = agnhost::deployment_spec(name, replicas);
+        let _: Deployment = self.create(namespace, json!({"metadata": metadata, "spec": spec})).await;
+        let spec = agnhost::service_spec(name);
+        let _: Service = self.create(namespace, json!({"metadata": metadata, "spec": spec})).await;
+        self.servers(namespace, name, replicas).await
+    }
+
+    /// The names of the ready Pods with label `app`, once there are that many and no others.
+    pub async fn servers(&self, namespace: &str, app: &str, number: usize) -> BTreeSet<String> {
+        let what = format!("{number} Pods of {app} in {} are ready", self.name);
+        eventually(&what, || async {
+            let params = ListParams::default().labels(&format!("app={app}"));
+            let pods = self.api::<Pod>(namespace).list(&params).await.map_err(|error| error.to_string())?;
+            let ready = pods.iter().filter(|pod| ready_address(pod).is_some()).count();
+            let names: BTreeSet<_> = pods.iter().map(ResourceExt::name_any).collect();
+            if ready == number && names.len() == number {
+                Ok(names)
+            } else {
+                Err(format!("{ready} of {names:?}"))
+            }
+        })
+        .await
+    }
+
+    /// Waits until no Pod has this label.
+    pub async fn pods_end(&self, namespace: &str, label: &str) {
+        eventually(&format!("no Pod of {} with {label}", self.name), || async {
+            let params = ListParams::default().labels(label);
+            let pods = self.api::<Pod>(namespace).list(&params).await.map_err(|error| error.to_string())?;
+            if pods.items.is_empty() { Ok(()) } else { Err(format!("{:?}", pods.items)) }
+        })
+        .await;
     }
 
     /// Runs a program in a Pod; what it wrote to stdout, or to stderr if it failed.
@@ -55,33 +91,6 @@ impl Cluster {
             status => Err(format!("{stdout}{stderr} ({status:?})")),
         }
     }
-
-    /// Asks a server for a path by HTTP, from a Pod of [`Cluster::run_server`].
-    pub async fn ask_from(
-        &self,
-        namespace: &str,
-        pod: &str,
-        server: (&str, u16),
-        path: &str,
-    ) -> Result<String, String> {
-        let (host, port) = server;
-        let url = format!(
-            "/api/v1/namespaces/{namespace}/pods/{pod}:{HTTP_PORT}/proxy/dial\
-             ?protocol=http&tries=1&host={host}&port={port}&request={path}"
-        );
-        let request = http::Request::get(url).body(Vec::new()).unwrap();
-        let answer = self.client.request::<Dialed>(request).await.map_err(|error| error.to_string())?;
-        answer.responses.into_iter().next().ok_or_else(|| answer.errors.join(", "))
-    }
-}
-
-/// What `agnhost netexec` says of a request it has made.
-#[derive(Deserialize)]
-struct Dialed {
-    #[serde(default)]
-    responses: Vec<String>,
-    #[serde(default)]
-    errors: Vec<String>,
 }
 
 async fn output(running: &mut AttachedProcess) -> [String; 2] {
@@ -95,5 +104,5 @@ async fn output(running: &mut AttachedProcess) -> [String; 2] {
 fn ready_address(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    status.pod_ip.clone().filter(|_| ready)
+    status.pod_ip.clone().filter(|_| ready && pod.metadata.deletion_timestamp.is_none())
 }

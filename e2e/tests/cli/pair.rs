@@ -6,7 +6,7 @@ use crate::{
     contents::Contents,
     uninstall::the_leader_leaves_no_trace,
 };
-use e2e::fixture::RUNTIME;
+use e2e::{fixture::RUNTIME, manifests};
 use serde_json::json;
 
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
@@ -175,21 +175,7 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
 
 /// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.
 async fn files_alone_do_it(clusters: &Clusters) {
-    let docs = include_str!("../../../docs/cli.md");
-    let (_, commands) = docs.split_once("without any program of ours:\n\n```\n").unwrap();
-    let (commands, _) = commands.split_once("```").unwrap();
-    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
-    let server = "--context hub config view --minify -o jsonpath={.clusters[0].cluster.server}";
-    let server = clusters.kubectl(server).await.succeeded();
-    let example = std::fs::read_to_string(format!("{manifests}/clusterset-member.yaml")).unwrap();
-    let edited = format!("{}-clusterset-member.yaml", clusters.folder("spoke"));
-    std::fs::write(&edited, example.replace("https://LEADER:6443", &server)).unwrap();
-    let commands = commands
-        .replace("--context leader", "--context hub")
-        .replace("--context east", "--context spoke")
-        .replace("manifests/clusterset-member.yaml", &edited)
-        .replace("-f manifests/", &format!("-f {manifests}/"));
-    clusters.shell(&format!("set -e\n{commands}")).await.succeeded();
+    manifests::apply(&clusters.fleet, "hub", "spoke").await;
 
     let join = "join --clusterset demo --cluster-id east --context spoke --leader-context hub --no-wait";
     let said = clusters.freeport(join).await.succeeded();

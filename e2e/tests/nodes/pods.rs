@@ -2,12 +2,8 @@
 
 use std::{env, io::Write};
 
-use e2e::{
-    cluster::Cluster,
-    pod::{HTTP_PORT, nodes_are_possible},
-    waiting::eventually,
-};
-use fleet::{Component, Fleet, Image, Lifetime, Options};
+use e2e::{ask::Protocol::Http, cluster::Cluster, pod::nodes_are_possible, waiting::eventually};
+use fleet::{Component, Fleet, Image, Lifetime, Options, agnhost::HTTP_PORT};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::LogParams;
 use serde_json::json;
@@ -15,6 +11,7 @@ use serde_json::json;
 use crate::traces::{Places, Traces};
 
 const NAMESPACE: &str = "default";
+const CLIENT: (&str, &str) = (NAMESPACE, "client");
 
 pub fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -70,8 +67,8 @@ async fn pods_reach_each_other() {
 /// Unmasqueraded: who asks is seen as who it is.
 async fn a_pod_reaches_one_of_another_cluster(west: &Cluster, in_east: &str) {
     let own = west.api::<Pod>(NAMESPACE).get("client").await.unwrap().status.unwrap().pod_ip.unwrap();
-    assert_eq!(west.ask_from(NAMESPACE, "client", (in_east, HTTP_PORT), "hostname").await.unwrap(), "server");
-    let seen = west.ask_from(NAMESPACE, "client", (in_east, HTTP_PORT), "clientip").await.unwrap();
+    assert_eq!(west.ask_from(CLIENT, Http, (in_east, HTTP_PORT), "hostname").await.unwrap(), "server");
+    let seen = west.ask_from(CLIENT, Http, (in_east, HTTP_PORT), "clientip").await.unwrap();
     assert_eq!(seen.rsplit_once(':').unwrap().0, own);
 }
 
@@ -86,7 +83,7 @@ async fn a_service_works_by_address_and_name(west: &Cluster) {
     let address = service.spec.unwrap().cluster_ip.unwrap();
     for host in [address.as_str(), "backend", "backend.default.svc.cluster.local"] {
         eventually(&format!("{host} answers"), || async {
-            match west.ask_from(NAMESPACE, "client", (host, 80), "hostname").await?.as_str() {
+            match west.ask_from(CLIENT, Http, (host, 80), "hostname").await?.as_str() {
                 "backend" => Ok(()),
                 other => Err(other.to_owned()),
             }
@@ -125,7 +122,7 @@ async fn an_image_that_was_loaded_runs(fleet: &Fleet, west: &Cluster) {
 async fn pods_outlive_what_runs_them(cluster: &fleet::Cluster, west: &Cluster) {
     for component in [Component::Kubelet, Component::Containerd, Component::KubeProxy] {
         cluster.kill(component).await.unwrap();
-        west.ask_from(NAMESPACE, "client", ("127.0.0.1", HTTP_PORT), "hostname").await.unwrap();
+        west.ask_from(CLIENT, Http, ("127.0.0.1", HTTP_PORT), "hostname").await.unwrap();
         cluster.start(component).await.unwrap();
     }
     west.run_server(NAMESPACE, "later").await;

@@ -1,0 +1,10 @@
+//! Services of other clusters as Pods use them: three clusters with nodes, the daemons deployed in them by `manifests/` and by
+//! the commands. One fleet, one test at a time; they need root and some packages, and say so where they have not.
+
+#![cfg(test)]
+
+mod deployed;
+mod downtime;
+mod readiness;
+mod traffic;
+mod world;
