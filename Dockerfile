@@ -8,7 +8,7 @@ COPY . .
 RUN target="$(uname -m)-unknown-linux-gnu" \
     && RUSTFLAGS="-C target-feature=+crt-static" \
        cargo build --locked --release --target "$target" --package leader --package member \
-    && mkdir /image \
+    && mkdir --parents --mode 1777 /image/tmp \
     && cp "target/$target/release/freeport-leader" "target/$target/release/freeport-member" /image/
 
 FROM scratch

@@ -1,10 +1,10 @@
 //! A fleet of a test program's own.
 
-use std::{env, io::Write};
+use std::env;
 
 use fleet::{Error, Fleet, Lifetime, Options};
 
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, say::say};
 
 /// Real clusters of these names, and an administrator in each. `name` tells the fleets of one program apart. They end with this
 /// process, whatever ends it.
@@ -31,14 +31,22 @@ async fn up(name: &str, clusters: &[&str], nodes: bool) -> Result<(Fleet, Vec<Cl
         nodes,
         lifetime: Lifetime::Attached { remove: !is_kept() },
     };
-    // Past the test runner's capture: the first time this builds for ten minutes.
-    let progress = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
-    let fleet = Fleet::up(options, progress).await?;
+    // The first time this builds for ten minutes.
+    let fleet = Fleet::up(options, say).await?;
+    let administrators = administrators(&fleet).await?;
+    Ok((fleet, administrators))
+}
+
+/// An administrator in each cluster.
+///
+/// # Errors
+/// As [`fleet::Cluster::client`].
+pub async fn administrators(fleet: &Fleet) -> Result<Vec<Cluster>, Error> {
     let mut administrators = Vec::new();
     for cluster in fleet.clusters() {
         administrators.push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await? });
     }
-    Ok((fleet, administrators))
+    Ok(administrators)
 }
 
 /// Whether the files of fleets stay, for somebody to look at.

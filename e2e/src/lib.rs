@@ -12,6 +12,7 @@
 //! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
 //! | [`pod`] | Pods on a fleet's nodes |
+//! | [`say`](mod@say) | what is worth reading of tests that pass |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`waiting`] | the one way to wait: for conditions |
 //! | [`watched`] | what must never happen is watched, not polled |
@@ -40,6 +41,7 @@ pub mod hub;
 pub mod manifests;
 pub mod metrics;
 pub mod pod;
+pub mod say;
 pub mod seen;
 pub mod waiting;
 pub mod watched;

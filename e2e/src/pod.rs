@@ -9,18 +9,19 @@ use k8s_openapi::api::{
 };
 use kube::{
     ResourceExt,
-    api::{AttachParams, AttachedProcess, ListParams},
+    api::{AttachParams, AttachedProcess, DeleteParams, ListParams},
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
-use crate::{cluster::Cluster, waiting::eventually};
+use crate::{cluster::Cluster, say::say, waiting::eventually};
 
 /// Whether tests with nodes can run here. Where they cannot, says so in a line; in CI that is a failure.
 pub fn nodes_are_possible() -> bool {
     let Err(why) = fleet::packages::check() else { return true };
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("skipped: {}", why.to_string().lines().next().unwrap_or_default());
+    let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
+    assert!(!is_ci, "{why}");
+    say(&format!("skipped: {why}"));
     false
 }
 
@@ -64,6 +65,22 @@ impl Cluster {
             }
         })
         .await
+    }
+
+    /// Deletes all Pods of a Namespace and waits until they are gone, whatever comes in their place.
+    pub async fn replace_pods(&self, namespace: &str) {
+        let pods = self.api::<Pod>(namespace);
+        let had = pods.list(&ListParams::default()).await.unwrap();
+        for pod in &had {
+            pods.delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
+        }
+        let had: BTreeSet<_> = had.iter().map(ResourceExt::uid).collect();
+        eventually(&format!("other Pods in {namespace} of {}", self.name), || async {
+            let there = pods.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+            let left: Vec<_> = there.iter().filter(|pod| had.contains(&pod.uid())).collect();
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
     }
 
     /// Waits until no Pod has this label.

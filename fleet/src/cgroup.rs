@@ -135,6 +135,28 @@ pub(crate) fn join(hierarchies: &[Hierarchy], cluster: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether groups for nodes are to be had. With cgroup v2 alone a group that has processes gives no controllers to groups
+/// below it, unless it is that of the whole machine: in a container, what its top gives is all there is.
+pub(crate) fn check() -> Result<(), String> {
+    let places = places("self").map_err(|error| format!("/proc/self: {error}"))?;
+    let [Place { mount_point: top, v1_options: None, .. }] = places.as_slice() else {
+        return if places.is_empty() { Err(format!("no control groups in {ROOT}")) } else { Ok(()) };
+    };
+    let read = |file: &str| fs::read_to_string(top.join(file)).unwrap_or_default();
+    let is_of_the_machine = !top.join("cgroup.type").exists();
+    let gives = if is_of_the_machine || read("cgroup.procs").is_empty() {
+        read("cgroup.controllers")
+    } else {
+        read("cgroup.subtree_control")
+    };
+    let lacks = |needed: &&str| !gives.split_whitespace().any(|controller| controller == *needed);
+    let missing: Vec<_> = NEEDED.into_iter().filter(lacks).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} gives no controllers {} to groups below it", top.display(), missing.join(", ")))
+}
+
 /// Mounts the hierarchies as the new namespace shows them and moves on below its root.
 pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RELATIME;

@@ -15,10 +15,15 @@ pub use self::{
     daemon::{Daemon, Ensured},
     ready::{ready, ready_saying},
 };
-use crate::{Cluster, Exit, Fleet, dns, images, layout::Layout, program};
+use crate::{
+    Cluster, Exit, Fleet, dns,
+    images::{self, DaemonImage},
+    layout::Layout,
+    program,
+};
 
 /// Limit of each wait of `init` and `join`.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Why there is no ClusterSet.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +137,7 @@ pub async fn set_up_as(
 /// # Errors
 /// See [`Error`].
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let image = load(fleet).await?;
+    let image = load(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
     install(fleet, &Composition::of_all(fleet, set), inside, say).await?;
     for cluster in fleet.clusters() {
@@ -142,14 +147,13 @@ pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)
     Ok(())
 }
 
-/// Builds an image of both daemons and loads it into every node, under the name in `manifests/` and under one for just these
-/// daemons, which comes back.
+/// Builds an image of both daemons and loads it into every node under a name, which comes back.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn load(fleet: &Fleet) -> Result<String, Error> {
-    let (archives, image) = images::freeport(&Layout::new(fleet.dir())).await?;
-    fleet.load(&archives).await?;
+pub async fn load(fleet: &Fleet, name: DaemonImage) -> Result<String, Error> {
+    let (archive, image) = images::freeport(&Layout::new(fleet.dir()), name).await?;
+    fleet.load(&[archive]).await?;
     Ok(image)
 }
 

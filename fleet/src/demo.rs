@@ -181,7 +181,12 @@ async fn until<T>(
 ) -> Result<T, Error> {
     let (begun, mut said) = (Instant::now(), Instant::now());
     loop {
-        match look().await.map_err(at(cluster))? {
+        let seen = match look().await {
+            // The server's, or of what it asks on the way: that passes.
+            Err(kube::Error::Api(status)) if status.code >= 500 => Err(status.message),
+            seen => seen.map_err(at(cluster))?,
+        };
+        match seen {
             Ok(seen) => return Ok(seen),
             Err(state) if begun.elapsed() > LIMIT => {
                 return Err(Error::Late { cluster: cluster.to_owned(), state });

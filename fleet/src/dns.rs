@@ -1,6 +1,6 @@
 //! CoreDNS as a cluster's DNS server: the Service `kube-dns` in `kube-system` and what it takes.
 
-use std::{fmt::Debug, net::Ipv4Addr};
+use std::{fmt::Debug, net::Ipv4Addr, time::Duration};
 
 use api::mcs::ServiceImport;
 use k8s_openapi::{
@@ -18,11 +18,15 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use crate::images;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "coredns";
+/// Limit of a restart, after which names are answered late at the worst.
+const RESTART: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(100);
 /// Not 53, which only who has rights may listen on.
 const PORT: u16 = 1053;
 /// Each zone for itself: the one of the ClusterSet has no answers as long as there are no ServiceImports, and holds up
@@ -67,16 +71,25 @@ pub(crate) async fn look_for_imports(client: &Client) -> Result<(), kube::Error>
     let seen = json!({"metadata": {"annotations": {"fleet/service-import-crd": uid}}});
     let patch = Patch::Merge(json!({"spec": {"template": seen}}));
     let deployments = system::<Deployment>(client);
-    deployments.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
+    deployments.patch(NAME, &PatchParams::default(), &patch).await?;
+    // The old one answers until then, and is missed by whoever has just asked it.
+    let waited = timeout(RESTART, async {
+        while ready(client).await.is_err() {
+            sleep(POLL).await;
+        }
+    });
+    drop(waited.await);
+    Ok(())
 }
 
 /// Whether names are answered.
 pub(crate) async fn ready(client: &Client) -> Result<(), String> {
     let deployment = Api::<Deployment>::namespaced(client.clone(), NAMESPACE).get(NAME).await;
-    let status =
-        deployment.map_err(|error| format!("Deployment {NAME}: {error}"))?.status.unwrap_or_default();
-    match status.ready_replicas {
-        Some(1..) => Ok(()),
+    let deployment = deployment.map_err(|error| format!("Deployment {NAME}: {error}"))?;
+    let status = deployment.status.unwrap_or_default();
+    let is_of_now = status.observed_generation == deployment.metadata.generation;
+    match [status.replicas, status.updated_replicas, status.ready_replicas] {
+        [Some(1), Some(1), Some(1)] if is_of_now => Ok(()),
         _ => Err(format!("Deployment {NAME}: no Pod is ready (see `kubectl -n {NAMESPACE} get pods`)")),
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{} holds something else than a fleet: choose an empty or new directory", .0.display())]
     NotOurs(PathBuf),
     /// Take it down first, or use it as it is.
-    #[error("a fleet with clusters {clusters} runs in {}: take it down first", dir.display())]
+    #[error("a fleet with clusters {clusters} runs in {dir}: take it down first (fleet down --dir {dir})", dir = dir.display())]
     OtherClusters {
         /// Of the fleet.
         dir: PathBuf,

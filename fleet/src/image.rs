@@ -149,6 +149,11 @@ impl Blob {
     }
 }
 
+/// SHA-256 of a file's content, in hexadecimal digits.
+pub(crate) fn digest_of_file(path: &Path) -> io::Result<String> {
+    Ok(Blob::of_file(path)?.digest.trim_start_matches("sha256:").to_owned())
+}
+
 fn digest(hash: impl IntoIterator<Item = u8>) -> String {
     let hex: String = hash.into_iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
@@ -216,9 +221,28 @@ mod tests {
         let config = json(&blob(&manifest["config"]));
         assert_eq!(config["config"]["Entrypoint"], json!(["/hello"]));
         assert_eq!(config["config"]["Cmd"], json!(["world"]));
+        assert_eq!(config["config"]["User"], "65532:65532");
         assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
         let layer = self::files(blob(&manifest["layers"][0]).as_slice());
         assert_eq!((&*layer["hello"], &*layer["bye"]), (&b"not really a program"[..], &b"nor this"[..]));
-        assert!(layer.contains_key("tmp/"));
+        assert_eq!(layer.keys().collect::<Vec<_>>(), ["bye", "hello", "tmp/"], "no shell, nothing else");
+    }
+
+    #[test]
+    fn dockerfile_makes_the_same() {
+        let dockerfile = include_str!("../../Dockerfile");
+        let toolchain = include_str!("../../rust-toolchain.toml");
+        let version = toolchain.split('"').nth(1).unwrap().trim_end_matches(".0");
+        for part in [
+            format!("USER {USER}:{USER}\n"),
+            format!("docker.io/library/rust:{version}-"),
+            "-C target-feature=+crt-static".to_owned(),
+            "/freeport-leader\" ".to_owned(),
+            "/freeport-member\" ".to_owned(),
+            "--mode 1777 /image/tmp".to_owned(),
+            "\nFROM scratch\n".to_owned(),
+        ] {
+            assert!(dockerfile.contains(&part), "{part}");
+        }
     }
 }

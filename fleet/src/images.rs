@@ -1,17 +1,18 @@
 //! The images that every node has: built here, since there is no registry.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio};
 
 use api::label;
-use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
-use crate::{Error, image::Image, layout::Layout, node::CONTAINERD_SOCKET, packages, program, tools::Tool};
+use crate::{
+    Error,
+    image::{self, Image},
+    layout::Layout,
+    node::CONTAINERD_SOCKET,
+    packages, program,
+    tools::Tool,
+};
 
 /// The process that holds a Pod's namespaces.
 pub(crate) const PAUSE: &str = "localhost/pause:1";
@@ -29,31 +30,33 @@ fn reference(tool: Tool) -> String {
     format!("localhost/{}:{}", tool.name(), tool.version())
 }
 
-/// Builds both daemons and writes the archives of an image of them, once under the name in the Deployments of `manifests/`, and
-/// once under one that changes with the daemons, which comes back too.
-pub(crate) async fn freeport(layout: &Layout) -> Result<(Vec<PathBuf>, String), Error> {
+/// Builds both daemons and writes the archive of an image of them: under the name in the Deployments of `manifests/`, or under
+/// one that changes with the daemons. The archive, and that name.
+pub(crate) async fn freeport(layout: &Layout, name: DaemonImage) -> Result<(PathBuf, String), Error> {
     let leader = program::static_path("leader", label::LEADER).await?;
     let member = program::static_path("member", label::MEMBER).await?;
-    let content = [&leader, &member].map(|path| digest(path).map_err(Error::file(path)));
-    let [of_leader, of_member] = content;
-    let of_content = format!("localhost/freeport:{:.12}-{:.12}", of_leader?, of_member?);
-    // What a name without a registry stands for.
-    let of_version = format!("docker.io/library/{}", cli::objects::DEFAULT_IMAGE);
-    let mut archives = Vec::new();
-    for (reference, file) in [(of_version, "freeport.tar"), (of_content.clone(), "freeport-content.tar")] {
-        let image = Image { reference, others: vec![member.clone()], ..Image::of(&leader, "") };
-        let archive = layout.images().join(file);
-        image.write(&archive).map_err(Error::file(&archive))?;
-        archives.push(archive);
-    }
-    Ok((archives, of_content))
+    let reference = match name {
+        // What a name without a registry stands for.
+        DaemonImage::OfManifests => format!("docker.io/library/{}", cli::objects::DEFAULT_IMAGE),
+        DaemonImage::OfContent => {
+            let [of_leader, of_member] =
+                [&leader, &member].map(|path| image::digest_of_file(path).map_err(Error::file(path)));
+            format!("localhost/freeport:{:.12}-{:.12}", of_leader?, of_member?)
+        }
+    };
+    let image = Image { reference, others: vec![member], ..Image::of(leader, "") };
+    let archive = layout.images().join("freeport.tar");
+    image.write(&archive).map_err(Error::file(&archive))?;
+    Ok((archive, image.reference))
 }
 
-/// SHA-256 of a file, in hexadecimal digits.
-fn digest(path: &Path) -> std::io::Result<String> {
-    let mut hash = Sha256::new();
-    std::io::copy(&mut File::open(path)?, &mut hash)?;
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+/// What the image of the daemons is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DaemonImage {
+    /// As in the Deployments of `manifests/`.
+    OfManifests,
+    /// By what is in it: a Deployment that names it changes with the daemons.
+    OfContent,
 }
 
 /// Writes the archives of the images that every node has.

@@ -8,9 +8,12 @@ use std::{
 
 use tokio::process::Command;
 
+use crate::cgroup;
+
 /// Programs, and the Debian packages that have them.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("nsenter", "util-linux"),
+    ("unshare", "util-linux"),
     ("mount", "mount"),
     ("ip", "iproute2"),
     ("nft", "nftables"),
@@ -28,60 +31,98 @@ const CNI_DIRS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"]
 const SYSTEM_DIRS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/// The C library's static form, for images that hold nothing else.
+const STATIC_LIBC: [&str; 4] = [
+    "/usr/lib/x86_64-linux-gnu/libc.a",
+    "/usr/lib/aarch64-linux-gnu/libc.a",
+    "/usr/lib64/libc.a",
+    "/usr/lib/libc.a",
+];
+const LIBC_PACKAGE: &str = "libc6-dev";
+/// What a machine of a node is made of, tried out where nothing of it stays.
+const TRIAL: &str =
+    "mount -t tmpfs none /mnt && ip link add trial type bridge && nft list ruleset > /dev/null";
+
 /// Why this machine can have no nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Become root.
-    #[error("nodes need network namespaces and mounts, and so root: run as root, or without nodes")]
-    NotRoot,
-    /// Install them.
-    #[error(
-        "nodes need {}, missing here. On Debian and Ubuntu this installs them, and so does \
-         `fleet up --nodes --install`:\n  {}",
-        missing.join(", "),
-        command(packages)
-    )]
+    /// Become root, and install them.
+    #[error("nodes need {}", needs(*is_root, missing, packages))]
     Missing {
-        /// Programs and plugins.
+        /// Whether we are root, which it takes.
+        is_root: bool,
+        /// Programs, plugins, libraries.
         missing: Vec<String>,
         /// The Debian packages that have them.
         packages: Vec<&'static str>,
     },
+    /// Use a machine, or a container, that may do more.
+    #[error(
+        "nodes need namespaces, mounts and control groups of their own, which are not to be had here: {0}"
+    )]
+    Forbidden(String),
     /// Read what apt-get says.
     #[error("installing failed: {0}")]
     Install(String),
 }
 
+fn needs(is_root: bool, missing: &[String], packages: &[&str]) -> String {
+    let root = (!is_root).then(|| "root".to_owned());
+    let programs = (!missing.is_empty()).then(|| format!("{} (missing here)", missing.join(", ")));
+    let needed: Vec<_> = root.into_iter().chain(programs).collect();
+    let cure = if packages.is_empty() {
+        String::new()
+    } else {
+        format!(". On Debian and Ubuntu, --install runs this, as root: {}", command(packages))
+    };
+    format!("{}{cure}", needed.join(" and "))
+}
+
 /// Whether this machine can have nodes.
 ///
 /// # Errors
-/// [`Error::NotRoot`], [`Error::Missing`] with all that is missing.
+/// [`Error::Missing`] with all that is missing; [`Error::Forbidden`].
 pub fn check() -> Result<(), Error> {
-    if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot);
-    }
     let wanted = PROGRAMS.into_iter().filter(|(program, _)| find(program).is_none());
-    let mut missing: Vec<String> = Vec::new();
-    let mut packages: Vec<&'static str> = Vec::new();
-    for (program, package) in wanted {
-        missing.push(program.to_owned());
-        packages.push(package);
-    }
+    let (mut missing, mut packages): (Vec<String>, Vec<&'static str>) =
+        wanted.map(|(program, package)| (program.to_owned(), package)).unzip();
     if cni_dir().is_none() {
         missing.push(format!("the CNI plugins {}", CNI_PLUGINS.join(", ")));
         packages.push(CNI_PACKAGE);
     }
+    if !STATIC_LIBC.iter().any(|library| Path::new(library).is_file()) {
+        missing.push("libc.a".into());
+        packages.push(LIBC_PACKAGE);
+    }
     packages.dedup();
-    if missing.is_empty() { Ok(()) } else { Err(Error::Missing { missing, packages }) }
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root || !missing.is_empty() {
+        return Err(Error::Missing { is_root, missing, packages });
+    }
+    try_out()?;
+    cgroup::check().map_err(Error::Forbidden)
+}
+
+fn try_out() -> Result<(), Error> {
+    let tried = std::process::Command::new("unshare")
+        .args(["--mount", "--net", "--cgroup", "--propagation", "private", "sh", "-ec", TRIAL])
+        .env("PATH", path())
+        .stdin(Stdio::null())
+        .output();
+    match tried {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(Error::Forbidden(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Err(error) => Err(Error::Forbidden(format!("unshare: {error}"))),
+    }
 }
 
 /// Installs what is missing, with apt-get.
 ///
 /// # Errors
-/// [`Error::NotRoot`]; [`Error::Install`] if apt-get cannot, or if something is missing still.
+/// [`Error::Missing`] without root, or if something is missing still; [`Error::Install`] if apt-get cannot.
 pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
     let packages = match check() {
-        Err(Error::Missing { packages, .. }) => packages,
+        Err(Error::Missing { is_root: true, packages, .. }) => packages,
         other => return other,
     };
     let command = command(&packages);

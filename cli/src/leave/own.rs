@@ -107,9 +107,9 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
         has_left(&mut here, &set, &id);
         if traces.shares_its_id() {
             here.say(&shared(&id));
-        } else {
-            here.next(&for_the_leader(&set, &id));
+            here.say("if that one is gone since, the next step is for this one");
         }
+        here.next(&for_the_leader(&set, &id));
     }
     Ok(())
 }

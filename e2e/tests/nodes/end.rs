@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use e2e::pod::nodes_are_possible;
+use e2e::{pod::nodes_are_possible, say::say};
 use fleet::{Fleet, Lifetime};
 
 use crate::{
-    pods::{options, say},
+    pods::options,
     traces::{Places, Traces},
 };
 

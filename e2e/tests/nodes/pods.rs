@@ -1,8 +1,11 @@
 //! Two clusters with nodes: Pods run, reach each other across clusters, use Services and names, and can be looked into.
 
-use std::{env, io::Write};
+use std::env;
 
-use e2e::{ask::Protocol::Http, cluster::Cluster, pod::nodes_are_possible, waiting::eventually};
+use e2e::{
+    ask::Protocol::Http, bring_up::administrators, cluster::Cluster, pod::nodes_are_possible, say::say,
+    waiting::eventually,
+};
 use fleet::{Component, Fleet, Image, Lifetime, Options, agnhost::HTTP_PORT};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::LogParams;
@@ -23,20 +26,6 @@ pub fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     }
 }
 
-/// Past the test runner's capture: the first time this builds for a while.
-pub fn say(line: &str) {
-    drop(writeln!(std::io::stderr(), "{line}"));
-}
-
-pub async fn administrators(fleet: &Fleet) -> Vec<Cluster> {
-    let mut clusters = Vec::new();
-    for cluster in fleet.clusters() {
-        let client = cluster.client().await.unwrap();
-        clusters.push(Cluster { name: cluster.name().to_owned(), client });
-    }
-    clusters
-}
-
 #[tokio::test]
 async fn pods_reach_each_other() {
     if !nodes_are_possible() {
@@ -46,7 +35,7 @@ async fn pods_reach_each_other() {
     let options = options("pods", &["east", "west"], Lifetime::Attached { remove: true });
     let dir = options.dir.clone();
     let fleet = Fleet::up(options, say).await.unwrap();
-    let clusters = administrators(&fleet).await;
+    let clusters = administrators(&fleet).await.unwrap();
     let [east, west] = clusters.as_slice() else { panic!("two clusters") };
 
     let (in_east, _) =
@@ -83,9 +72,9 @@ async fn a_service_works_by_address_and_name(west: &Cluster) {
     let address = service.spec.unwrap().cluster_ip.unwrap();
     for host in [address.as_str(), "backend", "backend.default.svc.cluster.local"] {
         eventually(&format!("{host} answers"), || async {
-            match west.ask_from(CLIENT, Http, (host, 80), "hostname").await?.as_str() {
-                "backend" => Ok(()),
-                other => Err(other.to_owned()),
+            match west.ask_from(CLIENT, Http, (host, 80), "hostname").await {
+                Ok(server) if server == "backend" => Ok(()),
+                other => Err(format!("{other:?}")),
             }
         })
         .await;
@@ -122,7 +111,8 @@ async fn an_image_that_was_loaded_runs(fleet: &Fleet, west: &Cluster) {
 async fn pods_outlive_what_runs_them(cluster: &fleet::Cluster, west: &Cluster) {
     for component in [Component::Kubelet, Component::Containerd, Component::KubeProxy] {
         cluster.kill(component).await.unwrap();
-        west.ask_from(CLIENT, Http, ("127.0.0.1", HTTP_PORT), "hostname").await.unwrap();
+        let asked = west.ask_from(CLIENT, Http, ("backend", 80), "hostname").await;
+        assert_eq!(asked.unwrap(), "backend", "without {component}");
         cluster.start(component).await.unwrap();
     }
     west.run_server(NAMESPACE, "later").await;

@@ -13,9 +13,24 @@ use fleet::{Fleet, ProcessState};
 const FIXED_PLACES: [&str; 6] =
     ["/run/containerd", "/run/netns", "/run/runc", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods"];
 
-/// The content of places that are not a fleet's.
+/// Settings of the whole machine that the programs of a node would change. Those of connections appear with the first one.
+const SETTINGS: [&str; 8] = [
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+    "net/ipv4/ip_forward",
+    "net/bridge/bridge-nf-call-iptables",
+];
+
+/// The content of places that are not a fleet's, and settings that are the machine's.
 #[derive(Debug, PartialEq)]
-pub struct Places(BTreeMap<PathBuf, Option<BTreeSet<PathBuf>>>);
+pub struct Places {
+    dirs: BTreeMap<PathBuf, Option<BTreeSet<PathBuf>>>,
+    settings: BTreeMap<&'static str, Option<String>>,
+}
 
 impl Places {
     pub fn look() -> Self {
@@ -23,7 +38,11 @@ impl Places {
             let entries = fs::read_dir(dir).ok()?;
             Some(entries.map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>())
         };
-        Self(FIXED_PLACES.iter().map(|place| (place.into(), names(place))).collect())
+        let setting = |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).ok();
+        Self {
+            dirs: FIXED_PLACES.iter().map(|place| (place.into(), names(place))).collect(),
+            settings: SETTINGS.map(|name| (name, setting(name))).into(),
+        }
     }
 }
 

@@ -11,10 +11,10 @@ use std::{
 use e2e::{
     ask::Protocol::Http,
     fixture::{RUNTIME, SYSTEM},
+    say::say,
 };
 use fleet::Component;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::api::{DeleteParams, ListParams};
+use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -42,11 +42,7 @@ fn traffic_never_stops() {
         }
 
         for cluster in CLUSTERS {
-            let pods = world.cluster(cluster).api::<Pod>(SYSTEM);
-            let deleted = pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
-            deleted.unwrap().map_right(|status| assert!(status.is_success(), "{status:?}"));
-        }
-        for cluster in CLUSTERS {
+            world.cluster(cluster).replace_pods(SYSTEM).await;
             world.daemons_run(cluster).await;
         }
         for cluster in world.fleet.clusters() {
@@ -58,9 +54,13 @@ fn traffic_never_stops() {
         for cluster in CLUSTERS {
             world.daemons_run(cluster).await;
         }
-        let (new_in_east, all) = (east.servers(ns, "web", 2).await, &in_east | &in_west);
-        assert_eq!(new_in_east, in_east, "the servers are the same");
-        world.answer("leader", Http, &clusterset_name(ns, "web"), &all).await;
+        assert_eq!(east.servers(ns, "web", 2).await, in_east, "the servers are the same");
+        // The new daemons go on from there.
+        let _: Deployment = west.patch(ns, "web", &json!({"spec": {"replicas": 2}})).await;
+        let all = &in_east | &west.servers(ns, "web", 2).await;
+        for cluster in CLUSTERS {
+            world.answer(cluster, Http, &clusterset_name(ns, "web"), &all).await;
+        }
         for client in clients {
             client.end().await;
         }
@@ -110,7 +110,7 @@ impl Client {
             while !over.load(Ordering::Relaxed) {
                 asked += 1;
                 if let Err(error) = world.ask(cluster, Http, (&host, 80)).await {
-                    failures.push(format!("question {asked}: {error}"));
+                    failures.push(format!("question {asked}: {error:?}"));
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -123,7 +123,7 @@ impl Client {
     async fn end(self) {
         self.is_over.store(true, Ordering::Relaxed);
         let (asked, failures) = self.asking.await.unwrap();
-        eprintln!("{}: {asked} questions, {} not answered", self.name, failures.len());
+        say(&format!("{}: {asked} questions, {} not answered", self.name, failures.len()));
         assert!(asked > 0 && failures.is_empty(), "{}: {failures:?}", self.name);
     }
 }

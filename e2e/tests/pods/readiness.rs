@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeSet, time::Instant};
 
-use e2e::{ask::Protocol::Http, cluster::Cluster, waiting::eventually};
+use e2e::{ask::Protocol::Http, cluster::Cluster, say::say, waiting::eventually};
 use fleet::agnhost;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Patch, PatchParams};
@@ -39,7 +39,9 @@ fn a_pod_that_is_not_ready_gets_no_traffic() {
             is_wanted(east, "goes", false).await;
             let last = last_answer(world, &vip, "goes").await;
             let after = last.saturating_duration_since(begun).as_secs_f64();
-            eprintln!("{turn}: the last answer of a Pod that stopped being ready came after {after:.2} s");
+            say(&format!(
+                "{turn}: the last answer of a Pod that stopped being ready came after {after:.2} s"
+            ));
             is_wanted(east, "goes", true).await;
             world.answer("west", Http, &vip, &both).await;
         }
@@ -58,12 +60,13 @@ async fn is_wanted(cluster: &Cluster, pod: &str, wanted: bool) {
 async fn last_answer(world: &World, vip: &str, server: &str) -> Instant {
     let (last, client) = (Cell::new(Instant::now()), world.cluster("west"));
     eventually(&format!("{server} gets no more traffic"), || async {
-        let answers = client.answers_to(CLIENT, Http, (vip, 80)).await?;
-        if answers.contains(server) {
-            last.set(Instant::now());
-            return Err(format!("{answers:?}"));
+        match client.answers_to(CLIENT, Http, (vip, 80)).await {
+            Ok(answers) if !answers.contains(server) => Ok(()),
+            other => {
+                last.set(Instant::now());
+                Err(format!("{other:?}"))
+            }
         }
-        Ok(())
     })
     .await;
     last.get()

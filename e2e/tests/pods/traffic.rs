@@ -15,7 +15,7 @@ fn a_service_of_one_cluster_answers_in_all() {
         let east = world.cluster("east");
         let servers = east.run_service(ns, "web", 2).await;
         for cluster in CLUSTERS {
-            world.nobody_answers(cluster, &name, "no such host").await;
+            world.is_no_name(cluster, &name).await;
         }
         east.export(ns, "web").await;
         let vips = join_all(CLUSTERS.map(|cluster| world.vip(cluster, ns, "web"))).await;
@@ -29,8 +29,8 @@ fn a_service_of_one_cluster_answers_in_all() {
 
         east.unexport(ns, "web").await;
         for (cluster, vip) in CLUSTERS.into_iter().zip(&vips) {
-            world.nobody_answers(cluster, &name, "no such host").await;
-            world.nobody_answers(cluster, vip, "").await;
+            world.is_no_name(cluster, &name).await;
+            world.nobody_answers(cluster, vip).await;
         }
         world.answer("east", Http, "web.one.svc.cluster.local", &servers).await;
         world.release(ns).await;

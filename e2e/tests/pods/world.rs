@@ -1,20 +1,22 @@
 //! The ClusterSet that all tests share, and a Pod in each cluster that asks.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, panic::AssertUnwindSafe, time::Duration};
 
 use e2e::{
-    ask::Protocol,
+    ask::{Protocol, Silence},
     bring_up::bring_up_nodes,
     cluster::Cluster,
+    cluster_set::says,
     fixture::{RUNTIME, SET, SYSTEM},
     manifests,
     pod::nodes_are_possible,
     seen::imported,
-    waiting::{eventually, within},
+    waiting::{VOUCHED, always, eventually, within},
 };
-use fleet::{Fleet, cluster_set};
-use futures::future::join_all;
+use fleet::{Fleet, cluster_set, images::DaemonImage};
+use futures::{FutureExt, future::join_all};
 use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
@@ -23,7 +25,8 @@ pub const CLIENT: (&str, &str) = ("default", "client");
 /// A daemon that did not come up says what it waits for only in its log and the Pod's status.
 const UP: Duration = Duration::from_secs(120);
 
-static WORLD: OnceCell<World> = OnceCell::const_new();
+/// None if it did not come up: then each test fails at once.
+static WORLD: OnceCell<Option<World>> = OnceCell::const_new();
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Never dropped: the fleet ends with this process, whatever ends it.
@@ -39,7 +42,11 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     }
     RUNTIME.block_on(async {
         let _turn = TURN.lock().await;
-        let world = WORLD.get_or_init(World::up).await;
+        let up = async || AssertUnwindSafe(World::up()).catch_unwind().await.ok();
+        let world = WORLD.get_or_init(up).await.as_ref().expect("a ClusterSet; see the first test");
+        // A test that failed may have stopped it.
+        let _: Deployment =
+            world.cluster("leader").patch(SYSTEM, "freeport-leader", &json!({"spec": {"replicas": 1}})).await;
         for cluster in CLUSTERS {
             world.daemons_run(cluster).await;
         }
@@ -51,11 +58,15 @@ impl World {
     /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
     async fn up() -> Self {
         let (fleet, clusters) = bring_up_nodes("pods", &CLUSTERS).await.unwrap();
-        cluster_set::load(&fleet).await.unwrap();
+        cluster_set::load(&fleet, DaemonImage::OfManifests).await.unwrap();
         manifests::apply(&fleet, "leader", "east").await;
         let world = Self { fleet, clusters };
         world.runs("leader", "freeport-leader").await;
         world.runs("east", "freeport-member").await;
+        within(VOUCHED, "the daemons of manifests/ are connected", || {
+            says(world.cluster("east"), SYSTEM, ("True", "Connected"))
+        })
+        .await;
         cluster_set::deploy(&world.fleet, SET, &mut |_: &str| {}).await.unwrap();
         join_all(world.clusters.iter().map(|cluster| cluster.run_server(CLIENT.0, CLIENT.1))).await;
         world
@@ -100,7 +111,7 @@ impl World {
         cluster: &str,
         protocol: Protocol,
         server: (&str, u16),
-    ) -> Result<String, String> {
+    ) -> Result<String, Silence> {
         self.cluster(cluster).ask_from(CLIENT, protocol, server, "hostname").await
     }
 
@@ -115,17 +126,31 @@ impl World {
     /// Waits until exactly these answer in `cluster`, on port 80 of `host`.
     pub async fn answer(&self, cluster: &str, protocol: Protocol, host: &str, names: &BTreeSet<String>) {
         eventually(&format!("{names:?} answer {cluster} by {protocol} as {host}"), || async {
-            let seen = self.cluster(cluster).answers_to(CLIENT, protocol, (host, 80)).await?;
-            if seen == *names { Ok(()) } else { Err(format!("{seen:?}")) }
+            match self.cluster(cluster).answers_to(CLIENT, protocol, (host, 80)).await {
+                Ok(seen) if seen == *names => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
         })
         .await;
     }
 
-    /// Waits until nobody answers in `cluster` on port 80 of `host`, with an error that says `why`.
-    pub async fn nobody_answers(&self, cluster: &str, host: &str, why: &str) {
-        eventually(&format!("nobody answers {cluster} as {host}"), || async {
+    /// Waits until nobody answers in `cluster` on port 80 of `host`, and stays that way.
+    pub async fn nobody_answers(&self, cluster: &str, host: &str) {
+        let asked = || async {
             match self.ask(cluster, Protocol::Http, (host, 80)).await {
-                Err(error) if error.contains(why) => Ok(()),
+                Err(Silence::NoAnswer(_)) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        };
+        eventually(&format!("nobody answers {cluster} as {host}"), asked).await;
+        always(&format!("nobody answers {cluster} as {host}"), asked).await;
+    }
+
+    /// Waits until a name stands for nothing in `cluster`.
+    pub async fn is_no_name(&self, cluster: &str, host: &str) {
+        eventually(&format!("{host} is no name in {cluster}"), || async {
+            match self.ask(cluster, Protocol::Http, (host, 80)).await {
+                Err(Silence::NoAnswer(why)) if why.contains("no such host") => Ok(()),
                 other => Err(format!("{other:?}")),
             }
         })

@@ -1,6 +1,11 @@
 //! `cargo quickstart`: three clusters on this machine, joined to a set, and a Service of one used in another.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Instant};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
 
 use clap::{Parser, ValueEnum};
 use cli::objects::SYSTEM;
@@ -74,7 +79,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     if args.install {
         packages::install(&|line: &str| println!("{line}")).await?;
     }
-    let nodes = has_nodes(args.nodes)?;
+    let nodes = has_nodes(args.nodes, &dir).await?;
     let kind = if nodes {
         "Clusters with a node each"
     } else {
@@ -102,14 +107,17 @@ async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether there are to be nodes. Says why not if there could be.
-fn has_nodes(wanted: Nodes) -> anyhow::Result<bool> {
+/// Whether there are to be nodes: as the fleet has it that is there already. Says why not if there could be.
+async fn has_nodes(wanted: Nodes, dir: &Path) -> anyhow::Result<bool> {
+    if let (Nodes::Auto, Ok(fleet)) = (wanted, Fleet::open(dir).await) {
+        return Ok(fleet.clusters().iter().any(fleet::Cluster::has_node));
+    }
     match (wanted, packages::check()) {
         (Nodes::No, _) => Ok(false),
         (_, Ok(())) => Ok(true),
         (Nodes::Yes, Err(why)) => Err(why.into()),
         (Nodes::Auto, Err(why)) => {
-            println!("Without nodes, so this shows the control-plane half:\n{why}");
+            println!("Without nodes, so this shows the control-plane half: {why}");
             Ok(false)
         }
     }
