@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{Error, objects::Object};
+use crate::{Error, objects::Object, proxy};
 
 /// How long one request may take. Longer is a server that will not answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -100,6 +100,7 @@ impl Cluster {
             .and_then(|entry| entry.cluster.as_ref())
             .ok_or_else(|| unusable("has no cluster".into()))?;
 
+        proxy::choose(&mut config, entry.proxy_url.as_deref());
         let client = Client::try_from(config).map_err(|error| unusable(error.into()))?;
         Ok(Self {
             name,

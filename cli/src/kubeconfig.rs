@@ -20,7 +20,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Daemons, Error, Part, Run, cluster::Cluster, install::Installer, objects::SYSTEM};
+use crate::{Daemons, Error, Part, Run, cluster::Cluster, install::Installer, objects::SYSTEM, proxy};
 
 /// Asked for a token: a year. The API server may grant less.
 ///
@@ -135,9 +135,10 @@ async fn still_works(cluster: &Cluster, account: &str, path: &Path) -> bool {
     let Ok(file) = Kubeconfig::from_yaml(&text) else {
         return false;
     };
-    let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else {
+    let Ok(mut config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else {
         return false;
     };
+    proxy::choose(&mut config, None);
     let Ok(client) = Client::try_from(config) else {
         return false;
     };

@@ -8,6 +8,7 @@
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `proxy` | by way of what |
 //! | `holder` | who an ID was given to |
 //! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
@@ -32,6 +33,7 @@ mod kubeconfig;
 mod leave;
 pub mod manifests;
 pub mod objects;
+mod proxy;
 mod rollout;
 mod run;
 pub mod status;

@@ -41,6 +41,7 @@ async fn shell(fleet: &Fleet, commands: &str) -> String {
     let ran = Command::new("/bin/sh")
         .args(["-ec", commands])
         .envs([("KUBECONFIG", fleet.kubeconfig()), ("KUBECACHEDIR", cache), ("PATH", path.into())])
+        .env("NO_PROXY", "10.0.0.0/8")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
