@@ -1,6 +1,6 @@
 //! Pods on a fleet's nodes: servers that say who they are, and programs run in them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Once};
 
 use fleet::agnhost;
 use k8s_openapi::api::{
@@ -21,7 +21,8 @@ pub fn nodes_are_possible() -> bool {
     let Err(why) = fleet::packages::check() else { return true };
     let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     assert!(!is_ci, "{why}");
-    say(&format!("skipped: {why}"));
+    static SAID: Once = Once::new();
+    SAID.call_once(|| say(&format!("tests with nodes are skipped: {why}")));
     false
 }
 

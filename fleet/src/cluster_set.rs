@@ -18,7 +18,6 @@ pub use self::{
 use crate::{
     Cluster, Exit, Fleet, dns,
     images::{self, DaemonImage},
-    layout::Layout,
     program,
 };
 
@@ -137,7 +136,7 @@ pub async fn set_up_as(
 /// # Errors
 /// See [`Error`].
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let image = load(fleet, DaemonImage::OfContent).await?;
+    let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
     install(fleet, &Composition::of_all(fleet, set), inside, say).await?;
     for cluster in fleet.clusters() {
@@ -145,16 +144,6 @@ pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)
         looked.map_err(|source| crate::Error::Dns { cluster: cluster.name().to_owned(), source })?;
     }
     Ok(())
-}
-
-/// Builds an image of both daemons and loads it into every node under a name, which comes back.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn load(fleet: &Fleet, name: DaemonImage) -> Result<String, Error> {
-    let (archive, image) = images::freeport(&Layout::new(fleet.dir()), name).await?;
-    fleet.load(&[archive]).await?;
-    Ok(image)
 }
 
 fn deployed() -> Run {

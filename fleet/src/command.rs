@@ -8,7 +8,11 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Error, Fleet, Lifetime, Options, packages, status};
+use crate::{
+    Error, Fleet, Lifetime, Options,
+    images::{self, DaemonImage},
+    packages, status,
+};
 
 /// Real Kubernetes clusters on this machine, side by side, with or without nodes.
 #[derive(Debug, Parser)]
@@ -45,8 +49,11 @@ enum Action {
     /// Imports container images into the nodes of all clusters.
     Load {
         /// Archives, as `docker save` writes them.
-        #[arg(required = true)]
+        #[arg(required_unless_present = "daemons")]
         archives: Vec<PathBuf>,
+        /// Builds the image of freeport-leader and freeport-member that `manifests/` names, and imports it as well.
+        #[arg(long)]
+        daemons: bool,
         #[command(flatten)]
         place: Place,
     },
@@ -105,7 +112,18 @@ impl Command {
                 print!("{}", usage(&fleet));
             }
             Action::Install => packages::install(&say).await?,
-            Action::Load { archives, place } => Fleet::open(&place.dir()?).await?.load(&archives).await?,
+            Action::Load { archives, daemons, place } => {
+                let fleet = Fleet::open(&place.dir()?).await?;
+                fleet.load(&archives).await?;
+                for archive in archives {
+                    say(&format!("loaded {} into every node", archive.display()));
+                }
+                if daemons {
+                    say("building freeport-leader and freeport-member, unless they are up to date");
+                    let image = images::load_daemons(&fleet, DaemonImage::OfManifests).await?;
+                    say(&format!("loaded {image} into every node"));
+                }
+            }
             Action::Down { place } => Fleet::down(&place.dir()?, say).await?,
             Action::Status { place } => {
                 let report = status::report(&place.dir()?).await?;

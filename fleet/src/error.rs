@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{} holds something else than a fleet: choose an empty or new directory", .0.display())]
     NotOurs(PathBuf),
     /// Take it down first, or use it as it is.
-    #[error("a fleet with clusters {clusters} runs in {dir}: take it down first (fleet down --dir {dir})", dir = dir.display())]
+    #[error("a fleet with clusters {clusters} runs in {dir}: take it down first: cargo run -p fleet -- down --dir {dir}", dir = dir.display())]
     OtherClusters {
         /// Of the fleet.
         dir: PathBuf,
@@ -32,8 +32,8 @@ pub enum Error {
     },
     /// Take it down first; its parts that run are left alone.
     #[error(
-        "the fleet in {} runs only in part ({what}): see `fleet status`, then `fleet down`",
-        dir.display()
+        "the fleet in {dir} runs only in part ({what}): take it down with cargo run -p fleet -- down --dir {dir}",
+        dir = dir.display()
     )]
     Degraded {
         /// Of the fleet.

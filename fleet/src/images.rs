@@ -6,7 +6,7 @@ use api::label;
 use tokio::process::Command;
 
 use crate::{
-    Error,
+    Error, Fleet,
     image::{self, Image},
     layout::Layout,
     node::CONTAINERD_SOCKET,
@@ -30,9 +30,11 @@ fn reference(tool: Tool) -> String {
     format!("localhost/{}:{}", tool.name(), tool.version())
 }
 
-/// Builds both daemons and writes the archive of an image of them: under the name in the Deployments of `manifests/`, or under
-/// one that changes with the daemons. The archive, and that name.
-pub(crate) async fn freeport(layout: &Layout, name: DaemonImage) -> Result<(PathBuf, String), Error> {
+/// Builds both daemons and loads an image of them into every node. Its name.
+///
+/// # Errors
+/// [`Error::Program`], [`Error::File`], [`Error::NoNode`], [`Error::Image`], [`Error::Keeper`].
+pub async fn load_daemons(fleet: &Fleet, name: DaemonImage) -> Result<String, Error> {
     let leader = program::static_path("leader", label::LEADER).await?;
     let member = program::static_path("member", label::MEMBER).await?;
     let reference = match name {
@@ -45,9 +47,12 @@ pub(crate) async fn freeport(layout: &Layout, name: DaemonImage) -> Result<(Path
         }
     };
     let image = Image { reference, others: vec![member], ..Image::of(leader, "") };
-    let archive = layout.images().join("freeport.tar");
+    // Others may do the same at the same time.
+    let archive = Layout::new(fleet.dir()).images().join(format!("freeport-{}.tar", std::process::id()));
     image.write(&archive).map_err(Error::file(&archive))?;
-    Ok((archive, image.reference))
+    let loaded = fleet.load(std::slice::from_ref(&archive)).await;
+    std::fs::remove_file(&archive).map_err(Error::file(&archive))?;
+    loaded.map(|()| image.reference)
 }
 
 /// What the image of the daemons is called.

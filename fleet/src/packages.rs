@@ -122,6 +122,10 @@ fn try_out() -> Result<(), Error> {
 /// [`Error::Missing`] without root, or if something is missing still; [`Error::Install`] if apt-get cannot.
 pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
     let packages = match check() {
+        Ok(()) => {
+            progress("all that nodes need is there");
+            return Ok(());
+        }
         Err(Error::Missing { is_root: true, packages, .. }) => packages,
         other => return other,
     };

@@ -13,7 +13,10 @@ use e2e::{
     seen::imported,
     waiting::{VOUCHED, always, eventually, within},
 };
-use fleet::{Fleet, cluster_set, images::DaemonImage};
+use fleet::{
+    Fleet, cluster_set,
+    images::{self, DaemonImage},
+};
 use futures::{FutureExt, future::join_all};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
@@ -58,7 +61,7 @@ impl World {
     /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
     async fn up() -> Self {
         let (fleet, clusters) = bring_up_nodes("pods", &CLUSTERS).await.unwrap();
-        cluster_set::load(&fleet, DaemonImage::OfManifests).await.unwrap();
+        images::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
         manifests::apply(&fleet, "leader", "east").await;
         let world = Self { fleet, clusters };
         world.runs("leader", "freeport-leader").await;

@@ -92,7 +92,8 @@ async fn run(args: Args) -> anyhow::Result<()> {
     step(&format!(
         "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others"
     ));
-    println!("   building freeport-leader and freeport-member, unless they are up to date");
+    let long = if nodes { " (static: the first time takes about 5 min on 2 cores)" } else { "" };
+    println!("   building freeport-leader and freeport-member, unless they are up to date{long}");
     if nodes {
         deploy(&fleet).await?
     } else {
@@ -212,6 +213,8 @@ fn farewell(fleet: &Fleet, shown: bool) {
     println!("What the members and the leader say to each other, and whether a member is ready:");
     println!("   kubectl --context {leader} -n clusterset-{SET} get resourceexport,resourceimport,lease");
     println!("   kubectl --context {importer} -n {SYSTEM} get clusterset {SET} -o yaml");
+    println!("What Freeport says of it, problems first:");
+    println!("   cargo run -p cli --bin freeport -- status --context {importer}");
     println!("What the daemons log:");
     if importer_has_node {
         println!("   kubectl --context {importer} -n {SYSTEM} logs deployment/freeport-member");
@@ -228,7 +231,12 @@ fn farewell(fleet: &Fleet, shown: bool) {
         println!("   kubectl --context {importer} get --raw '{}'", demo::question());
     }
     if shown {
-        println!("Take the export back, and it is gone from every cluster:");
+        let gone = if importer_has_node {
+            "; to ask again is then a bad request, of a name that is gone"
+        } else {
+            ""
+        };
+        println!("Take the export back, and it is gone from every cluster{gone}:");
         println!(
             "   kubectl --context {exporter} -n {} delete serviceexport {}",
             demo::NAMESPACE,
