@@ -14,8 +14,8 @@ use k8s_openapi::{
     },
 };
 use kube::{
-    Api, Client, Config,
-    api::PostParams,
+    Api, Client, Config, ResourceExt,
+    api::{PartialObjectMeta, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
@@ -37,12 +37,14 @@ impl Installer<'_> {
             _ => return Ok(None),
         };
         let path = dir.join(format!("{account}.kubeconfig"));
-        if still_works(self.cluster, account, &path).await {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
+        let reading = format!("read ServiceAccount {SYSTEM}/{account}");
+        let there = self.cluster.request(reading, accounts.get_metadata(account)).await?;
+        if still_works(self.cluster, &there, &path).await {
             self.say(&format!("unchanged {}", path.display()));
             return Ok(Some(path));
         }
 
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
                 expiration_seconds: Some(TOKEN_SECONDS),
@@ -120,8 +122,10 @@ fn content(cluster: &Cluster, account: &str, token: &str) -> Value {
     })
 }
 
-/// Whether the file is what we would write but for the token, and the API server knows its token as the account's.
-async fn still_works(cluster: &Cluster, account: &str, path: &Path) -> bool {
+/// Whether the file is what we would write but for the token, and the API server knows its token as that of this very account:
+/// for a while it knows those of an account that was deleted, too.
+async fn still_works(cluster: &Cluster, account: &PartialObjectMeta<ServiceAccount>, path: &Path) -> bool {
+    let name = account.name_any();
     let Ok(text) = std::fs::read_to_string(path) else {
         return false;
     };
@@ -129,7 +133,7 @@ async fn still_works(cluster: &Cluster, account: &str, path: &Path) -> bool {
         return false;
     };
     let token = found.pointer("/users/0/user/token").and_then(Value::as_str);
-    if found != content(cluster, account, token.unwrap_or_default()) {
+    if found != content(cluster, &name, token.unwrap_or_default()) {
         return false;
     }
     let Ok(file) = Kubeconfig::from_yaml(&text) else {
@@ -149,12 +153,8 @@ async fn still_works(cluster: &Cluster, account: &str, path: &Path) -> bool {
             reviews.create(&PostParams::default(), &SelfSubjectReview::default()),
         )
         .await;
-    let username = answer
-        .ok()
-        .and_then(|review| review.status)
-        .and_then(|status| status.user_info)
-        .and_then(|user| user.username);
-    username == Some(format!("system:serviceaccount:{SYSTEM}:{account}"))
+    let user = answer.ok().and_then(|review| review.status?.user_info).unwrap_or_default();
+    user.username == Some(format!("system:serviceaccount:{SYSTEM}:{name}")) && user.uid == account.uid()
 }
 
 /// Puts the file there in one step, readable for its owner alone.
