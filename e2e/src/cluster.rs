@@ -15,7 +15,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::waiting::eventually;
+use crate::waiting::{NAMESPACE_GONE, within};
 
 /// An administrator in one cluster.
 pub struct Cluster {
@@ -74,7 +74,7 @@ impl Cluster {
     pub async fn delete_namespace(&self, name: &str) {
         let namespaces = Api::<Namespace>::all(self.client.clone());
         namespaces.delete(name, &DeleteParams::default()).await.unwrap();
-        eventually(&format!("Namespace {name} of {} is gone", self.name), || async {
+        within(NAMESPACE_GONE, &format!("Namespace {name} of {} is gone", self.name), || async {
             match namespaces.get_opt(name).await.unwrap() {
                 None => Ok(()),
                 Some(namespace) => Err(format!("{:?}", namespace.status)),

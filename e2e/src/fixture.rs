@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     bring_up::{bring_up, is_kept},
     cluster::Cluster,
-    waiting::eventually,
+    waiting::{NAMESPACE_GONE, within},
 };
 
 /// Namespace of the daemons.
@@ -86,7 +86,7 @@ impl World {
 
     /// What earlier tests left is gone.
     async fn quiet(&self) {
-        eventually("what earlier tests left is gone", || async {
+        within(NAMESPACE_GONE, "what earlier tests left is gone", || async {
             let going = join_all(self.clusters.iter().map(Cluster::namespaces_going)).await.concat();
             if going.is_empty() { Ok(()) } else { Err(format!("Namespaces {going:?}")) }
         })

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 /// For what waits until Leases have been renewed twice, since a renewal that is not settled starts that anew.
 pub const VOUCHED: Duration = Duration::from_secs(150);
+/// For a Namespace to go: its controller met a kind that was just deleted, and looks again after a minute at the latest.
+pub const NAMESPACE_GONE: Duration = Duration::from_secs(180);
 /// How long [`always`] looks.
 const A_WHILE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);

@@ -7,7 +7,7 @@ use e2e::{
     cluster::Cluster,
     fixture::RUNTIME,
     seen::{imported, right},
-    waiting::{VOUCHED, eventually, within},
+    waiting::{NAMESPACE_GONE, VOUCHED, within},
 };
 use fleet::{Component, Exit, ProcessSpec, program};
 use futures::future::join_all;
@@ -57,7 +57,7 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F)
         }
         // What goes with a Namespace of the test before this one is not well meanwhile.
         for cluster in SET {
-            eventually(&format!("no Namespace of {cluster} is going"), || async {
+            within(NAMESPACE_GONE, &format!("no Namespace of {cluster} is going"), || async {
                 let going = set.cluster(cluster).namespaces_going().await;
                 if going.is_empty() { Ok(()) } else { Err(going.join(", ")) }
             })
