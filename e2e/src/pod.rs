@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Once};
 
-use fleet::agnhost;
+use fleet::agnhost::{self, ready_address};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Pod, Service},
@@ -117,10 +117,4 @@ async fn output(running: &mut AttachedProcess) -> [String; 2] {
     let (read, failed) = tokio::join!(stdout.read_to_string(&mut out), stderr.read_to_string(&mut err));
     read.and(failed).unwrap();
     [out, err]
-}
-
-fn ready_address(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    status.pod_ip.clone().filter(|_| ready && pod.metadata.deletion_timestamp.is_none())
 }

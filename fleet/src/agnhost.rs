@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,6 +65,13 @@ pub fn service_spec(app: &str) -> Value {
             {"name": "udp", "port": SERVICE_PORT, "protocol": "UDP", "targetPort": UDP_PORT},
         ],
     })
+}
+
+/// The address of a Pod that is ready and stays.
+pub fn ready_address(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let is_ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+    status.pod_ip.clone().filter(|_| is_ready && pod.metadata.deletion_timestamp.is_none())
 }
 
 /// Lets the server that Pod `from` (Namespace and name) is ask another one for `what`. Its answer, or why it got none.

@@ -149,12 +149,17 @@ pub(crate) fn check() -> Result<(), String> {
     } else {
         read("cgroup.subtree_control")
     };
-    let lacks = |needed: &&str| !gives.split_whitespace().any(|controller| controller == *needed);
-    let missing: Vec<_> = NEEDED.into_iter().filter(lacks).collect();
-    if missing.is_empty() {
-        return Ok(());
+    match missing(&gives) {
+        None => Ok(()),
+        Some(missing) => Err(format!("{} gives no controllers {missing} to groups below it", top.display())),
     }
-    Err(format!("{} gives no controllers {} to groups below it", top.display(), missing.join(", ")))
+}
+
+/// Needed controllers that are not among these.
+fn missing(controllers: &str) -> Option<String> {
+    let lacks = |needed: &&str| !controllers.split_whitespace().any(|controller| controller == *needed);
+    let missing: Vec<_> = NEEDED.into_iter().filter(lacks).collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
 }
 
 /// Mounts the hierarchies as the new namespace shows them and moves on below its root.
@@ -174,10 +179,7 @@ pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
     }
     if let [Hierarchy { mount_point, v1_options: None, .. }] = hierarchies {
         let has = fs::read_to_string(mount_point.join("cgroup.controllers"))?;
-        let missing = |needed: &&str| !has.split_whitespace().any(|controller| controller == *needed);
-        let missing: Vec<_> = NEEDED.into_iter().filter(missing).collect();
-        if !missing.is_empty() {
-            let missing = missing.join(", ");
+        if let Some(missing) = missing(&has) {
             return Err(io::Error::other(format!("no control groups for {missing} are to be had here")));
         }
     }
@@ -258,6 +260,12 @@ mod tests {
     fn own(mounts: &str, groups: &str) -> Vec<(String, Option<String>)> {
         let found = parse_places(mounts, groups);
         found.into_iter().map(|place| (place.own.to_string_lossy().into_owned(), place.v1_options)).collect()
+    }
+
+    #[test]
+    fn missing_controllers_are_named() {
+        assert_eq!(missing("cpuset cpu io memory hugetlb pids"), None);
+        assert_eq!(missing("cpuset io memory\n").as_deref(), Some("cpu, pids"), "cpuset is not cpu");
     }
 
     #[test]

@@ -52,6 +52,11 @@ clusterset.local:1053 {
 }
 ";
 
+/// Name of a Service for the whole set.
+pub fn clusterset_name(namespace: &str, service: &str) -> String {
+    format!("{service}.{namespace}.svc.clusterset.local")
+}
+
 /// Creates what CoreDNS is made of, behind this ClusterIP.
 pub(crate) async fn deploy(client: &Client, address: Ipv4Addr) -> Result<(), kube::Error> {
     create::<ServiceAccount>(&system(client), json!({"metadata": {"name": NAME}})).await?;
@@ -180,4 +185,17 @@ fn deployment() -> Value {
 
 fn labels() -> Value {
     json!({"k8s-app": "kube-dns"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zone_is_as_users_are_told_to_have_it() {
+        let docs = include_str!("../../docs/dns.md");
+        let (_, block) = docs.split_once("```\nclusterset.local:53 {\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        assert!(COREFILE.contains(&format!("clusterset.local:{PORT} {{\n{block}")), "{block}");
+    }
 }

@@ -17,7 +17,7 @@
 //! | [`packages`] | the programs that nodes need besides, from the distribution |
 //! | [`Image`], [`images`] | container images, built without an engine; those that every node has |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
-//! | `node`, `dns` | how one node is made, and the cluster's DNS server |
+//! | `node`, [`dns`] | how one node is made, and the cluster's DNS server with names for the set |
 //! | `keeper::machine`, `network`, `cgroup`, `inotify` | what a node runs on |
 //! | `claim`, `layout`, `record` | the files of a fleet's directory |
 //! | `started` | whether a process still is the one that is wanted |
@@ -40,7 +40,7 @@ pub mod command;
 mod control_plane;
 pub mod demo;
 mod disk;
-mod dns;
+pub mod dns;
 mod error;
 mod fleet;
 mod image;

@@ -13,12 +13,12 @@ use e2e::{
     fixture::{RUNTIME, SYSTEM},
     say::say,
 };
-use fleet::Component;
+use fleet::{Component, dns::clusterset_name};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::world::{CLUSTERS, World, alone, clusterset_name};
+use crate::world::{CLUSTERS, World, alone};
 
 /// Between two questions of a client that asks all the time.
 const PAUSE: Duration = Duration::from_millis(20);

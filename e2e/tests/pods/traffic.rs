@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use e2e::ask::Protocol::{Http, Udp};
+use fleet::dns::clusterset_name;
 use futures::future::join_all;
 
-use crate::world::{CLUSTERS, World, alone, clusterset_name};
+use crate::world::{CLUSTERS, World, alone};
 
 #[test]
 fn a_service_of_one_cluster_answers_in_all() {

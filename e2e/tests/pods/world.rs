@@ -160,8 +160,3 @@ impl World {
         .await;
     }
 }
-
-/// Name of a Service for the whole set.
-pub fn clusterset_name(namespace: &str, service: &str) -> String {
-    format!("{service}.{namespace}.svc.clusterset.local")
-}

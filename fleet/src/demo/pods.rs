@@ -7,7 +7,10 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::{Error, NAMESPACE, SERVICE, apply, service, until};
-use crate::agnhost::{self, Protocol, SERVICE_PORT};
+use crate::{
+    agnhost::{self, Protocol, SERVICE_PORT},
+    dns::clusterset_name,
+};
 
 /// Who asks.
 const CLIENT: &str = "client";
@@ -39,7 +42,7 @@ pub(super) async fn ask(
     let client: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": agnhost::pod_spec()}))?;
     apply(Api::namespaced(importer.clone(), NAMESPACE), CLIENT, &client).await?;
     running(importer, to, CLIENT, 1).await?;
-    let name = clusterset_name();
+    let name = clusterset_name(NAMESPACE, SERVICE);
     for host in [ip, &name] {
         show(host, &heard(importer, to, host, REPLICAS[0]).await?);
     }
@@ -54,12 +57,8 @@ pub(super) async fn ask(
 
 /// See [`super::question`].
 pub(super) fn question() -> String {
-    let server = (clusterset_name(), SERVICE_PORT);
-    agnhost::question((NAMESPACE, CLIENT), Protocol::Http, (&server.0, server.1), "hostname", 4)
-}
-
-fn clusterset_name() -> String {
-    format!("{SERVICE}.{NAMESPACE}.svc.clusterset.local")
+    let name = clusterset_name(NAMESPACE, SERVICE);
+    agnhost::question((NAMESPACE, CLIENT), Protocol::Http, (&name, SERVICE_PORT), "hostname", 4)
 }
 
 fn show(host: &str, heard: &BTreeMap<String, usize>) {
@@ -88,7 +87,7 @@ async fn running(
     until(cluster, async || {
         let pods = pods.list(&labelled).await?.items;
         let addresses: BTreeMap<_, _> =
-            pods.iter().filter_map(|pod| Some((pod.name_any(), ready(pod)?))).collect();
+            pods.iter().filter_map(|pod| Some((pod.name_any(), agnhost::ready_address(pod)?))).collect();
         let all = addresses.len() == number && pods.len() == number;
         Ok(if all {
             Ok(addresses)
@@ -97,12 +96,6 @@ async fn running(
         })
     })
     .await
-}
-
-fn ready(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let is_ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    status.pod_ip.clone().filter(|_| is_ready)
 }
 
 /// How many questions each server has answered, once all that there are do.
