@@ -1,0 +1,79 @@
+//! One Service out of what all clusters export under its name, and where each export differs from it: pure, total, and the
+//! same for the same exports in any order (rules ).
+//!
+//! Ports are united. Everything else is the oldest export's, but for IP families, of which only those that all exporters have
+//! lead to all of them. Every difference is told to all exporters, the oldest ones included.
+
+mod ports;
+mod property;
+
+use std::collections::BTreeMap;
+
+use api::{
+    mcs::{ServiceImportSpec, ServiceImportType},
+    resource_export::ServicePayload,
+    resource_import::{MergedMetadata, MergedService, Objection},
+};
+
+use self::property::PROPERTIES;
+
+/// One cluster's export, by its cluster ID.
+pub type Exported<'a> = (&'a str, &'a ServicePayload);
+
+/// The Service that these exports make, oldest first; none without any.
+pub fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
+    let (_, oldest) = oldest_first.first()?;
+    let spec = &oldest.service_spec;
+    let affinity_config = spec.session_affinity_config.as_ref();
+    Some(MergedService {
+        spec: ServiceImportSpec {
+            type_: property::type_of(oldest),
+            ports: ports::union(oldest_first),
+            ips: vec![],
+            ip_families: families(oldest_first),
+            session_affinity: spec.session_affinity.clone(),
+            session_affinity_config: affinity_config.map(property::affinity_config),
+            internal_traffic_policy: spec.internal_traffic_policy.clone(),
+            traffic_distribution: spec.traffic_distribution.clone(),
+        },
+        metadata: metadata(oldest),
+        status: None,
+    })
+}
+
+/// What is told to each exporter of where the exports differ; in the order of `oldest_first`.
+pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
+    let merged = merged(oldest_first).unwrap_or_default().spec;
+    let mut told = vec![Vec::new(); oldest_first.len()];
+    for (about, told) in oldest_first.iter().zip(&mut told) {
+        for property in &PROPERTIES {
+            told.extend(property.conflict(oldest_first, about, &merged));
+        }
+    }
+    told
+}
+
+/// Families that every exporter has, in the oldest one's order. An exporter that has none of those that are left is passed
+/// over: it says nothing of families, or nobody could reach it anyhow.
+fn families(oldest_first: &[Exported<'_>]) -> Vec<String> {
+    let mut exporters = oldest_first.iter().map(|(_, payload)| property::families_of(payload));
+    let mut common = exporters.find(|families| !families.is_empty()).unwrap_or_default();
+    for families in exporters {
+        let both: Vec<_> = common.iter().filter(|family| families.contains(family)).cloned().collect();
+        if !both.is_empty() {
+            common = both;
+        }
+    }
+    common
+}
+
+fn metadata(oldest: &ServicePayload) -> Option<MergedMetadata> {
+    let metadata = MergedMetadata {
+        labels: oldest.exported_labels.clone(),
+        annotations: oldest.exported_annotations.clone(),
+    };
+    (metadata != MergedMetadata::default()).then_some(metadata)
+}
+
+#[cfg(test)]
+mod tests;

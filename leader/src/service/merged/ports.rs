@@ -1,0 +1,85 @@
+//! Ports of a merged Service.
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use api::{mcs::ServicePort, resource_export::ServicePayload};
+
+use super::Exported;
+
+/// What makes ports equal: name, protocol, number, application protocol.
+type Key<'a> = (&'a str, &'a str, i32, Option<&'a str>);
+
+/// All ports, older exports first: of two with one name, and of two with one number and protocol, the older stays.
+pub(super) fn union(oldest_first: &[Exported<'_>]) -> Vec<ServicePort> {
+    let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+    let mut union = Vec::new();
+    for (_, payload) in oldest_first {
+        for port in of(payload) {
+            let (name, protocol, number, _) = port;
+            if names.contains(name) || numbers.contains(&(number, protocol)) {
+                continue;
+            }
+            names.insert(name);
+            numbers.insert((number, protocol));
+            union.push(port);
+        }
+    }
+    union.sort_by(by_number);
+    union.into_iter().map(|(name, protocol, port, app_protocol)| ServicePort {
+        name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
+        protocol: Some(protocol.to_owned()),
+        app_protocol: app_protocol.map(str::to_owned),
+        port,
+    }).collect()
+}
+
+/// The ports as a set in words, by which exports are compared: their order means nothing.
+pub(super) fn words(payload: &ServicePayload) -> String {
+    let mut ports = of(payload);
+    ports.sort_by(by_number);
+    ports.dedup();
+    list(ports)
+}
+
+/// Ports of an export that the merged Service has under no name.
+pub(super) fn left_out(payload: &ServicePayload, merged: &[ServicePort]) -> Option<String> {
+    let is_there = |(_, protocol, number, _): &Key<'_>| {
+        merged.iter().any(|port| port.port == *number && port.protocol.as_deref().unwrap_or(TCP) == *protocol)
+    };
+    let left_out: Vec<_> = of(payload).into_iter().filter(|port| !is_there(port)).collect();
+    (!left_out.is_empty()).then(|| list(left_out))
+}
+
+/// The merged ports in words.
+pub(super) fn words_of_merged(merged: &[ServicePort]) -> String {
+    let key = |port| {
+        let ServicePort { name, protocol, app_protocol, port } = port;
+        (name.as_deref().unwrap_or_default(), protocol.as_deref().unwrap_or(TCP), *port, app_protocol.as_deref())
+    };
+    list(merged.iter().map(key).collect())
+}
+
+const TCP: &str = "TCP";
+
+fn of(payload: &ServicePayload) -> Vec<Key<'_>> {
+    let ports = payload.service_spec.ports.iter().flatten();
+    let mut keys: Vec<_> = ports.map(|port| {
+        let protocol = port.protocol.as_deref().filter(|protocol| !protocol.is_empty()).unwrap_or(TCP);
+        (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
+    }).collect();
+    keys.sort_by(by_number);
+    keys
+}
+
+fn by_number(a: &Key<'_>, b: &Key<'_>) -> Ordering {
+    (a.2, a.1, a.0, a.3).cmp(&(b.2, b.1, b.0, b.3))
+}
+
+fn list(ports: Vec<Key<'_>>) -> String {
+    let word = |(name, protocol, number, app_protocol): Key<'_>| {
+        let name = if name.is_empty() { String::new() } else { format!("{name} ") };
+        let app_protocol = app_protocol.map(|app_protocol| format!(" ({app_protocol})")).unwrap_or_default();
+        format!("{name}{number}/{protocol}{app_protocol}")
+    };
+    ports.into_iter().map(word).collect::<Vec<_>>().join(", ")
+}

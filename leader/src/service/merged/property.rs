@@ -1,0 +1,180 @@
+//! What can differ between exports of one Service, and how that is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    mcs::{ClientIpConfig, ServiceImportSpec, ServiceImportType, SessionAffinityConfig},
+    resource_export::ServicePayload,
+    resource_import::Objection,
+};
+use k8s_openapi::api::core::v1 as core;
+
+use super::{Exported, families, ports};
+
+/// Longest value in a message: labels can be long, and the message of a condition has a limit.
+const SHOWN: usize = 400;
+
+/// A property of an export.
+pub(super) struct Property {
+    /// Of the condition `Conflict`: a reason of the Multi-Cluster Services API.
+    reason: &'static str,
+    field: &'static str,
+    /// Equal for exports that agree, and what it says in words.
+    value: fn(&ServicePayload) -> String,
+    wins: Wins,
+}
+
+#[derive(PartialEq)]
+enum Wins {
+    /// The value of the oldest export.
+    Oldest,
+    /// All ports.
+    Union,
+    /// What all have in common.
+    Intersection,
+}
+
+/// In the order in which they are told.
+pub(super) const PROPERTIES: [Property; 9] = [
+    Property { reason: "PortConflict", field: "ports", value: ports::words, wins: Wins::Union },
+    Property { reason: "TypeConflict", field: "type", value: type_name, wins: Wins::Oldest },
+    Property { reason: "SessionAffinityConflict", field: "sessionAffinity", value: affinity, wins: Wins::Oldest },
+    Property {
+        reason: "SessionAffinityConfigConflict",
+        field: "sessionAffinityConfig.clientIP.timeoutSeconds",
+        value: affinity_timeout,
+        wins: Wins::Oldest,
+    },
+    Property {
+        reason: "InternalTrafficPolicyConflict",
+        field: "internalTrafficPolicy",
+        value: internal_traffic_policy,
+        wins: Wins::Oldest,
+    },
+    Property {
+        reason: "TrafficDistributionConflict",
+        field: "trafficDistribution",
+        value: traffic_distribution,
+        wins: Wins::Oldest,
+    },
+    Property { reason: "IPFamilyConflict", field: "ipFamilies", value: family_set, wins: Wins::Intersection },
+    Property { reason: "LabelsConflict", field: "exportedLabels", value: labels, wins: Wins::Oldest },
+    Property { reason: "AnnotationsConflict", field: "exportedAnnotations", value: annotations, wins: Wins::Oldest },
+];
+
+impl Property {
+    /// What the exporter `about` is told if not all agree: field, winning value and cluster, how many disagree, and on
+    /// which side it is itself.
+    pub(super) fn conflict(
+        &self,
+        oldest_first: &[Exported<'_>],
+        about: &Exported<'_>,
+        merged: &ServiceImportSpec,
+    ) -> Option<Objection> {
+        let (winner, oldest) = oldest_first.first()?;
+        let winning = (self.value)(oldest);
+        let others = oldest_first.iter().filter(|(_, payload)| (self.value)(payload) != winning).count();
+        if others == 0 {
+            return None;
+        }
+        let (field, all) = (self.field, oldest_first.len());
+        let from = match self.wins {
+            Wins::Oldest => format!("{:?} of cluster {winner}, the oldest export, is used", short(&winning)),
+            Wins::Union => format!(
+                "all ports are used, those of cluster {winner}, the oldest export, first: {}",
+                short(&ports::words_of_merged(&merged.ports))
+            ),
+            Wins::Intersection => format!(
+                "what all have in common with cluster {winner}, the oldest export, is used: {}",
+                families(oldest_first).join(", ")
+            ),
+        };
+        let own = (self.value)(about.1);
+        let side = match (own == winning, self.wins == Wins::Union) {
+            (true, _) => "this export agrees with it".to_owned(),
+            (false, false) => format!("this export has {:?}", short(&own)),
+            (false, true) => {
+                let left_out = ports::left_out(about.1, &merged.ports);
+                let lost = left_out.map(|ports| format!(", of which nobody reaches {}", short(&ports)));
+                format!("this export has {}{}", short(&own), lost.unwrap_or_default())
+            }
+        };
+        let message = format!("{field}: {from}; {others} of {all} clusters disagree; {side}");
+        Some(Objection { reason: self.reason.to_owned(), message })
+    }
+}
+
+fn short(value: &str) -> String {
+    match value.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+/// Headless or not.
+pub(super) fn type_of(payload: &ServicePayload) -> ServiceImportType {
+    match payload.service_spec.cluster_ip.as_deref() {
+        Some("None") => ServiceImportType::Headless,
+        _ => ServiceImportType::ClusterSetIP,
+    }
+}
+
+fn type_name(payload: &ServicePayload) -> String {
+    format!("{:?}", type_of(payload))
+}
+
+/// What is not said is `None`.
+fn affinity(payload: &ServicePayload) -> String {
+    let said = payload.service_spec.session_affinity.as_deref();
+    said.filter(|affinity| !affinity.is_empty()).unwrap_or("None").to_owned()
+}
+
+fn affinity_timeout(payload: &ServicePayload) -> String {
+    let config = payload.service_spec.session_affinity_config.as_ref().map(affinity_config);
+    let seconds = config.and_then(|config| config.client_ip?.timeout_seconds);
+    seconds.map_or_else(|| "unset".to_owned(), |seconds| seconds.to_string())
+}
+
+pub(super) fn affinity_config(config: &core::SessionAffinityConfig) -> SessionAffinityConfig {
+    let client_ip = config.client_ip.as_ref();
+    SessionAffinityConfig {
+        client_ip: client_ip.map(|c| ClientIpConfig { timeout_seconds: c.timeout_seconds }),
+    }
+}
+
+/// What is not said is `Cluster`.
+fn internal_traffic_policy(payload: &ServicePayload) -> String {
+    payload.service_spec.internal_traffic_policy.clone().unwrap_or_else(|| "Cluster".into())
+}
+
+/// Not to say it is a choice of its own; of one value there are two names.
+fn traffic_distribution(payload: &ServicePayload) -> String {
+    match payload.service_spec.traffic_distribution.as_deref() {
+        None => "unset".into(),
+        Some("PreferClose") => "PreferSameZone".into(),
+        Some(other) => other.into(),
+    }
+}
+
+/// Families an export says it has.
+pub(super) fn families_of(payload: &ServicePayload) -> Vec<String> {
+    payload.service_spec.ip_families.clone().unwrap_or_default()
+}
+
+fn family_set(payload: &ServicePayload) -> String {
+    families_of(payload).into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn labels(payload: &ServicePayload) -> String {
+    words(&payload.exported_labels)
+}
+
+fn annotations(payload: &ServicePayload) -> String {
+    words(&payload.exported_annotations)
+}
+
+/// Different for different maps, whatever is in them.
+fn words(map: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<_> = map.iter().map(|(key, value)| format!("{key}={value:?}")).collect();
+    pairs.join(", ")
+}

@@ -1,0 +1,203 @@
+use api::mcs::ServicePort;
+use k8s_openapi::api::core::v1::{self as core, ClientIPConfig, ServicePort as CorePort, ServiceSpec};
+use proptest::prelude::*;
+
+use super::*;
+
+/// `web 80/TCP`, `80`, `dns 53/UDP`.
+fn port(text: &str) -> CorePort {
+    let (name, number) = text.rsplit_once(' ').unwrap_or(("", text));
+    let (number, protocol) = number.split_once('/').unwrap_or((number, "TCP"));
+    CorePort {
+        name: Some(name.to_owned()).filter(|name| !name.is_empty()),
+        protocol: Some(protocol.into()),
+        port: number.parse().unwrap(),
+        ..CorePort::default()
+    }
+}
+
+fn export(ports: &[&str]) -> ServicePayload {
+    let spec = ServiceSpec {
+        ports: Some(ports.iter().map(|text| port(text)).collect()),
+        ip_families: Some(vec!["IPv4".into()]),
+        ..ServiceSpec::default()
+    };
+    ServicePayload { service_spec: spec, ..ServicePayload::default() }
+}
+
+fn with(change: impl FnOnce(&mut ServicePayload)) -> ServicePayload {
+    let mut payload = export(&["web 80"]);
+    change(&mut payload);
+    payload
+}
+
+fn named(exports: &[ServicePayload]) -> Vec<Exported<'_>> {
+    ["a", "b", "c", "d", "e"].into_iter().zip(exports).collect()
+}
+
+fn ports(exports: &[ServicePayload]) -> Vec<String> {
+    let merged = merged(&named(exports)).unwrap();
+    let word = |port: &ServicePort| {
+        let name = port.name.as_deref().map(|name| format!("{name} ")).unwrap_or_default();
+        format!("{name}{}/{}", port.port, port.protocol.as_deref().unwrap())
+    };
+    merged.spec.ports.iter().map(word).collect()
+}
+
+/// Reasons told to each exporter.
+fn reasons(exports: &[ServicePayload]) -> Vec<Vec<String>> {
+    let told = conflicts(&named(exports));
+    told.into_iter().map(|told| told.into_iter().map(|objection| objection.reason).collect()).collect()
+}
+
+#[test]
+fn r40_ports_are_united_by_name_and_then_by_number() {
+    let one = || export(&["web 80", "dns 53/UDP"]);
+    assert_eq!(ports(&[one(), export(&["web 8080", "admin 9000"])]), ["dns 53/UDP", "web 80/TCP", "admin 9000/TCP"]);
+    assert_eq!(ports(&[one(), export(&["http 80"])]), ["dns 53/UDP", "web 80/TCP"], "the same number and protocol");
+    assert_eq!(ports(&[one(), export(&["http 80/UDP"])]), ["dns 53/UDP", "web 80/TCP", "http 80/UDP"]);
+    assert_eq!(ports(&[export(&["80"]), export(&["81"])]), ["80/TCP"], "no name is a name");
+    assert_eq!(ports(&[export(&["80"]), export(&["web 81"])]), ["80/TCP", "web 81/TCP"]);
+}
+
+#[test]
+fn r41_any_difference_of_ports_is_told_to_all_and_their_order_is_none() {
+    let more = [export(&["web 80"]), export(&["web 80", "admin 9000"]), export(&["web 80"])];
+    assert_eq!(reasons(&more), vec![vec!["PortConflict"]; 3]);
+    let reordered = [export(&["web 80", "dns 53/UDP"]), export(&["dns 53/UDP", "web 80"])];
+    assert_eq!(reasons(&reordered), vec![vec![""; 0]; 2]);
+    let with_protocol = with(|payload| {
+        payload.service_spec.ports.as_mut().unwrap()[0].app_protocol = Some("http".into());
+    });
+    assert_eq!(reasons(&[export(&["web 80"]), with_protocol]), vec![vec!["PortConflict"]; 2]);
+}
+
+#[test]
+fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_stand() {
+    let sticky = with(|payload| payload.service_spec.session_affinity = Some("ClientIP".into()));
+    let told = conflicts(&named(&[export(&["web 80"]), sticky, export(&["web 80"])]));
+    let says = |who: usize| told[who][0].message.as_str();
+    let rule = "sessionAffinity: \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree; ";
+    assert_eq!(says(0), format!("{rule}this export agrees with it"));
+    assert_eq!(says(1), format!("{rule}this export has \"ClientIP\""));
+
+    let told = conflicts(&named(&[export(&["web 80"]), export(&["web 8080", "http 80"])]));
+    assert_eq!(
+        told[1][0].message,
+        "ports: all ports are used, those of cluster a, the oldest export, first: web 80/TCP; 1 of 2 clusters disagree; \
+         this export has http 80/TCP, web 8080/TCP, of which nobody reaches web 8080/TCP"
+    );
+}
+
+#[test]
+fn the_oldest_export_wins_all_that_cannot_be_united() {
+    type Change = fn(&mut ServicePayload);
+    let changes: [(&str, Change); 8] = [
+        ("TypeConflict", |payload| payload.service_spec.cluster_ip = Some("None".into())),
+        ("SessionAffinityConflict", |payload| payload.service_spec.session_affinity = Some("ClientIP".into())),
+        ("SessionAffinityConfigConflict", |payload| {
+            let client_ip = Some(ClientIPConfig { timeout_seconds: Some(60) });
+            payload.service_spec.session_affinity_config = Some(core::SessionAffinityConfig { client_ip });
+        }),
+        ("InternalTrafficPolicyConflict", |payload| payload.service_spec.internal_traffic_policy = Some("Local".into())),
+        ("TrafficDistributionConflict", |payload| {
+            payload.service_spec.traffic_distribution = Some("PreferSameNode".into());
+        }),
+        ("IPFamilyConflict", |payload| payload.service_spec.ip_families = Some(vec!["IPv4".into(), "IPv6".into()])),
+        ("LabelsConflict", |payload| drop(payload.exported_labels.insert("a".into(), "b".into()))),
+        ("AnnotationsConflict", |payload| drop(payload.exported_annotations.insert("a".into(), "b".into()))),
+    ];
+    for (reason, change) in changes {
+        let (plain, changed) = (export(&["web 80"]), with(change));
+        for pair in [[plain.clone(), changed.clone()], [changed.clone(), plain.clone()]] {
+            assert_eq!(reasons(&pair), vec![vec![reason]; 2]);
+            let alone = merged(&named(&pair[..1])).unwrap();
+            let both = merged(&named(&pair)).unwrap();
+            if reason == "IPFamilyConflict" {
+                assert_eq!(both.spec.ip_families, ["IPv4"], "what both have");
+            } else {
+                assert_eq!(both, alone, "{reason}");
+            }
+        }
+    }
+    let all = with(|payload| changes.iter().for_each(|(_, change)| change(payload)));
+    let told = reasons(&[export(&["dns 53/UDP"]), all]);
+    assert_eq!(told[0].len(), 9, "all at once: {told:?}");
+}
+
+#[test]
+fn what_means_the_same_is_no_conflict_and_is_passed_on_as_it_is() {
+    let said = with(|payload| {
+        payload.service_spec.session_affinity = Some("None".into());
+        payload.service_spec.internal_traffic_policy = Some("Cluster".into());
+    });
+    assert_eq!(reasons(&[export(&["web 80"]), said.clone()]), vec![vec![""; 0]; 2]);
+    assert_eq!(merged(&named(&[said])).unwrap().spec.session_affinity.as_deref(), Some("None"));
+    let close = |value: &str| with(|payload| payload.service_spec.traffic_distribution = Some(value.into()));
+    let pair = [close("PreferClose"), close("PreferSameZone")];
+    assert_eq!(reasons(&pair), vec![vec![""; 0]; 2]);
+    assert_eq!(merged(&named(&pair)).unwrap().spec.traffic_distribution.as_deref(), Some("PreferClose"), "R-29");
+}
+
+#[test]
+fn families_that_nobody_shares_are_the_oldest_ones() {
+    let has = |families: &[&str]| {
+        with(|payload| payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect()))
+    };
+    let families = |exports: &[ServicePayload]| merged(&named(exports)).unwrap().spec.ip_families;
+    assert_eq!(families(&[has(&["IPv6", "IPv4"]), has(&["IPv4", "IPv6"])]), ["IPv6", "IPv4"]);
+    assert_eq!(families(&[has(&["IPv4"]), has(&["IPv6"]), has(&["IPv4"])]), ["IPv4"]);
+    assert_eq!(families(&[has(&[]), has(&["IPv4"])]), ["IPv4"], "who says nothing of families has no say");
+    assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
+}
+
+/// Exports as an API server takes them, of few names and numbers, so that they meet.
+fn exports() -> impl Strategy<Value = Vec<ServicePayload>> {
+    let ports = prop::collection::btree_map("[ab]?", (1..4i32, prop::bool::ANY), 1..4);
+    let payload = (ports, prop::option::of(prop::sample::select(vec!["None", "ClientIP"])), prop::bool::ANY);
+    let payload = payload.prop_map(|(ports, affinity, headless)| {
+        let mut taken = std::collections::BTreeSet::new();
+        let ports = ports.into_iter().filter(|(_, number)| taken.insert(*number)).map(|(name, (number, udp))| {
+            port(&format!("{name} {number}/{}", if udp { "UDP" } else { "TCP" }))
+        });
+        let mut payload = export(&[]);
+        payload.service_spec.ports = Some(ports.collect());
+        payload.service_spec.session_affinity = affinity.map(str::to_owned);
+        payload.service_spec.cluster_ip = headless.then(|| "None".to_owned());
+        payload
+    });
+    prop::collection::vec(payload, 1..5)
+}
+
+proptest! {
+    #[test]
+    fn the_oldest_ones_ports_are_never_lost_and_nothing_is_there_twice(exports in exports()) {
+        let all = merged(&named(&exports)).unwrap().spec.ports;
+        for port in merged(&named(&exports[..1])).unwrap().spec.ports {
+            prop_assert!(all.contains(&port));
+        }
+        let names: std::collections::BTreeSet<_> = all.iter().map(|port| &port.name).collect();
+        let numbers: std::collections::BTreeSet<_> = all.iter().map(|port| (port.port, &port.protocol)).collect();
+        prop_assert_eq!((names.len(), numbers.len()), (all.len(), all.len()));
+    }
+
+    /// To take the last export away again gives what was there before it, for the Service and for all others.
+    #[test]
+    fn removal_is_the_inverse_of_addition(exports in exports()) {
+        let without = &exports[..exports.len() - 1];
+        prop_assert_eq!(merged(&named(without)), merged(&named(&exports.clone()[..without.len()])));
+        let one_more = conflicts(&named(&exports));
+        prop_assert_eq!(one_more.len(), exports.len());
+    }
+
+    #[test]
+    fn all_are_told_the_same_reasons(exports in exports()) {
+        let told = reasons(&exports);
+        prop_assert!(told.iter().all(|reasons| *reasons == told[0]));
+        let are_equal = exports.iter().all(|export| {
+            let alone = reasons(&[exports[0].clone(), export.clone()]);
+            alone[0].is_empty()
+        });
+        prop_assert_eq!(told[0].is_empty(), are_equal);
+    }
+}
