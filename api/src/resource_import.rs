@@ -1,5 +1,7 @@
 //! `ResourceImport`: what the leader made of all members' offers.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -75,21 +77,31 @@ pub struct ResourceImportSpec {
     pub raw: Option<Value>,
 }
 
-/// A ServiceImport as Antrea nests it: only `spec` means anything.
+/// A ServiceImport as Antrea nests it.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergedService {
     /// What every member's ServiceImport gets, but for its own `ips`.
     #[serde(default)]
     pub spec: ServiceImportSpec,
-    /// Empty; a Go writer emits it.
+    /// Labels and annotations that every member's ServiceImport gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "preserved_object")]
-    pub metadata: Option<Value>,
+    pub metadata: Option<MergedMetadata>,
     /// Empty; a Go writer emits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "preserved_object")]
     pub status: Option<Value>,
+}
+
+/// What the oldest export asks for (`exportedLabels`, `exportedAnnotations`).
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+pub struct MergedMetadata {
+    /// Labels for the ServiceImports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations for the ServiceImports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// One cluster that takes part in a merged Service, and the leader's verdict on its export.

@@ -3,3 +3,4 @@
 pub mod entry;
 pub mod judge;
 pub mod merge;
+pub mod merged;

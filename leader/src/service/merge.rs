@@ -5,10 +5,8 @@
 use std::collections::BTreeSet;
 
 use api::{
-    ServiceName,
-    mcs::{ServiceImportSpec, ServicePort},
-    name,
-    resource_export::{ResourceExport, ServicePayload},
+    ServiceName, name,
+    resource_export::ResourceExport,
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -28,6 +26,7 @@ use kube::{
 use super::{
     entry::{Import, Offer, ServiceEntry},
     judge::{Judged, Judgement},
+    merged::{conflicts, merged},
 };
 
 /// What a look at one Service name comes to.
@@ -68,7 +67,6 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     exporters.extend(kept);
     exporters.sort_by_key(age);
     let had = || have.and_then(|spec| spec.service_import.clone());
-    let merged = merged.map(|spec| MergedService { spec, ..MergedService::default() });
     let spec = ResourceImportSpec {
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
@@ -82,19 +80,18 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
 
 /// The merged Service and a verdict for each exporter, oldest first; the same input in any order gives the same output.
 /// Precedence is the age of the export (rule R-34), then the cluster ID.
-fn merge(mut offers: Vec<(&str, &Offer)>) -> (Option<ServiceImportSpec>, Vec<Exporter>) {
+fn merge(mut offers: Vec<(&str, &Offer)>) -> (Option<MergedService>, Vec<Exporter>) {
     offers.sort_by_key(|(cluster, offer)| (exported_at(offer).map(|time| time.0), *cluster));
-    let merged = offers.first().map(|(_, oldest)| import_spec(&oldest.payload));
-    let exporters = offers
-        .iter()
-        .map(|(cluster, offer)| Exporter {
-            cluster_id: (*cluster).to_owned(),
-            exported_at: exported_at(offer),
-            observed: observed(&offer.metadata),
-            ..Exporter::default()
-        })
-        .collect();
-    (merged, exporters)
+    let exported: Vec<_> = offers.iter().map(|(cluster, offer)| (*cluster, &offer.payload)).collect();
+    let verdicts = offers.iter().zip(conflicts(&exported));
+    let exporters = verdicts.map(|((cluster, offer), conflicts)| Exporter {
+        cluster_id: (*cluster).to_owned(),
+        exported_at: exported_at(offer),
+        observed: observed(&offer.metadata),
+        conflicts,
+        refused: None,
+    });
+    (merged(&exported), exporters.collect())
 }
 
 /// When the export was made; a record that does not say it (Antrea's do not) is as old as itself.
@@ -105,25 +102,6 @@ fn exported_at(offer: &Offer) -> Option<Time> {
 /// What a verdict is about, so that an exporter can tell it from one about an older record.
 fn observed(metadata: &ObjectMeta) -> String {
     format!("{}/{}", metadata.uid.as_deref().unwrap_or_default(), metadata.generation.unwrap_or_default())
-}
-
-fn import_spec(payload: &ServicePayload) -> ServiceImportSpec {
-    let spec = &payload.service_spec;
-    let mut ports: Vec<_> = spec.ports.iter().flatten().collect();
-    ports.sort_by_key(|port| (port.port, port.protocol.clone()));
-    ServiceImportSpec {
-        ports: ports
-            .into_iter()
-            .map(|port| ServicePort {
-                name: port.name.clone().filter(|name| !name.is_empty()),
-                protocol: Some(port.protocol.clone().unwrap_or_else(|| "TCP".into())),
-                app_protocol: port.app_protocol.clone(),
-                port: port.port,
-            })
-            .collect(),
-        ip_families: vec!["IPv4".into()],
-        ..ServiceImportSpec::default()
-    }
 }
 
 /// What this controller knows and whom it asks. Cloning shares it.

@@ -25,12 +25,15 @@ pub(super) fn union(oldest_first: &[Exported<'_>]) -> Vec<ServicePort> {
         }
     }
     union.sort_by(by_number);
-    union.into_iter().map(|(name, protocol, port, app_protocol)| ServicePort {
-        name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
-        protocol: Some(protocol.to_owned()),
-        app_protocol: app_protocol.map(str::to_owned),
-        port,
-    }).collect()
+    union
+        .into_iter()
+        .map(|(name, protocol, port, app_protocol)| ServicePort {
+            name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
+            protocol: Some(protocol.to_owned()),
+            app_protocol: app_protocol.map(str::to_owned),
+            port,
+        })
+        .collect()
 }
 
 /// The ports as a set in words, by which exports are compared: their order means nothing.
@@ -54,7 +57,12 @@ pub(super) fn left_out(payload: &ServicePayload, merged: &[ServicePort]) -> Opti
 pub(super) fn words_of_merged(merged: &[ServicePort]) -> String {
     let key = |port| {
         let ServicePort { name, protocol, app_protocol, port } = port;
-        (name.as_deref().unwrap_or_default(), protocol.as_deref().unwrap_or(TCP), *port, app_protocol.as_deref())
+        (
+            name.as_deref().unwrap_or_default(),
+            protocol.as_deref().unwrap_or(TCP),
+            *port,
+            app_protocol.as_deref(),
+        )
     };
     list(merged.iter().map(key).collect())
 }
@@ -63,10 +71,12 @@ const TCP: &str = "TCP";
 
 fn of(payload: &ServicePayload) -> Vec<Key<'_>> {
     let ports = payload.service_spec.ports.iter().flatten();
-    let mut keys: Vec<_> = ports.map(|port| {
-        let protocol = port.protocol.as_deref().filter(|protocol| !protocol.is_empty()).unwrap_or(TCP);
-        (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
-    }).collect();
+    let mut keys: Vec<_> = ports
+        .map(|port| {
+            let protocol = port.protocol.as_deref().filter(|protocol| !protocol.is_empty()).unwrap_or(TCP);
+            (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
+        })
+        .collect();
     keys.sort_by(by_number);
     keys
 }

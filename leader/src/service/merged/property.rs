@@ -38,7 +38,12 @@ enum Wins {
 pub(super) const PROPERTIES: [Property; 9] = [
     Property { reason: "PortConflict", field: "ports", value: ports::words, wins: Wins::Union },
     Property { reason: "TypeConflict", field: "type", value: type_name, wins: Wins::Oldest },
-    Property { reason: "SessionAffinityConflict", field: "sessionAffinity", value: affinity, wins: Wins::Oldest },
+    Property {
+        reason: "SessionAffinityConflict",
+        field: "sessionAffinity",
+        value: affinity,
+        wins: Wins::Oldest,
+    },
     Property {
         reason: "SessionAffinityConfigConflict",
         field: "sessionAffinityConfig.clientIP.timeoutSeconds",
@@ -59,7 +64,12 @@ pub(super) const PROPERTIES: [Property; 9] = [
     },
     Property { reason: "IPFamilyConflict", field: "ipFamilies", value: family_set, wins: Wins::Intersection },
     Property { reason: "LabelsConflict", field: "exportedLabels", value: labels, wins: Wins::Oldest },
-    Property { reason: "AnnotationsConflict", field: "exportedAnnotations", value: annotations, wins: Wins::Oldest },
+    Property {
+        reason: "AnnotationsConflict",
+        field: "exportedAnnotations",
+        value: annotations,
+        wins: Wins::Oldest,
+    },
 ];
 
 impl Property {

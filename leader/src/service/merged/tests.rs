@@ -53,8 +53,15 @@ fn reasons(exports: &[ServicePayload]) -> Vec<Vec<String>> {
 #[test]
 fn r40_ports_are_united_by_name_and_then_by_number() {
     let one = || export(&["web 80", "dns 53/UDP"]);
-    assert_eq!(ports(&[one(), export(&["web 8080", "admin 9000"])]), ["dns 53/UDP", "web 80/TCP", "admin 9000/TCP"]);
-    assert_eq!(ports(&[one(), export(&["http 80"])]), ["dns 53/UDP", "web 80/TCP"], "the same number and protocol");
+    assert_eq!(
+        ports(&[one(), export(&["web 8080", "admin 9000"])]),
+        ["dns 53/UDP", "web 80/TCP", "admin 9000/TCP"]
+    );
+    assert_eq!(
+        ports(&[one(), export(&["http 80"])]),
+        ["dns 53/UDP", "web 80/TCP"],
+        "the same number and protocol"
+    );
     assert_eq!(ports(&[one(), export(&["http 80/UDP"])]), ["dns 53/UDP", "web 80/TCP", "http 80/UDP"]);
     assert_eq!(ports(&[export(&["80"]), export(&["81"])]), ["80/TCP"], "no name is a name");
     assert_eq!(ports(&[export(&["80"]), export(&["web 81"])]), ["80/TCP", "web 81/TCP"]);
@@ -77,7 +84,8 @@ fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_s
     let sticky = with(|payload| payload.service_spec.session_affinity = Some("ClientIP".into()));
     let told = conflicts(&named(&[export(&["web 80"]), sticky, export(&["web 80"])]));
     let says = |who: usize| told[who][0].message.as_str();
-    let rule = "sessionAffinity: \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree; ";
+    let rule =
+        "sessionAffinity: \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree; ";
     assert_eq!(says(0), format!("{rule}this export agrees with it"));
     assert_eq!(says(1), format!("{rule}this export has \"ClientIP\""));
 
@@ -94,16 +102,22 @@ fn the_oldest_export_wins_all_that_cannot_be_united() {
     type Change = fn(&mut ServicePayload);
     let changes: [(&str, Change); 8] = [
         ("TypeConflict", |payload| payload.service_spec.cluster_ip = Some("None".into())),
-        ("SessionAffinityConflict", |payload| payload.service_spec.session_affinity = Some("ClientIP".into())),
+        ("SessionAffinityConflict", |payload| {
+            payload.service_spec.session_affinity = Some("ClientIP".into())
+        }),
         ("SessionAffinityConfigConflict", |payload| {
             let client_ip = Some(ClientIPConfig { timeout_seconds: Some(60) });
             payload.service_spec.session_affinity_config = Some(core::SessionAffinityConfig { client_ip });
         }),
-        ("InternalTrafficPolicyConflict", |payload| payload.service_spec.internal_traffic_policy = Some("Local".into())),
+        ("InternalTrafficPolicyConflict", |payload| {
+            payload.service_spec.internal_traffic_policy = Some("Local".into())
+        }),
         ("TrafficDistributionConflict", |payload| {
             payload.service_spec.traffic_distribution = Some("PreferSameNode".into());
         }),
-        ("IPFamilyConflict", |payload| payload.service_spec.ip_families = Some(vec!["IPv4".into(), "IPv6".into()])),
+        ("IPFamilyConflict", |payload| {
+            payload.service_spec.ip_families = Some(vec!["IPv4".into(), "IPv6".into()])
+        }),
         ("LabelsConflict", |payload| drop(payload.exported_labels.insert("a".into(), "b".into()))),
         ("AnnotationsConflict", |payload| drop(payload.exported_annotations.insert("a".into(), "b".into()))),
     ];
@@ -136,13 +150,19 @@ fn what_means_the_same_is_no_conflict_and_is_passed_on_as_it_is() {
     let close = |value: &str| with(|payload| payload.service_spec.traffic_distribution = Some(value.into()));
     let pair = [close("PreferClose"), close("PreferSameZone")];
     assert_eq!(reasons(&pair), vec![vec![""; 0]; 2]);
-    assert_eq!(merged(&named(&pair)).unwrap().spec.traffic_distribution.as_deref(), Some("PreferClose"), "R-29");
+    assert_eq!(
+        merged(&named(&pair)).unwrap().spec.traffic_distribution.as_deref(),
+        Some("PreferClose"),
+        "R-29"
+    );
 }
 
 #[test]
 fn families_that_nobody_shares_are_the_oldest_ones() {
     let has = |families: &[&str]| {
-        with(|payload| payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect()))
+        with(|payload| {
+            payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect())
+        })
     };
     let families = |exports: &[ServicePayload]| merged(&named(exports)).unwrap().spec.ip_families;
     assert_eq!(families(&[has(&["IPv6", "IPv4"]), has(&["IPv4", "IPv6"])]), ["IPv6", "IPv4"]);
@@ -157,9 +177,10 @@ fn exports() -> impl Strategy<Value = Vec<ServicePayload>> {
     let payload = (ports, prop::option::of(prop::sample::select(vec!["None", "ClientIP"])), prop::bool::ANY);
     let payload = payload.prop_map(|(ports, affinity, headless)| {
         let mut taken = std::collections::BTreeSet::new();
-        let ports = ports.into_iter().filter(|(_, number)| taken.insert(*number)).map(|(name, (number, udp))| {
-            port(&format!("{name} {number}/{}", if udp { "UDP" } else { "TCP" }))
-        });
+        let ports =
+            ports.into_iter().filter(|(_, number)| taken.insert(*number)).map(|(name, (number, udp))| {
+                port(&format!("{name} {number}/{}", if udp { "UDP" } else { "TCP" }))
+            });
         let mut payload = export(&[]);
         payload.service_spec.ports = Some(ports.collect());
         payload.service_spec.session_affinity = affinity.map(str::to_owned);
