@@ -53,7 +53,7 @@ pub struct Offer {
 }
 
 /// Everything about one Service name.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceEntry {
     /// Each member's offer, by cluster ID.
     pub offers: BTreeMap<String, Offer>,

@@ -7,10 +7,8 @@
 mod ports;
 mod property;
 
-use std::collections::BTreeMap;
-
 use api::{
-    mcs::{ServiceImportSpec, ServiceImportType},
+    mcs::ServiceImportSpec,
     resource_export::ServicePayload,
     resource_import::{MergedMetadata, MergedService, Objection},
 };

@@ -1,3 +1,4 @@
+use api::resource_export::ServicePayload;
 use k8s_openapi::api::core::v1::ServicePort as CorePort;
 use proptest::prelude::*;
 
@@ -46,11 +47,16 @@ fn exporters(spec: &ResourceImportSpec) -> Vec<&str> {
 }
 
 #[test]
-fn the_oldest_export_gives_the_ports() {
+fn the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
     let merged = spec(&carried_out(entry(&[("west", 1, &[80]), ("east", 2, &[81]), ("north", 1, &[82])])));
     assert_eq!(exporters(&merged), ["north", "west", "east"], "oldest first, then by ID");
     assert_eq!(merged.service_import.unwrap().spec.ports[0].port, 82);
-    assert_eq!(merged.exporters.unwrap()[0].observed, "uid-north/1");
+    for exporter in merged.exporters.unwrap() {
+        assert_eq!(exporter.observed, format!("uid-{}/1", exporter.cluster_id));
+        let [conflict] = exporter.conflicts.as_slice() else { panic!("{exporter:?}") };
+        assert_eq!(conflict.reason, "PortConflict");
+        assert!(conflict.message.contains("of cluster north, the oldest export"), "{}", conflict.message);
+    }
 }
 
 #[test]
@@ -141,6 +147,19 @@ proptest! {
     ) {
         let merged = |offers: &[(String, Offer)]| merge(offers.iter().map(|(c, o)| (c.as_str(), o)).collect());
         prop_assert_eq!(merged(&sorted), merged(&shuffled));
+    }
+
+    /// Who exports and takes that back leaves no trace, whatever others export.
+    #[test]
+    fn removal_is_the_inverse_of_addition(offers in offers(), at in 0..3i64, ports in prop::collection::btree_set(1..5i32, 1..4)) {
+        let entry = ServiceEntry { offers: offers.into_iter().collect(), ..ServiceEntry::default() };
+        let before = carried_out(entry);
+        let mut with = before.clone();
+        let ports: Vec<_> = ports.into_iter().collect();
+        with.offers.insert("z".into(), offer("z", at, &ports));
+        let mut with = carried_out(with);
+        with.offers.get_mut("z").unwrap().payload.withdrawn = true;
+        prop_assert_eq!(carried_out(with).import, before.import);
     }
 
     #[test]

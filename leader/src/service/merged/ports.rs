@@ -55,16 +55,12 @@ pub(super) fn left_out(payload: &ServicePayload, merged: &[ServicePort]) -> Opti
 
 /// The merged ports in words.
 pub(super) fn words_of_merged(merged: &[ServicePort]) -> String {
-    let key = |port| {
-        let ServicePort { name, protocol, app_protocol, port } = port;
-        (
-            name.as_deref().unwrap_or_default(),
-            protocol.as_deref().unwrap_or(TCP),
-            *port,
-            app_protocol.as_deref(),
-        )
-    };
     list(merged.iter().map(key).collect())
+}
+
+fn key(port: &ServicePort) -> Key<'_> {
+    let protocol = port.protocol.as_deref().unwrap_or(TCP);
+    (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
 }
 
 const TCP: &str = "TCP";

@@ -202,15 +202,6 @@ proptest! {
         prop_assert_eq!((names.len(), numbers.len()), (all.len(), all.len()));
     }
 
-    /// To take the last export away again gives what was there before it, for the Service and for all others.
-    #[test]
-    fn removal_is_the_inverse_of_addition(exports in exports()) {
-        let without = &exports[..exports.len() - 1];
-        prop_assert_eq!(merged(&named(without)), merged(&named(&exports.clone()[..without.len()])));
-        let one_more = conflicts(&named(&exports));
-        prop_assert_eq!(one_more.len(), exports.len());
-    }
-
     #[test]
     fn all_are_told_the_same_reasons(exports in exports()) {
         let told = reasons(&exports);
