@@ -23,6 +23,9 @@ pub const VERSION: &str = "multicluster.freeport.dev/version";
 pub const LEFT: &str = "multicluster.freeport.dev/left";
 
 /// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
+/// Annotation on ServiceImports: which of its labels and annotations are exported ones, as JSON `{"labels": [KEY...],
+/// "annotations": [KEY...]}`. Those go when they are exported no more; others are left alone.
+pub const EXPORTED_METADATA: &str = "multicluster.freeport.dev/exported-metadata";
 /// hub can know that a cluster without a Lease has left.
 pub const HUB: &str = "multicluster.freeport.dev/hub";
 

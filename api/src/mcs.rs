@@ -49,6 +49,9 @@ pub const VALID: &str = "Valid";
 /// Condition type: the leader has the export (rule R-11).
 pub const READY: &str = "Ready";
 
+/// Condition type: the exports of this Service differ (rule R-37).
+pub const CONFLICT: &str = "Conflict";
+
 /// ServiceImport is a Service of the whole set, as this cluster sees it. Written by the Freeport member, never by users.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(

@@ -1,5 +1,6 @@
 //! What has to be sent to turn one object into another, and what of it did not arrive: pure.
 
+use api::label;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -40,31 +41,41 @@ fn missing(answer: &Value, wanted: &Map<String, Value>, ours: fn(&str) -> bool) 
 /// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
 ///
 /// Both are views of what we own, so what `want` lacks goes away; but metadata belongs to many, and there only our keys
-/// are set.
+/// are set, and only those go that an annotation says to be ours ([`label::EXPORTED_METADATA`]).
 pub(super) fn difference(have: &Value, want: &Value) -> Option<Map<String, Value>> {
     let (Value::Object(have), Value::Object(want)) = (have, want) else {
         return None;
     };
-    let none = Value::Null;
     let mut patch = Map::new();
     for field in ["labels", "annotations"] {
-        let (Some(Value::Object(want)), had) =
-            (want.get("metadata").and_then(|m| m.get(field)), have.get("metadata"))
-        else {
-            continue;
+        let in_metadata = |object: &'_ Map<String, Value>| {
+            object
+                .get("metadata")
+                .and_then(|metadata| metadata.get(field)?.as_object().cloned())
+                .unwrap_or_default()
         };
-        let had = had.and_then(|m| m.get(field)).unwrap_or(&none);
-        let changed: Map<_, _> = want
-            .iter()
-            .filter(|(k, v)| had.get(k.as_str()) != Some(v))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
+        let (want, had) = (in_metadata(want), in_metadata(have));
+        let gone =
+            noted(have, field).into_iter().filter(|key| had.contains_key(key) && !want.contains_key(key));
+        let mut changed: Map<_, _> = gone.map(|key| (key, Value::Null)).collect();
+        changed.extend(want.into_iter().filter(|(key, value)| had.get(key) != Some(value)));
         if !changed.is_empty() {
             patch.entry("metadata").or_insert_with(|| json!({}))[field] = Value::Object(changed);
         }
     }
     patch.extend(turn(have, want, |key| key != "metadata" && key != "status"));
     (!patch.is_empty()).then_some(patch)
+}
+
+/// Keys of labels or annotations that the object says to be ours; the note itself is one.
+fn noted(object: &Map<String, Value>, field: &str) -> Vec<String> {
+    let note = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get("annotations")?.get(label::EXPORTED_METADATA)?.as_str());
+    let Some(note) = note.and_then(|note| serde_json::from_str::<Value>(note).ok()) else { return vec![] };
+    let keys = note.get(field).and_then(Value::as_array).into_iter().flatten();
+    let keys = keys.filter_map(|key| key.as_str().map(str::to_owned));
+    keys.chain((field == "annotations").then(|| label::EXPORTED_METADATA.to_owned())).collect()
 }
 
 fn turn(have: &Map<String, Value>, want: &Map<String, Value>, ours: fn(&str) -> bool) -> Map<String, Value> {
@@ -109,6 +120,24 @@ mod tests {
         );
         let same = json!({"metadata": {"labels": {"ours": "1"}}, "spec": have["spec"]});
         assert_eq!(difference(&have, &same), None);
+    }
+
+    #[test]
+    fn what_was_noted_as_ours_goes_from_metadata_and_nothing_else() {
+        let note = r#"{"labels": ["ours", "kept", "gone already"], "annotations": ["ours"]}"#;
+        let have = json!({"metadata": {
+            "labels": {"ours": "1", "kept": "1", "theirs": "x"},
+            "annotations": {"ours": "1", "theirs": "x", label::EXPORTED_METADATA: note},
+        }});
+        let want = json!({"metadata": {"labels": {"kept": "1"}}});
+        assert_eq!(
+            Value::Object(difference(&have, &want).unwrap()),
+            json!({"metadata": {
+                "labels": {"ours": null},
+                "annotations": {"ours": null, label::EXPORTED_METADATA: null},
+            }})
+        );
+        assert_eq!(difference(&json!({"metadata": {"labels": {"theirs": "x"}}}), &want["nothing"]), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod belief;
 mod doubt;
+mod exported;
 pub mod plan;
 
 use std::{collections::BTreeSet, time::Duration};

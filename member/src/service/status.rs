@@ -1,12 +1,13 @@
 //! ExportStatus users how their export stands: watches ServiceExports, Services, and for each our record and the leader's
-//! verdict; writes the `Valid` and `Ready` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
+//! verdict; writes the `Valid`, `Ready` and `Conflict` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
 use api::{
     ServiceName,
     condition::{Condition, Status, Verdict, already_said, conditions},
-    mcs::{READY, ServiceExportStatus, VALID},
+    mcs::{CONFLICT, READY, ServiceExportStatus, VALID},
     resource_export::FAILURE,
+    resource_import::{Exporter, Objection},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -32,14 +33,37 @@ fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Ve
         Err(Invalid { reason, message }) => vec![
             Verdict::new(VALID, Status::False, reason, message),
             Verdict::new(READY, Status::False, "Pending", "not exported, because it is not valid"),
+            conflict(&[]),
         ],
         Ok(Some(_)) => {
-            vec![
-                Verdict::new(VALID, Status::True, "Valid", "the Service can be exported"),
-                ready(cluster, entry),
-            ]
+            let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
+            let conflict = verdict_on(cluster, entry).map(|verdict| conflict(&verdict.conflicts));
+            [valid, ready(cluster, entry)].into_iter().chain(conflict).collect()
         }
     }
+}
+
+/// All that differs at once: the reasons joined as the Multi-Cluster Services API wants it, a sentence for each.
+fn conflict(objections: &[Objection]) -> Verdict {
+    if objections.is_empty() {
+        return Verdict::new(CONFLICT, Status::False, "NoConflicts", "all exports of this Service agree");
+    }
+    let join =
+        |part: fn(&Objection) -> &str, between| objections.iter().map(part).collect::<Vec<_>>().join(between);
+    let (reasons, messages) = (join(|o| &o.reason, ","), join(|o| &o.message, ". "));
+    Verdict::new(CONFLICT, Status::True, reasons, messages)
+}
+
+/// The leader's verdict on our record as it is; one on an older record says nothing about this one.
+fn verdict_on<'a>(cluster: &str, entry: &'a ServiceEntry) -> Option<&'a Exporter> {
+    let metadata = &entry.own_service.as_ref()?.metadata;
+    let observed = format!(
+        "{}/{}",
+        metadata.uid.as_deref().unwrap_or_default(),
+        metadata.generation.unwrap_or_default()
+    );
+    let mut exporters = entry.hub_import.as_ref()?.spec.exporters.iter().flatten();
+    exporters.find(|exporter| exporter.cluster_id == cluster && exporter.observed == observed)
 }
 
 fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
@@ -53,14 +77,7 @@ fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
         let (reason, message) = (failure.reason.clone(), failure.message.clone());
         return failed(format!("{}: {}", reason.unwrap_or_default(), message.unwrap_or_default()));
     }
-    let observed = format!(
-        "{}/{}",
-        record.metadata.uid.as_deref().unwrap_or_default(),
-        record.metadata.generation.unwrap_or_default()
-    );
-    let exporters = entry.hub_import.iter().flat_map(|import| import.spec.exporters.iter().flatten());
-    // A verdict on an older record says nothing about this one.
-    match exporters.into_iter().find(|e| e.cluster_id == cluster && e.observed == observed) {
+    match verdict_on(cluster, entry) {
         Some(verdict) => match &verdict.refused {
             Some(refused) => failed(format!("{}: {}", refused.reason, refused.message)),
             None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
@@ -74,6 +91,14 @@ fn keep_ready(want: &mut [Condition], have: &[Condition]) {
     let ready = |c: &&Condition| c.type_ == READY;
     if let (Some(want), Some(have)) = (want.iter_mut().find(|c| ready(&&**c)), have.iter().find(ready)) {
         *want = have.clone();
+    }
+}
+
+/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that.
+fn keep_conflict(want: &mut Vec<Condition>, have: &[Condition]) {
+    let conflict = |c: &&Condition| c.type_ == CONFLICT;
+    if !want.iter().any(|c| conflict(&c)) {
+        want.extend(have.iter().find(conflict).cloned());
     }
 }
 
@@ -104,6 +129,7 @@ impl ExportStatus {
         };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let mut want = conditions(&verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
+        keep_conflict(&mut want, have);
         if !self.hub.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False) {
             keep_ready(&mut want, have);
         }
@@ -113,9 +139,17 @@ impl ExportStatus {
         let said = |type_: &str| {
             have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
         };
-        for verdict in verdicts.iter().filter(|v| v.status == Status::False && v.reason != "Pending") {
-            if said(verdict.type_) != Some((verdict.status.as_str(), &verdict.reason)) {
+        for verdict in verdicts.iter().filter(|verdict| verdict.reason != "Pending") {
+            let (type_, status) = (verdict.type_, verdict.status);
+            let before = said(type_);
+            if before == Some((status.as_str(), &verdict.reason)) {
+                continue;
+            }
+            let is_bad = status == (if type_ == CONFLICT { Status::True } else { Status::False });
+            if is_bad {
                 self.events.warn(export.object_ref(&()), "Export", &verdict.reason, &verdict.message);
+            } else if type_ == READY || before.is_some_and(|(before, _)| before != status.as_str()) {
+                self.events.tell(export.object_ref(&()), "Export", &verdict.reason, &verdict.message);
             }
         }
         match self.writer.put_status(&export, &ServiceExportStatus { conditions: want }).await {
@@ -132,7 +166,7 @@ impl ExportStatus {
 
 #[cfg(test)]
 mod tests {
-    use api::resource_import::{Exporter, Objection, ResourceImportSpec};
+    use api::resource_import::ResourceImportSpec;
 
     use super::*;
     use crate::service::{
@@ -165,8 +199,10 @@ mod tests {
         };
         entry.hub_import = verdict("u1/1", None);
         assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()), "a verdict on an older record");
+        assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
         entry.hub_import = verdict("u1/2", None);
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
+        assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
         entry.hub_import =
             verdict("u1/2", Some(Objection { reason: "TooManyPorts".into(), message: "m".into() }));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
@@ -175,5 +211,24 @@ mod tests {
         assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));
         (entry.export, entry.unexported) = (None, Some(Unexported::Decided));
         assert!(says(&entry).is_empty());
+    }
+
+    #[test]
+    fn all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() {
+        let objection =
+            |reason: &str| Objection { reason: reason.into(), message: format!("{reason} it is") };
+        let both = conflict(&[objection("PortConflict"), objection("LabelsConflict")]);
+        assert_eq!((both.status, both.reason.as_str()), (Status::True, "PortConflict,LabelsConflict"));
+        assert_eq!(both.message, "PortConflict it is. LabelsConflict it is");
+
+        let now = Time(Timestamp::UNIX_EPOCH);
+        let have = conditions(&[both], &[], Some(1), &now);
+        let valid = Verdict::new(VALID, Status::True, "Valid", "");
+        let mut pending = conditions(&[valid], &have, Some(2), &now);
+        keep_conflict(&mut pending, &have);
+        assert_eq!(pending[1], have[0]);
+        let mut decided = conditions(&[conflict(&[])], &have, Some(2), &now);
+        keep_conflict(&mut decided, &have);
+        assert_eq!(decided.len(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Debug};
 use api::{
     mcs::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
-        ServiceImportStatus, ServicePort,
+        ServiceImportStatus, ServicePort, SessionAffinityConfig,
     },
     resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
@@ -59,6 +59,18 @@ pub struct ServiceSpec {
     /// Families of its addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<String>,
+    /// `None` or `ClientIP`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<String>,
+    /// How long `ClientIP` affinity lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity_config: Option<SessionAffinityConfig>,
+    /// `Cluster` or `Local`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_traffic_policy: Option<String>,
+    /// Preference for near endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_distribution: Option<String>,
     /// Its ports, without what the API server adds for this cluster alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ServicePort>,

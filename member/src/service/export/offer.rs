@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{
     ServiceName, label,
-    mcs::ServicePort,
+    mcs::{ServicePort, SessionAffinityConfig},
     name,
     resource_export::ServicePayload,
     slice::{SlicePayload, SlicePort},
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1 as core;
 use super::vanished::still_exported;
 use crate::service::{
     entry::ServiceEntry,
-    view::{Export, Service, Slice},
+    view::{Export, Service, ServiceSpec, Slice},
 };
 
 /// What this cluster offers under one Service name.
@@ -46,14 +46,7 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
     exportable(service, local)?;
-    let payload = ServicePayload {
-        service_spec: core::ServiceSpec {
-            ports: Some(local.spec.ports.iter().map(exported_port).collect()),
-            ip_families: Some(vec![IPV4.into()]),
-            ..core::ServiceSpec::default()
-        },
-        ..asked?
-    };
+    let payload = ServicePayload { service_spec: exported_spec(&local.spec), ..asked? };
     let slices =
         entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
             (name::slice_export(cluster, service, source), exported_slice(slice, &local.spec.ports))
@@ -118,6 +111,26 @@ fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
 
 fn protocol(protocol: Option<&String>) -> String {
     protocol.cloned().unwrap_or_else(|| "TCP".into())
+}
+
+/// What other clusters need to know of it: as it is, said or not.
+fn exported_spec(spec: &ServiceSpec) -> core::ServiceSpec {
+    let client_ip = |config: &SessionAffinityConfig| {
+        let timeout_seconds = config.client_ip.as_ref()?.timeout_seconds;
+        Some(core::ClientIPConfig { timeout_seconds })
+    };
+    core::ServiceSpec {
+        ports: Some(spec.ports.iter().map(exported_port).collect()),
+        ip_families: Some(vec![IPV4.into()]),
+        session_affinity: spec.session_affinity.clone(),
+        session_affinity_config: spec
+            .session_affinity_config
+            .as_ref()
+            .map(|config| core::SessionAffinityConfig { client_ip: client_ip(config) }),
+        internal_traffic_policy: spec.internal_traffic_policy.clone(),
+        traffic_distribution: spec.traffic_distribution.clone(),
+        ..core::ServiceSpec::default()
+    }
 }
 
 fn exported_port(port: &ServicePort) -> core::ServicePort {

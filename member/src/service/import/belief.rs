@@ -5,9 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use api::{ServiceName, label, mcs::ServiceImportSpec, name, resource_import::ResourceImportSpec};
+use api::{
+    ServiceName, label,
+    mcs::ServiceImportSpec,
+    name,
+    resource_import::{MergedService, ResourceImportSpec},
+};
 use kube::ResourceExt;
 
+use super::exported;
 use crate::service::{
     entry::{HubRecord, ServiceEntry},
     export::offer,
@@ -82,13 +88,18 @@ pub fn absent(us: &str, service: &ServiceName, entry: &ServiceEntry, import: &Hu
 }
 
 /// The merged Service as it was last realised here.
-pub fn realised(entry: &ServiceEntry) -> Option<ServiceImportSpec> {
+pub fn realised(entry: &ServiceEntry) -> Option<MergedService> {
     let import = entry.import.as_ref().filter(|import| is_ours(&import.metadata))?;
     let spec = import.spec.0.as_ref().ok()?.clone();
-    (!spec.ports.is_empty()).then(|| ServiceImportSpec { ips: vec![], ..spec })
+    let merged = MergedService {
+        spec: ServiceImportSpec { ips: vec![], ..spec },
+        metadata: Some(exported::of(&import.metadata)),
+        status: None,
+    };
+    (!merged.spec.ports.is_empty()).then_some(merged)
 }
 
 /// The merged Service that an import brings.
-pub fn merged(import: &ResourceImportSpec) -> ServiceImportSpec {
-    import.service_import.as_ref().map(|merged| merged.spec.clone()).unwrap_or_default()
+pub fn merged(import: &ResourceImportSpec) -> MergedService {
+    import.service_import.clone().unwrap_or_default()
 }

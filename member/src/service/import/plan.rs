@@ -6,20 +6,27 @@ use api::{
     ServiceName,
     condition::{Status, Verdict},
     label,
-    mcs::{self, ServiceImportSpec},
+    mcs::{self, ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
     name,
-    resource_import::Exporter,
+    resource_import::{Exporter, MergedMetadata, MergedService},
     slice::SlicePayload,
 };
 use kit::view::Lenient;
 use kube::{ResourceExt, api::ObjectMeta};
 
-use super::belief::{self, Hub};
+use super::{
+    belief::{self, Hub},
+    exported,
+};
 use crate::service::{
     entry::ServiceEntry,
     export::offer,
     view::{Import, Service, ServiceSpec, Slice, SlicePort, is_ours},
 };
+
+const CLIENT_IP: &str = "ClientIP";
+/// Kubernetes' own default.
+const AFFINITY_SECONDS: i32 = 10_800;
 
 /// What a look at one import comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +65,8 @@ pub enum Doubt {
 pub struct Realise {
     /// The merged Service, each port with a name if there are several.
     pub merged: ServiceImportSpec,
+    /// Labels and annotations of the ServiceImport that exporters gave it.
+    pub exported: MergedMetadata,
     /// Somebody else's Service has the name of ours: no Service and no slices then.
     pub taken: bool,
     /// Clusters that take part, sorted.
@@ -125,11 +134,12 @@ fn realise(
     service: &ServiceName,
     hub: &Hub,
     entry: &ServiceEntry,
-    mut merged: ServiceImportSpec,
+    merged: MergedService,
     named: &BTreeSet<String>,
     kept: BTreeSet<String>,
 ) -> Realise {
-    merged.ports = port_names(&merged.ports);
+    let exported = merged.metadata.unwrap_or_default();
+    let merged = ServiceImportSpec { ports: port_names(&merged.spec.ports), ..merged.spec };
     let own = offer(us, service, entry).ok().flatten().map(|offer| offer.slices).unwrap_or_default();
     let taking_part: BTreeSet<String> = named.union(&kept).cloned().collect();
 
@@ -163,7 +173,7 @@ fn realise(
         (slices, doubts, leftover) = (vec![], vec![], entry.imported_slices.keys().cloned().collect());
     }
     let clusters = taking_part.into_iter().collect();
-    Realise { merged, taken, clusters, kept, slices, leftover, doubts, accepted: None }
+    Realise { merged, exported, taken, clusters, kept, slices, leftover, doubts, accepted: None }
 }
 
 /// Names of the slices that are to be imported from what `cluster` says now.
@@ -264,13 +274,32 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
         Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
         None => (noted(), realise.merged.ip_families.clone()),
     };
+    let merged = &realise.merged;
+    // What the API server adds to what is not said is said here, or each look would find a difference.
+    let said = |value: &Option<String>, default: &str| {
+        Some(value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned()))
+    };
+    let session_affinity = said(&merged.session_affinity, "None");
+    let sticks = session_affinity.as_deref() == Some(CLIENT_IP);
     let spec = ServiceSpec {
         type_: Some("ClusterIP".into()),
         cluster_ip,
         ip_families,
-        ports: realise.merged.ports.clone(),
+        session_affinity,
+        session_affinity_config: sticks.then(|| affinity_config(merged)),
+        internal_traffic_policy: said(&merged.internal_traffic_policy, "Cluster"),
+        traffic_distribution: merged.traffic_distribution.clone(),
+        ports: merged.ports.clone(),
     };
     Service { metadata, spec }
+}
+
+/// How long a client stays: as long as the exporter says, else as long as Kubernetes says.
+fn affinity_config(merged: &ServiceImportSpec) -> SessionAffinityConfig {
+    let said =
+        merged.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
+    let timeout_seconds = Some(said.unwrap_or(AFFINITY_SECONDS));
+    SessionAffinityConfig { client_ip: Some(ClientIpConfig { timeout_seconds }) }
 }
 
 /// The ServiceImport, with the addresses of the Service that realises it; `ips` and `ipFamilies` agree in one write.
@@ -292,6 +321,7 @@ pub fn service_import(
         _ => None,
     };
     metadata.annotations = noted.map(|noted| [(label::HUB.to_owned(), noted)].into());
+    exported::add(&realise.exported, &mut metadata);
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }
 
