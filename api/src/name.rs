@@ -113,20 +113,24 @@ pub fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Whether `text` is what Kubernetes takes for an application protocol: a name of at most 63 letters, digits, `-`, `_`, `.`,
-/// perhaps after a DNS prefix and a slash.
-pub fn is_app_protocol(text: &str) -> bool {
-    let name = |name: &str| {
-        let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-        (1..=63).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-            && edge(name.bytes().next())
-            && edge(name.bytes().last())
-    };
+/// Whether `text` is what Kubernetes takes for an application protocol, or for the key of a label or an annotation: a name of at
+/// most 63 letters, digits, `-`, `_`, `.`, perhaps after a DNS prefix and a slash.
+pub fn is_qualified_name(text: &str) -> bool {
+    let name = |name: &str| !name.is_empty() && is_label_value(name);
     match text.split_once('/') {
         Some((prefix, rest)) => prefix.len() <= 253 && prefix.split('.').all(is_dns_label) && name(rest),
         None => name(text),
     }
+}
+
+/// Whether `text` can be the value of a label: nothing, or at most 63 letters, digits, `-`, `_`, `.`, with a letter or digit at
+/// both ends.
+pub fn is_label_value(text: &str) -> bool {
+    let edge = |b: Option<u8>| b.is_none_or(|b| b.is_ascii_alphanumeric());
+    text.len() <= 63
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && edge(text.bytes().next())
+        && edge(text.bytes().last())
 }
 
 const HASH_LEN: usize = 16;
@@ -182,10 +186,10 @@ mod tests {
     #[test]
     fn application_protocols_are_qualified_names() {
         for good in ["http", "kubernetes.io/h2c", "HTTP_2"] {
-            assert!(is_app_protocol(good), "{good}");
+            assert!(is_qualified_name(good), "{good}");
         }
         for bad in ["", "a b", "/x", "x/", "-a", "a/b/c", "A_b.com/x"] {
-            assert!(!is_app_protocol(bad), "{bad}");
+            assert!(!is_qualified_name(bad), "{bad}");
         }
     }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{condition::AntreaCondition, crd::preserved_object, slice::SlicePayload};
+use crate::{condition::AntreaCondition, crd::preserved_object, name, slice::SlicePayload};
 
 /// Kind of a record with a Service.
 pub const SERVICE: &str = "Service";
@@ -98,6 +98,37 @@ pub struct ServicePayload {
     /// The cluster takes its export back: the leader takes it out of the import, then deletes this record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
+}
+
+/// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
+const METADATA_MAX: usize = 64 * 1024;
+
+impl ServicePayload {
+    /// Whether an API server would take the exported labels and annotations on an object; what it would object to otherwise.
+    pub fn check_metadata(&self) -> Result<(), String> {
+        let bytes = |(key, value): (&String, &String)| key.len() + value.len();
+        let all = self.exported_labels.iter().chain(&self.exported_annotations);
+        let size: usize = all.clone().map(bytes).sum();
+        if size > METADATA_MAX {
+            return Err(format!(
+                "exportedLabels and exportedAnnotations have {size} bytes, at most {METADATA_MAX} fit"
+            ));
+        }
+        // An API server compares keys of annotations in lower case.
+        if let Some((key, _)) =
+            all.clone().find(|(key, _)| !name::is_qualified_name(&key.to_ascii_lowercase()))
+        {
+            return Err(format!("{key:?} is no key of a label or an annotation"));
+        }
+        match self
+            .exported_labels
+            .iter()
+            .find(|(key, value)| !name::is_qualified_name(key) || !name::is_label_value(value))
+        {
+            Some((key, value)) => Err(format!("exportedLabels: {key:?}: {value:?} is no label")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// All endpoints of a Service in one record (Antrea).

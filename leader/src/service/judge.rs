@@ -18,7 +18,7 @@ use api::{
     slice::SlicePayload,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{api::core::v1::ServiceSpec, apimachinery::pkg::apis::meta::v1::Time};
 use kit::{
     brevity::Brevity,
     drive::Queue,
@@ -34,6 +34,9 @@ use super::entry::Record;
 
 /// Most ports a Service may have: what a ServiceImport of many exporters can still hold.
 const PORTS_MAX: usize = 100;
+
+/// Longest session affinity, in seconds: a day.
+const AFFINITY_MAX: i32 = 86_400;
 
 /// What a record is worth.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,14 +221,39 @@ fn serviceable(service: &ServiceName, payload: &ServicePayload) -> Result<(), Ob
         if !name.is_empty() && !name::is_dns_label(name) {
             return invalid(format!("port name {name:?} is no DNS label"));
         }
-        if let Some(app_protocol) = port.app_protocol.as_deref().filter(|p| !name::is_app_protocol(p)) {
+        if let Some(app_protocol) = port.app_protocol.as_deref().filter(|p| !name::is_qualified_name(p)) {
             return invalid(format!("application protocol {app_protocol:?} is no qualified name"));
         }
         if !seen.insert((protocol, port.port.to_string())) || !seen.insert(("", name.to_owned())) {
             return invalid(format!("port {}/{protocol} {name:?} is there twice", port.port));
         }
     }
-    Ok(())
+    policies(&payload.service_spec).or_else(invalid)?;
+    payload.check_metadata().or_else(invalid)
+}
+
+/// Whether the rest of the spec that is merged has values that Kubernetes knows.
+fn policies(spec: &ServiceSpec) -> Result<(), String> {
+    let known = |field: &str, value: &Option<String>, known: &[&str]| match value.as_deref() {
+        Some(value) if !known.contains(&value) => {
+            Err(format!("{field} {value:?} is none of {}", known.join(", ")))
+        }
+        _ => Ok(()),
+    };
+    known("sessionAffinity", &spec.session_affinity, &["", "None", "ClientIP"])?;
+    known("internalTrafficPolicy", &spec.internal_traffic_policy, &["Cluster", "Local"])?;
+    known(
+        "trafficDistribution",
+        &spec.traffic_distribution,
+        &["PreferClose", "PreferSameZone", "PreferSameNode"],
+    )?;
+    let config = spec.session_affinity_config.as_ref();
+    match config.and_then(|config| config.client_ip.as_ref()?.timeout_seconds) {
+        Some(seconds) if !(1..=AFFINITY_MAX).contains(&seconds) => Err(format!(
+            "sessionAffinityConfig: {seconds} seconds, at most {AFFINITY_MAX} and at least 1 are possible"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A record whose status has something to say.

@@ -40,7 +40,8 @@ fn two_exporters_are_one_service_and_one_may_leave() {
                 })
             })
             .await;
-            assert_eq!(seen.ports, [("http".to_owned(), 80), ("admin".to_owned(), 90)], "of the oldest");
+            let ports = [("http".to_owned(), 80), ("admin".to_owned(), 90), ("extra".to_owned(), 99)];
+            assert_eq!(seen.ports, ports, "of both, named as the oldest does (R-40)");
             assert_eq!(seen.endpoints["east"]["http"], ["10.1.0.1:8080".to_owned()].into());
             assert_eq!(seen.endpoints["east"]["admin"], ["10.1.0.1:9090".to_owned()].into());
             assert_eq!(
@@ -48,7 +49,12 @@ fn two_exporters_are_one_service_and_one_may_leave() {
                 ["10.2.0.1:1080".to_owned()].into(),
                 "same number (R-43)"
             );
-            assert_eq!(seen.endpoints["west"].len(), 1, "no other port of the younger one is served (R-42)");
+            assert_eq!(seen.endpoints["west"]["extra"], ["10.2.0.1:1099".to_owned()].into());
+            assert_eq!(
+                (seen.endpoints["east"].len(), seen.endpoints["west"].len()),
+                (2, 2),
+                "each serves what it exposes (R-42)"
+            );
             uids.push((cluster, seen.import_uid, seen.vip));
         }
 

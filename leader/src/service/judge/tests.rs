@@ -52,6 +52,18 @@ fn what_cannot_be_judged_says_why() {
     };
     assert_eq!(service("ipFamilies", json!(["IPv6"])), "InvalidService");
     assert_eq!(service("ports", json!([{"port": 80, "appProtocol": "no such"}])), "InvalidService");
+    assert_eq!(service("sessionAffinity", json!("Sticky")), "InvalidService");
+    assert_eq!(
+        service("sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 0}})),
+        "InvalidService"
+    );
+    assert_eq!(service("internalTrafficPolicy", json!("Remote")), "InvalidService");
+    assert_eq!(service("trafficDistribution", json!("Anywhere")), "InvalidService");
+    for labels in [json!({"a b": "c"}), json!({"a": "-"}), json!({"a": "x".repeat(64)}), json!({"": "c"})] {
+        assert_eq!(refused(|r| r["spec"]["service"]["exportedLabels"] = labels), "InvalidService");
+    }
+    let long = json!({"a": "x".repeat(70_000)});
+    assert_eq!(refused(|r| r["spec"]["service"]["exportedAnnotations"] = long), "InvalidService");
 }
 
 #[test]

@@ -60,12 +60,14 @@ pub(super) const IPV4: &str = "IPv4";
 fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
     let spec = export.spec.0.as_ref();
     let spec = spec.map_err(|e| invalid("InvalidExport", format!("spec does not decode: {e}")))?;
-    Ok(ServicePayload {
+    let payload = ServicePayload {
         exported_at: export.metadata.creation_timestamp.clone(),
         exported_labels: spec.exported_labels.clone(),
         exported_annotations: spec.exported_annotations.clone(),
         ..ServicePayload::default()
-    })
+    };
+    payload.check_metadata().map_err(|error| invalid("InvalidExport", error))?;
+    Ok(payload)
 }
 
 fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
