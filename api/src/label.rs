@@ -23,11 +23,15 @@ pub const VERSION: &str = "multicluster.freeport.dev/version";
 pub const LEFT: &str = "multicluster.freeport.dev/left";
 
 /// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
-/// Annotation on ServiceImports: which of its labels and annotations are exported ones, as JSON `{"labels": [KEY...],
-/// "annotations": [KEY...]}`. Those go when they are exported no more; others are left alone.
-pub const EXPORTED_METADATA: &str = "multicluster.freeport.dev/exported-metadata";
 /// hub can know that a cluster without a Lease has left.
 pub const HUB: &str = "multicluster.freeport.dev/hub";
+
+/// Annotation of a ServiceImport: which of its labels and annotations are exported ones, as JSON `{"labels": [KEY...],
+/// "annotations": [KEY...]}`. Those go when they are exported no more; others are left alone.
+pub const EXPORTED_METADATA: &str = "multicluster.freeport.dev/exported-metadata";
+
+/// With a cluster ID and a dot before it, the node that endpoints of that cluster are hinted for elsewhere: nobody's.
+pub const ELSEWHERE: &str = "elsewhere.multicluster.freeport.dev";
 
 /// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it.
 pub const CLUSTER_UID: &str = "multicluster.freeport.dev/cluster-uid";

@@ -11,8 +11,8 @@ use crate::{ServiceName, label};
 /// Longest cluster ID, in bytes: it is a label value.
 pub const CLUSTER_ID_MAX: usize = 63;
 
-/// Longest name of a Service that can be imported, in bytes: 63 less the prefix `antrea-mc-`.
-pub const IMPORTABLE_MAX: usize = 63 - label::IMPORTED_PREFIX.len();
+/// Longest name of a Service, in bytes.
+const SERVICE_MAX: usize = 63;
 
 /// Name of the ResourceExport with a cluster's Service: `<id>-<ns>-<name>-service` or `<id>.<ns>.<name>.service`.
 pub fn service_export(cluster: &str, service: &ServiceName) -> String {
@@ -48,9 +48,15 @@ pub fn is_slice_export(record: &str, cluster: &str, service: &ServiceName) -> bo
     })
 }
 
-/// Name of the Service that realises an import.
+/// Name of the Service that realises an import: `antrea-mc-<name>`, or, if that is too long for a Service,
+/// `antrea-mc-<beginning of name>-<hash of name>`.
 pub fn imported_service(name: &str) -> String {
-    format!("{}{name}", label::IMPORTED_PREFIX)
+    let whole = format!("{}{name}", label::IMPORTED_PREFIX);
+    if whole.len() <= SERVICE_MAX {
+        return whole;
+    }
+    let beginning = whole.floor_char_boundary(SERVICE_MAX - 1 - HASH_LEN);
+    format!("{}-{}", &whole[..beginning], hash(name))
 }
 
 /// Name of the EndpointSlice an importer makes of the slice record `record`.
@@ -170,7 +176,11 @@ mod tests {
         let cluster = "c".repeat(CLUSTER_ID_MAX);
         assert!(slice_export(&cluster, &longest, "x").len() <= 253);
         assert!(service_export(&cluster, &longest).len() <= 253);
-        assert!(imported_service(&"s".repeat(IMPORTABLE_MAX)).len() <= 63);
+        let (fits, too_long) = ("s".repeat(53), "s".repeat(54));
+        assert_eq!(imported_service(&fits), format!("antrea-mc-{fits}"));
+        assert_eq!(imported_service(&too_long), format!("antrea-mc-{}-{}", "s".repeat(36), hash(&too_long)));
+        assert_eq!(imported_service(&too_long).len(), 63);
+        assert_ne!(imported_service(&too_long), imported_service(&"s".repeat(55)));
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::metrics::Metrics;
 
 /// Events waiting to be sent, at most. More are dropped and counted.
 const WAITING: usize = 256;
+/// Bytes of a message: an API server refuses Events with 1024 and more.
+const NOTE_MAX: usize = 1023;
 /// For sending one.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -44,7 +46,7 @@ impl Events {
         let event = Event {
             type_,
             reason: reason.into(),
-            note: Some(message.chars().take(1000).collect()),
+            note: Some(message[..message.floor_char_boundary(NOTE_MAX)].into()),
             action: action.into(),
             secondary: None,
         };

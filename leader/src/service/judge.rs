@@ -116,7 +116,7 @@ fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Judgement {
         None => {
             Judgement::refused(objection("NoPayload", "spec.service is missing"), Some((cluster, service)))
         }
-        Some(payload) => match serviceable(&service, &payload) {
+        Some(payload) => match serviceable(&payload) {
             Ok(()) => Judgement::Service { cluster, service, payload: Box::new(payload) },
             Err(objection) => Judgement::refused(objection, Some((cluster, service))),
         },
@@ -186,14 +186,11 @@ fn labels_agree(
 }
 
 /// Whether every importer's API server would take a Service made of this.
-fn serviceable(service: &ServiceName, payload: &ServicePayload) -> Result<(), Objection> {
+fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
     if payload.withdrawn {
         return Ok(());
     }
     let invalid = |message: String| Err(objection("InvalidService", message));
-    if service.name.len() > name::IMPORTABLE_MAX {
-        return invalid(format!("the name is longer than {} characters", name::IMPORTABLE_MAX));
-    }
     let families = payload.service_spec.ip_families.as_deref().unwrap_or_default();
     if !families.is_empty() && !families.iter().any(|family| family == "IPv4") {
         return invalid(format!("IP families {families:?}: Services without IPv4 cannot be imported yet"));

@@ -6,13 +6,17 @@
 pub mod belief;
 mod doubt;
 mod exported;
+mod object;
 pub mod plan;
+mod slice;
+mod verdict;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use api::{
     ServiceName,
     condition::{Verdict, already_said, conditions},
+    label,
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
     name,
 };
@@ -30,7 +34,9 @@ use kube::{Client, Resource, ResourceExt};
 
 use self::{
     belief::Hub,
-    plan::{Plan, Realise, desired, service_import},
+    object::{derived, service_import},
+    plan::{Plan, Realise, desired},
+    verdict::{Refusal, Refusals, Transition},
 };
 use super::{
     entry::ServiceEntry,
@@ -148,32 +154,56 @@ impl Importing {
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
             return Ok(());
         }
+        let mut refusals = Refusals::default();
         let addresses = if realise.taken {
             vec![]
         } else {
-            self.put_service(service, entry, &realise).await?.spec.cluster_ip.into_iter().collect()
+            let placed = self.put_service(service, entry, &realise).await;
+            let there = || entry.derived.clone().filter(|derived| is_ours(&derived.metadata));
+            refusals
+                .note(Refusal::Service, placed)?
+                .or_else(there)
+                .and_then(|s| s.spec.cluster_ip)
+                .into_iter()
+                .collect()
         };
+        let is_reachable = !addresses.is_empty();
         let want = service_import(service, hub, entry, &realise, addresses);
-        let written = self.writer.put(entry.import.as_ref(), &want).await?;
+        let written = refusals
+            .note(Refusal::ServiceImport, self.writer.put(entry.import.as_ref(), &want).await)?
+            .flatten();
         if let Some(import) = written.clone() {
             self.knowledge.echo(import);
         }
-        // One slice that the API server does not take must not keep the others out.
-        let mut failed = None;
-        for slice in &realise.slices {
-            match self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await {
-                Ok(Some(slice)) => self.knowledge.echo(slice),
-                Ok(None) => {}
-                Err(error) => failed = Some(error),
-            }
+        if is_reachable {
+            self.put_slices(entry, &realise, &mut refusals).await?;
         }
         for slice in realise.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
             self.delete(slice).await?;
         }
-        let Some(import) = written.or_else(|| entry.import.clone()) else {
-            return Ok(());
-        };
-        self.tell(&import, &realise).await?;
+        match written.or_else(|| entry.import.clone()) {
+            Some(import) => self.tell(&import, &realise, &refusals).await?,
+            None => self.complain(&want, &refusals),
+        }
+        refusals.into_error().map_or(Ok(()), Err)
+    }
+
+    /// One slice that the API server does not take must not keep the others out.
+    async fn put_slices(
+        &self,
+        entry: &ServiceEntry,
+        realise: &Realise,
+        refusals: &mut Refusals,
+    ) -> Result<(), Error> {
+        let mut failed = None;
+        for slice in &realise.slices {
+            let put = self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await;
+            match refusals.note(Refusal::EndpointSlice, put) {
+                Ok(Some(Some(slice))) => self.knowledge.echo(slice),
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
         failed.map_or(Ok(()), Err)
     }
 
@@ -184,7 +214,7 @@ impl Importing {
         entry: &ServiceEntry,
         realise: &Realise,
     ) -> Result<Service, Error> {
-        let want = plan::derived(service, entry, realise);
+        let want = derived(service, entry, realise);
         let mut written = self.writer.put(entry.derived.as_ref(), &want).await;
         if entry.derived.is_none() && want.spec.cluster_ip.is_some() {
             // The API server releases the address of a deleted Service a moment after the Service is gone.
@@ -200,15 +230,31 @@ impl Importing {
                 written = self.writer.put(None, &any).await;
             }
         }
-        let written = written?;
+        let written = match written {
+            Err(Error::Stale) if entry.derived.is_none() => return Err(self.in_the_way(&want).await?),
+            other => other?,
+        };
         if let Some(service) = written.clone() {
             self.knowledge.echo(Derived::from(service));
         }
         Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
     }
 
-    async fn tell(&self, import: &Import, realise: &Realise) -> Result<(), Error> {
-        let verdict = plan::ready(&import.name_any(), realise);
+    /// Why a Service cannot be made though none is known here: our watch is behind, or, if its name was shortened, it is not known
+    /// as what it stands in the way of.
+    async fn in_the_way(&self, want: &Service) -> Result<Error, Error> {
+        let there = self.writer.read(want).await?;
+        let name = want.name_any();
+        let of = |service: &Service| service.labels().get(label::MCS_SERVICE_NAME).cloned();
+        Ok(if is_ours(&there.metadata) && of(&there) == of(want) {
+            Error::Stale
+        } else {
+            Error::Refused(format!("another Service {name} is there; it is left alone"))
+        })
+    }
+
+    async fn tell(&self, import: &Import, realise: &Realise, refusals: &Refusals) -> Result<(), Error> {
+        let verdict = verdict::ready(&import.name_any(), realise, refusals);
         let have = import.status.0.clone().unwrap_or_default();
         let want = status(realise, &verdict, &have, import.metadata.generation);
         if have.clusters == want.clusters
@@ -217,12 +263,25 @@ impl Importing {
         {
             return Ok(());
         }
-        if realise.taken {
-            self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+        match verdict::transition(&have.conditions, &verdict) {
+            Some(Transition::Worse) => {
+                self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+            }
+            Some(Transition::Better) => {
+                self.events.tell(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+            }
+            None => {}
         }
         let told = self.writer.put_status(import, &want).await?;
         self.knowledge.echo(told);
         Ok(())
+    }
+
+    /// Where there is no ServiceImport to say it on.
+    fn complain(&self, import: &Import, refusals: &Refusals) {
+        if let Some((reason, message)) = refusals.said(&import.name_any()) {
+            self.events.warn(import.object_ref(&()), "Import", reason, &message);
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
     entry::ServiceEntry,
     export::{Invalid, offer},
     knowledge::Knowledge,
+    view::Export,
 };
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules ), and whether the
@@ -33,7 +34,6 @@ fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Ve
         Err(Invalid { reason, message }) => vec![
             Verdict::new(VALID, Status::False, reason, message),
             Verdict::new(READY, Status::False, "Pending", "not exported, because it is not valid"),
-            conflict(&[]),
         ],
         Ok(Some(_)) => {
             let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
@@ -94,12 +94,17 @@ fn keep_ready(want: &mut [Condition], have: &[Condition]) {
     }
 }
 
-/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that.
+/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that. An export that is
+/// not valid takes no part in any.
 fn keep_conflict(want: &mut Vec<Condition>, have: &[Condition]) {
-    let conflict = |c: &&Condition| c.type_ == CONFLICT;
-    if !want.iter().any(|c| conflict(&c)) {
-        want.extend(have.iter().find(conflict).cloned());
+    let is_valid = want.iter().any(|c| c.type_ == VALID && c.status == Status::True.as_str());
+    if is_valid && !want.iter().any(is_conflict) {
+        want.extend(have.iter().find(|c| is_conflict(c)).cloned());
     }
+}
+
+fn is_conflict(condition: &Condition) -> bool {
+    condition.type_ == CONFLICT
 }
 
 /// What this controller knows and whom it asks. Cloning shares it.
@@ -133,25 +138,11 @@ impl ExportStatus {
         if !self.hub.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False) {
             keep_ready(&mut want, have);
         }
-        if already_said(have, &want) {
+        let is_settled = have.iter().any(is_conflict) && !want.iter().any(is_conflict);
+        if already_said(have, &want) && !is_settled {
             return Ok(Outcome::Done);
         }
-        let said = |type_: &str| {
-            have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
-        };
-        for verdict in verdicts.iter().filter(|verdict| verdict.reason != "Pending") {
-            let (type_, status) = (verdict.type_, verdict.status);
-            let before = said(type_);
-            if before == Some((status.as_str(), &verdict.reason)) {
-                continue;
-            }
-            let is_bad = status == (if type_ == CONFLICT { Status::True } else { Status::False });
-            if is_bad {
-                self.events.warn(export.object_ref(&()), "Export", &verdict.reason, &verdict.message);
-            } else if type_ == READY || before.is_some_and(|(before, _)| before != status.as_str()) {
-                self.events.tell(export.object_ref(&()), "Export", &verdict.reason, &verdict.message);
-            }
-        }
+        self.announce(&export, have, &verdicts);
         match self.writer.put_status(&export, &ServiceExportStatus { conditions: want }).await {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
@@ -162,6 +153,32 @@ impl ExportStatus {
             }
         }
     }
+
+    /// An Event on each transition.
+    fn announce(&self, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
+        let said = |type_: &str| {
+            have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
+        };
+        for verdict in verdicts.iter().filter(|verdict| verdict.reason != "Pending") {
+            let (type_, status) = (verdict.type_, verdict.status);
+            let before = said(type_);
+            if before == Some((status.as_str(), &verdict.reason)) {
+                continue;
+            }
+            let is_bad = status == (if type_ == CONFLICT { Status::True } else { Status::False });
+            let reason = event_reason(verdict);
+            if is_bad {
+                self.events.warn(export.object_ref(&()), "Export", reason, &verdict.message);
+            } else if type_ == READY || before.is_some_and(|(before, _)| before != status.as_str()) {
+                self.events.tell(export.object_ref(&()), "Export", reason, &verdict.message);
+            }
+        }
+    }
+}
+
+/// The reason of an Event has at most 128 characters; that of a condition is several words where several things conflict.
+fn event_reason(verdict: &Verdict) -> &str {
+    if verdict.reason.contains(',') { verdict.type_ } else { &verdict.reason }
 }
 
 #[cfg(test)]
@@ -223,10 +240,13 @@ mod tests {
 
         let now = Time(Timestamp::UNIX_EPOCH);
         let have = conditions(&[both], &[], Some(1), &now);
-        let valid = Verdict::new(VALID, Status::True, "Valid", "");
-        let mut pending = conditions(&[valid], &have, Some(2), &now);
+        let valid = |status| Verdict::new(VALID, status, "Valid", "");
+        let mut pending = conditions(&[valid(Status::True)], &have, Some(2), &now);
         keep_conflict(&mut pending, &have);
         assert_eq!(pending[1], have[0]);
+        let mut invalid = conditions(&[valid(Status::False)], &have, Some(2), &now);
+        keep_conflict(&mut invalid, &have);
+        assert_eq!(invalid.len(), 1, "it takes no part");
         let mut decided = conditions(&[conflict(&[])], &have, Some(2), &now);
         keep_conflict(&mut decided, &have);
         assert_eq!(decided.len(), 1);

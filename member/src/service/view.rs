@@ -9,7 +9,7 @@ use api::{
     },
     resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
-    slice::Endpoint,
+    slice,
 };
 use k8s_openapi::api::{
     core::v1 as core,
@@ -86,12 +86,30 @@ pub struct Slice {
     pub metadata: ObjectMeta,
     /// `IPv4`, `IPv6` or `FQDN`.
     pub address_type: String,
-    /// The endpoints, without nodes and Pods.
+    /// The endpoints.
     #[serde(default, deserialize_with = "or_default")]
     pub endpoints: Vec<Endpoint>,
     /// Ports of every endpoint.
     #[serde(default, deserialize_with = "or_default")]
     pub ports: Vec<SlicePort>,
+}
+
+/// An endpoint in this cluster: what others may know of it, and what only here means anything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// What travels.
+    #[serde(flatten)]
+    pub shared: slice::Endpoint,
+    /// The node it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// The Pod it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_ref: Option<core::ObjectReference>,
+    /// Zones and nodes it is meant to serve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<discovery::EndpointHints>,
 }
 
 /// A port of an EndpointSlice.

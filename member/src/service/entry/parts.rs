@@ -75,8 +75,11 @@ impl Part<ServiceName, ServiceEntry> for Export {
 
 impl Part<ServiceName, ServiceEntry> for Derived {
     fn key(&self) -> Option<ServiceName> {
+        // A long name was shortened; then only the label tells of which Service it is.
         let name = self.name_any();
-        Some(ServiceName::new(self.namespace()?, name.strip_prefix(label::IMPORTED_PREFIX)?))
+        let labelled = self.labels().get(label::MCS_SERVICE_NAME).map(String::as_str);
+        let of = labelled.filter(|of| name::imported_service(of) == name);
+        Some(ServiceName::new(self.namespace()?, of.or_else(|| name.strip_prefix(label::IMPORTED_PREFIX))?))
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {

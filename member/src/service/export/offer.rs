@@ -45,7 +45,7 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
     };
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
-    exportable(service, local)?;
+    exportable(local)?;
     let payload = ServicePayload { service_spec: exported_spec(&local.spec), ..asked? };
     let slices =
         entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
@@ -74,7 +74,7 @@ fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
     Invalid { reason, message: message.into() }
 }
 
-fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
+fn exportable(service: &Service) -> Result<(), Invalid> {
     let annotations = service.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
         return Err(invalid(
@@ -99,14 +99,6 @@ fn exportable(name: &ServiceName, service: &Service) -> Result<(), Invalid> {
     }
     if service.spec.ports.is_empty() {
         return Err(invalid("InvalidServiceType", "the Service has no ports"));
-    }
-    if name.name.len() > name::IMPORTABLE_MAX {
-        let message = format!(
-            "the name is longer than {} characters, so that no cluster could name the imported Service {}",
-            name::IMPORTABLE_MAX,
-            name::imported_service(&name.name)
-        );
-        return Err(invalid("NameTooLong", message));
     }
     Ok(())
 }
@@ -166,7 +158,7 @@ fn exported_slice(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload 
         })
         .collect();
     ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
-    let mut endpoints = slice.endpoints.clone();
+    let mut endpoints: Vec<_> = slice.endpoints.iter().map(|endpoint| endpoint.shared.clone()).collect();
     endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
     SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
 }

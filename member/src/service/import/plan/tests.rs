@@ -1,6 +1,8 @@
 use api::{
+    condition::Status,
+    mcs,
     resource_import::{MergedService, Objection, ResourceImportSpec},
-    slice::{Endpoint, SlicePort as Port},
+    slice::{Endpoint, SlicePayload, SlicePort as Port},
 };
 use kit::index::{Change, Index, Part};
 use proptest::prelude::*;
@@ -10,7 +12,11 @@ use super::*;
 use crate::service::{
     entry::HubRecord,
     export::tests as exporting,
-    view::{HubImport, PeerSlice},
+    import::{
+        object::{derived, service_import},
+        verdict::{Refusals, ready},
+    },
+    view::{self, HubImport, PeerSlice},
 };
 
 fn service() -> ServiceName {
@@ -139,6 +145,13 @@ fn our_own_endpoints_do_not_take_the_detour() {
     let slices = realised("east", &own).slices;
     assert_eq!(slices.len(), 1);
     assert_eq!(slices[0].endpoints.len(), 2);
+    let place = |endpoint: &view::Endpoint| (endpoint.node_name.clone(), endpoint.target_ref.is_some());
+    assert!(
+        slices[0].endpoints.iter().all(|endpoint| place(endpoint) == (Some("n1".into()), true)),
+        "{slices:?}"
+    );
+    let elsewhere = realised("west", &entry(&["east"])).slices;
+    assert!(elsewhere[0].endpoints.iter().all(|endpoint| place(endpoint) == (None, false)), "{elsewhere:?}");
     own.service = None;
     assert!(
         realised("east", &carried_out("east", own)).slices.is_empty(),
@@ -212,7 +225,7 @@ fn another_import_is_measured_before_it_is_believed() {
     replaced.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) });
     let realise = realised("west", &replaced);
     assert_eq!((realise.clusters.len(), realise.doubts, realise.accepted), (2, vec![part("east")], None));
-    assert_eq!(ready("web", &realised("west", &replaced)).status, Status::True);
+    assert_eq!(ready("web", &realised("west", &replaced), &Refusals::default()).status, Status::True);
     let held = carried_out("west", replaced.clone());
     assert_eq!(held.imported_slices, both.imported_slices);
     assert_eq!(belief::noted(&held), Some("hub-1"), "the hub is the same");
@@ -288,17 +301,32 @@ fn somebody_elses_service_is_left_alone() {
     let realise = realised("west", &entry);
     assert!(realise.taken && realise.slices.is_empty());
     assert_eq!(realise.leftover.len(), 1);
-    assert_eq!(ready("web", &realise).reason, "ServiceNameTaken");
+    assert_eq!(ready("web", &realise, &Refusals::default()).reason, "ServiceNameTaken");
 }
 
 #[test]
-fn an_unnamed_port_beside_others_gets_a_name() {
-    let udp = mcs::ServicePort { protocol: Some("UDP".into()), ..merged_port(None, 80) };
-    let names =
-        |ports: &[mcs::ServicePort]| port_names(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
-    assert_eq!(names(&[merged_port(None, 80)]), [None]);
-    let several = [merged_port(Some("http"), 8080), merged_port(None, 80), udp];
-    assert_eq!(names(&several), [Some("http".to_owned()), Some("p80".into()), Some("p80-udp".into())]);
+fn near_endpoints_are_preferred_by_hints_of_ours() {
+    let hinted = |distribution: Option<&str>, us: &str| {
+        let mut both = entry(&["east"]);
+        both.peers.get_mut("east").unwrap().get_mut(&record("east")).unwrap().endpoints[0].zone =
+            Some("z1".into());
+        if us == "east" {
+            both = ServiceEntry { hub_import: both.hub_import, ..exporting::entry() };
+            both.slices.get_mut("web-x").unwrap().endpoints[0].shared.zone = Some("z1".into());
+        }
+        let merged = both.hub_import.as_mut().unwrap().spec.service_import.as_mut().unwrap();
+        merged.spec.traffic_distribution = distribution.map(str::to_owned);
+        let slice = realised(us, &both).slices.remove(0);
+        let zoned = slice.endpoints.into_iter().find(|endpoint| endpoint.shared.zone.is_some());
+        serde_json::to_value(zoned.unwrap().hints).unwrap()
+    };
+    assert_eq!(hinted(None, "west"), json!(null));
+    for same_zone in ["PreferClose", "PreferSameZone"] {
+        assert_eq!(hinted(Some(same_zone), "west"), json!({"forZones": [{"name": "z1"}]}));
+    }
+    let (here, there) = (hinted(Some("PreferSameNode"), "east"), hinted(Some("PreferSameNode"), "west"));
+    assert_eq!(here["forNodes"], json!([{"name": "n1"}]));
+    assert_eq!(there["forNodes"], json!([{"name": "east.elsewhere.multicluster.freeport.dev"}]));
 }
 
 #[test]

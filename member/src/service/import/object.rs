@@ -1,0 +1,122 @@
+//! The Service and the ServiceImport that realise an import: pure.
+
+use std::{collections::BTreeSet, iter};
+
+use api::{
+    ServiceName, label,
+    mcs::{ClientIpConfig, ServiceImportSpec, ServicePort, SessionAffinityConfig},
+    name,
+};
+use kit::view::Lenient;
+use kube::api::ObjectMeta;
+
+use super::{belief::Hub, exported, plan::Realise};
+use crate::service::{
+    entry::ServiceEntry,
+    view::{Import, Service, ServiceSpec},
+};
+
+const CLIENT_IP: &str = "ClientIP";
+/// Kubernetes' own default.
+const AFFINITY_SECONDS: i32 = 10_800;
+
+pub(super) fn metadata(service: &ServiceName, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(service.namespace.clone()),
+        labels: Some([(label::MANAGED_BY.to_owned(), label::FREEPORT.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// The Service `antrea-mc-<name>`: what the API server chose for the one there is stays; a lost one asks for the address
+/// noted in the import.
+pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -> Service {
+    let mut metadata = metadata(service, name::imported_service(&service.name));
+    metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
+    metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
+    let noted = || entry.import.as_ref()?.spec.0.as_ref().ok()?.ips.first().cloned();
+    let (cluster_ip, ip_families) = match &entry.derived {
+        Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
+        None => (noted(), realise.merged.ip_families.clone()),
+    };
+    let merged = &realise.merged;
+    // What the API server adds to what is not said is said here, or each look would find a difference.
+    let said = |value: &Option<String>, default: &str| {
+        Some(value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned()))
+    };
+    let session_affinity = said(&merged.session_affinity, "None");
+    let sticks = session_affinity.as_deref() == Some(CLIENT_IP);
+    let spec = ServiceSpec {
+        type_: Some("ClusterIP".into()),
+        cluster_ip,
+        ip_families,
+        session_affinity,
+        session_affinity_config: sticks.then(|| affinity_config(merged)),
+        internal_traffic_policy: said(&merged.internal_traffic_policy, "Cluster"),
+        traffic_distribution: merged.traffic_distribution.clone(),
+        ports: merged.ports.clone(),
+    };
+    Service { metadata, spec }
+}
+
+/// How long a client stays: as long as the exporter says, else as long as Kubernetes says.
+fn affinity_config(merged: &ServiceImportSpec) -> SessionAffinityConfig {
+    let said =
+        merged.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
+    let timeout_seconds = Some(said.unwrap_or(AFFINITY_SECONDS));
+    SessionAffinityConfig { client_ip: Some(ClientIpConfig { timeout_seconds }) }
+}
+
+/// The ServiceImport, with the addresses of the Service that realises it; `ips` and `ipFamilies` agree in one write.
+/// It notes the hub, but only once nothing is missing in the import of that; after a restore nothing noted before counts.
+pub fn service_import(
+    service: &ServiceName,
+    hub: &Hub,
+    entry: &ServiceEntry,
+    realise: &Realise,
+    addresses: Vec<String>,
+) -> Import {
+    let family = |ip: &String| if ip.contains(':') { "IPv6" } else { "IPv4" }.to_owned();
+    let ip_families = addresses.iter().map(family).collect();
+    let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
+    let mut metadata = metadata(service, service.name.clone());
+    let noted = match (&realise.accepted, &entry.accepted) {
+        (Some(_), _) => Some(hub.uid.clone()),
+        (None, None) if hub.restored => Some(String::new()),
+        _ => None,
+    };
+    metadata.annotations = noted.map(|noted| [(label::HUB.to_owned(), noted)].into());
+    exported::add(&realise.exported, &mut metadata);
+    Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
+}
+
+/// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with a number behind it if that is taken.
+pub fn port_names(ports: &[ServicePort]) -> Vec<ServicePort> {
+    let mut taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
+    let mut named = ports.to_vec();
+    for port in named.iter_mut().filter(|port| ports.len() > 1 && port.name.is_none()) {
+        let plain = format!("p{}", port.port);
+        let mut candidates = iter::once(plain.clone()).chain((2..).map(|n| format!("{plain}-{n}")));
+        port.name = candidates.find(|name| taken.insert(name.clone()));
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unnamed_port_beside_others_gets_a_name() {
+        let port = |name: Option<&str>, port| ServicePort {
+            name: name.map(str::to_owned),
+            port,
+            ..ServicePort::default()
+        };
+        let names = |ports: &[ServicePort]| port_names(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
+        assert_eq!(names(&[port(None, 80)]), [None]);
+        let several = [port(Some("p80"), 8080), port(None, 80), port(None, 81)];
+        assert_eq!(names(&several), [Some("p80".to_owned()), Some("p80-2".into()), Some("p81".into())]);
+    }
+}

@@ -1,0 +1,99 @@
+//! One imported EndpointSlice for each source slice, so that endpoints that were together stay together: pure.
+
+use std::collections::BTreeMap;
+
+use api::{ServiceName, label, mcs::ServiceImportSpec, name, slice::SlicePayload};
+use k8s_openapi::api::discovery::v1::{EndpointHints, ForNode, ForZone};
+
+use super::object::metadata;
+use crate::service::view::{Endpoint, Slice, SlicePort};
+
+/// Where a slice comes from.
+pub struct Source<'a> {
+    /// The cluster.
+    pub cluster: &'a str,
+    /// Name of the record that tells of it, or would tell others.
+    pub record: &'a str,
+    /// The slice itself, where it is of this cluster.
+    pub local: Option<&'a Slice>,
+}
+
+/// The slice as it has to be here; `None` when nothing of it is reached through the import.
+pub fn imported(
+    service: &ServiceName,
+    from: &Source<'_>,
+    payload: &SlicePayload,
+    merged: &ServiceImportSpec,
+) -> Option<Slice> {
+    let ports: Vec<_> = payload
+        .ports
+        .iter()
+        .filter_map(|port| {
+            // A cluster serves a port of the merged Service if its own Service has that very number and protocol
+            // (rule R-42), whatever it calls it.
+            let merged = merged.ports.iter().find(|m| {
+                m.port == port.service_port && m.protocol.as_deref().unwrap_or("TCP") == port.protocol
+            })?;
+            Some(SlicePort {
+                name: Some(merged.name.clone().unwrap_or_default()),
+                protocol: Some(port.protocol.clone()),
+                port: Some(port.port),
+                app_protocol: merged.app_protocol.clone(),
+            })
+        })
+        .collect();
+    if ports.is_empty() || payload.endpoints.is_empty() {
+        return None;
+    }
+    let labels = [
+        (label::MANAGED_BY, label::FREEPORT.to_owned()),
+        (label::SLICE_MANAGED_BY, label::FREEPORT.to_owned()),
+        (label::SERVICE_NAME, name::imported_service(&service.name)),
+        (label::MCS_SERVICE_NAME, service.name.clone()),
+        (label::MCS_SOURCE_CLUSTER, from.cluster.to_owned()),
+    ];
+    let mut metadata = metadata(service, name::imported_slice(&service.name, from.record));
+    metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
+    Some(Slice {
+        metadata,
+        address_type: payload.address_type.clone(),
+        endpoints: endpoints(from, payload, merged.traffic_distribution.as_deref()),
+        ports,
+    })
+}
+
+/// Nodes and Pods mean something only in the cluster they are of: elsewhere a node of the same name would be taken for it.
+fn endpoints(from: &Source<'_>, payload: &SlicePayload, distribution: Option<&str>) -> Vec<Endpoint> {
+    let here: BTreeMap<_, _> =
+        from.local.iter().flat_map(|slice| &slice.endpoints).map(|e| (&e.shared.addresses, e)).collect();
+    let endpoint = |shared: &api::slice::Endpoint| {
+        let here = here.get(&shared.addresses);
+        let node_name = here.and_then(|endpoint| endpoint.node_name.clone());
+        let hints = hints(distribution, from.cluster, shared.zone.as_deref(), node_name.as_deref());
+        let target_ref = here.and_then(|endpoint| endpoint.target_ref.clone());
+        Endpoint { shared: shared.clone(), node_name, target_ref, hints }
+    };
+    payload.endpoints.iter().map(endpoint).collect()
+}
+
+/// What makes kube-proxy prefer near endpoints: it follows hints alone, and Kubernetes writes them only into slices of its own.
+///
+/// It follows those for nodes only where every endpoint has one, so an endpoint elsewhere is meant for a node nobody has here.
+fn hints(
+    distribution: Option<&str>,
+    cluster: &str,
+    zone: Option<&str>,
+    node: Option<&str>,
+) -> Option<EndpointHints> {
+    let by_node = match distribution? {
+        "PreferSameNode" => true,
+        "PreferSameZone" | "PreferClose" => false,
+        _ => return None,
+    };
+    let node = || node.map_or_else(|| format!("{cluster}.{}", label::ELSEWHERE), str::to_owned);
+    let hints = EndpointHints {
+        for_nodes: by_node.then(|| vec![ForNode { name: node() }]),
+        for_zones: zone.map(|zone| vec![ForZone { name: zone.to_owned() }]),
+    };
+    (hints != EndpointHints::default()).then_some(hints)
+}
