@@ -68,7 +68,7 @@ pub async fn imported(cluster: &Cluster, namespace: &str, service: &str) -> Resu
     if ready.status != "True" {
         return Err(format!("Ready is {ready:?}"));
     }
-    let slices = slices(cluster, namespace, service).await;
+    let slices = imported_slices(cluster, namespace, service).await;
     Ok(Imported {
         vip,
         ports: import_ports,
@@ -84,7 +84,8 @@ async fn import(cluster: &Cluster, namespace: &str, service: &str) -> Result<Ser
     found.ok_or_else(|| format!("no ServiceImport in {}", cluster.name))
 }
 
-async fn slices(cluster: &Cluster, namespace: &str, service: &str) -> Vec<EndpointSlice> {
+/// The EndpointSlices of an import, by name.
+pub async fn imported_slices(cluster: &Cluster, namespace: &str, service: &str) -> Vec<EndpointSlice> {
     let selector = format!("multicluster.kubernetes.io/service-name={service}");
     cluster
         .api::<EndpointSlice>(namespace)
@@ -139,7 +140,7 @@ pub async fn not_imported(cluster: &Cluster, namespace: &str, service: &str) -> 
     if import(cluster, namespace, service).await.is_ok() {
         return Err(format!("a ServiceImport in {}", cluster.name));
     }
-    match slices(cluster, namespace, service).await.len() {
+    match imported_slices(cluster, namespace, service).await.len() {
         0 => Ok(()),
         slices => Err(format!("{slices} slices in {}", cluster.name)),
     }

@@ -1,6 +1,6 @@
 //! The ClusterSet that all tests share, and a Pod in each cluster that asks.
 
-use std::{collections::BTreeSet, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, time::Duration};
 
 use e2e::{
     ask::{Protocol, Silence},
@@ -26,10 +26,10 @@ pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 /// Namespace and name of the Pod that asks, in each cluster.
 pub const CLIENT: (&str, &str) = ("default", "client");
 /// A daemon that did not come up says what it waits for only in its log and the Pod's status.
-const UP: Duration = Duration::from_secs(120);
+const UP: Duration = Duration::from_secs(300);
 
-/// None if it did not come up: then each test fails at once.
-static WORLD: OnceCell<Option<World>> = OnceCell::const_new();
+/// Why it did not come up, if it did not: then each test fails at once and says it again.
+static WORLD: OnceCell<Result<World, String>> = OnceCell::const_new();
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Never dropped: the fleet ends with this process, whatever ends it.
@@ -45,8 +45,11 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     }
     RUNTIME.block_on(async {
         let _turn = TURN.lock().await;
-        let up = async || AssertUnwindSafe(World::up()).catch_unwind().await.ok();
-        let world = WORLD.get_or_init(up).await.as_ref().expect("a ClusterSet; see the first test");
+        let up = async || AssertUnwindSafe(World::up()).catch_unwind().await.map_err(|panic| said(&*panic));
+        let world = match WORLD.get_or_init(up).await {
+            Ok(world) => world,
+            Err(why) => panic!("no ClusterSet: {why}"),
+        };
         // A test that failed may have stopped it.
         let _: Deployment =
             world.cluster("leader").patch(SYSTEM, "freeport-leader", &json!({"spec": {"replicas": 1}})).await;
@@ -55,6 +58,12 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
         }
         test(world).await;
     });
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
 }
 
 impl World {

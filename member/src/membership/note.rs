@@ -12,7 +12,13 @@ use kit::{index::Change, view::lean, write::Error};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-use super::{Belonging, desk::fold, leave::Work, status, tell};
+use super::{
+    Belonging,
+    absence::{self, Absence},
+    desk::fold,
+    leave::Work,
+    status, tell,
+};
 
 /// The ConfigMap as we own it.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +79,16 @@ impl Belonging {
         if have.as_ref().is_some_and(|have| have.order().is_some()) {
             return true;
         }
+        if have.is_none() {
+            match absence::look(&self.env, &begun).await {
+                Ok(None | Some(Absence::Vanished(_))) => {}
+                Ok(Some(Absence::Decided)) => return self.give_up(&begun),
+                Err(error) => {
+                    tracing::warn!(%error, "whether the ClusterSet is still there cannot be found out, asking again");
+                    return false;
+                }
+            }
+        }
         if !is_noted && !self.write_note(have.as_ref(), &Note::of(&self.env.namespace, &begun)).await {
             return false;
         }
@@ -81,6 +97,17 @@ impl Belonging {
             running.begin();
         }
         true
+    }
+
+    /// The ClusterSet was deleted before anything was noted, though our watch has not told so yet: to take part all the same would
+    /// undo a leave that has just ended. There is nothing to withdraw, since nothing begins before the note.
+    fn give_up(&self, begun: &Membership) -> bool {
+        tracing::info!(cluster_set = begun.cluster_set, "it is deleted already: not joining");
+        self.desk.with(|desk| {
+            desk.begun = None;
+            desk.sets.remove(&begun.cluster_set);
+        });
+        false
     }
 
     /// Writes the note; whether that is done.
