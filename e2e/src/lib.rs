@@ -41,6 +41,7 @@ pub mod hub;
 pub mod manifests;
 pub mod metrics;
 pub mod pod;
+pub mod record;
 pub mod say;
 pub mod seen;
 pub mod waiting;

@@ -2,7 +2,7 @@
 
 use api::mcs::ServiceImport;
 use e2e::{
-    seen::{imported, not_imported},
+    seen::{imported, not_imported, says},
     waiting::eventually,
 };
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
@@ -67,6 +67,33 @@ fn who_left_without_the_leader_is_forgotten_there_later() {
         assert!(!account().await, "{again}");
         let said = Contents::of(clusters, "leader").await.unwrap().saying("freeport-member-east", AREA);
         assert_eq!(said, [""; 0]);
+    });
+}
+
+#[test]
+fn r1_r2_an_id_of_two_labels_serves_and_another_id_is_another_member() {
+    alone(async |set| {
+        let leave = "leave --context east --leader-context leader";
+        set.clusters.freeport(leave).await.succeeded();
+        set.cluster("west").create_namespace(SHOP).await;
+        set.join_as("east", "eu.east").await;
+        let east = set.cluster("east");
+        east.export(SHOP, "web").await;
+        set.imports(SHOP, "web", &["eu.east"], &["east", "west"]).await;
+        eventually("Ready", || says(east, (SHOP, "web"), "Ready", "True", "Exported")).await;
+        set.clusters.freeport(leave).await.succeeded();
+        eventually("gone from west", || not_imported(set.cluster("west"), SHOP, "web")).await;
+        set.join("east").await;
+        set.imports(SHOP, "web", &["east"], &["east", "west"]).await;
+        eventually("nothing tells of who it was", || async {
+            let said = Contents::of(set.clusters, "leader").await?.saying("eu.east", AREA);
+            if said.is_empty() { Ok(()) } else { Err(said.join("\n")) }
+        })
+        .await;
+        east.unexport(SHOP, "web").await;
+        eventually("gone from west", || not_imported(set.cluster("west"), SHOP, "web")).await;
+        set.clusters.freeport(leave).await.succeeded();
+        set.cluster("west").release_namespace(SHOP).await;
     });
 }
 

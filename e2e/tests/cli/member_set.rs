@@ -85,12 +85,17 @@ impl MemberSet {
 
     /// `freeport init` for the leader, `freeport join` for others; their daemons run then.
     pub async fn join(&self, cluster: &str) {
+        self.join_as(cluster, cluster).await;
+    }
+
+    /// [`join`](Self::join) under another ID than the cluster's name.
+    pub async fn join_as(&self, cluster: &str, id: &str) {
         let (dir, clusters) = (self.clusters.folder(cluster), self.clusters);
         let at = if cluster == "leader" {
             format!("init --clusterset {NAME} --cluster-id leader --context leader --external {dir}")
         } else {
             format!(
-                "join --clusterset {NAME} --cluster-id {cluster} --context {cluster} --leader-context leader --external {dir}"
+                "join --clusterset {NAME} --cluster-id {id} --context {cluster} --leader-context leader --external {dir}"
             )
         };
         let said = clusters.freeport(&at).await.succeeded();

@@ -10,7 +10,7 @@ use e2e::{fixture::RUNTIME, manifests};
 use serde_json::json;
 
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
-const JOIN: &str = "join --clusterset on --cluster-id 1e3 --context spoke --leader-context hub";
+const JOIN: &str = "join --clusterset on --cluster-id 1.5 --context spoke --leader-context hub";
 
 #[test]
 fn a_pair_from_nothing() {
@@ -73,7 +73,7 @@ async fn names_are_kept(clusters: &Clusters) {
     for (cluster, namespace, id) in [
         ("hub", "clusterset-on", "no"),
         ("hub", "freeport-system", "no"),
-        ("spoke", "freeport-system", "1e3"),
+        ("spoke", "freeport-system", "1.5"),
     ] {
         let line =
             format!("--context {cluster} -n {namespace} get clusterset on -o jsonpath={{.spec.clusterID}}");
@@ -81,7 +81,7 @@ async fn names_are_kept(clusters: &Clusters) {
     }
     let accounts =
         clusters.kubectl("--context hub -n clusterset-on get serviceaccounts -o name").await.succeeded();
-    for account in ["serviceaccount/freeport-member-no", "serviceaccount/freeport-member-1e3"] {
+    for account in ["serviceaccount/freeport-member-no", "serviceaccount/freeport-member-1.5"] {
         assert!(accounts.contains(account), "{accounts}");
     }
 }
@@ -150,7 +150,7 @@ async fn an_older_member_said_that_it_is_ready(clusters: &Clusters) {
 
 async fn who_never_connected_leaves(clusters: &Clusters) {
     // What bears another name is another's, whatever it is called.
-    let (credential, role) = ("secret/freeport-leader-on", "role/freeport-member-1e3");
+    let (credential, role) = ("secret/freeport-leader-on", "role/freeport-member-1.5");
     for (cluster, namespace, object) in
         [("spoke", "freeport-system", credential), ("hub", "clusterset-on", role)]
     {
@@ -159,10 +159,10 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
     }
     let said = clusters.freeport("leave --context spoke --leader-context hub").await.succeeded();
     assert!(said.contains("spoke: deleted ClusterSet freeport-system/on"), "{said}");
-    assert!(said.contains("hub: deleted ServiceAccount clusterset-on/freeport-member-1e3"), "{said}");
+    assert!(said.contains("hub: deleted ServiceAccount clusterset-on/freeport-member-1.5"), "{said}");
     for left in [
         "spoke: left Secret freeport-system/freeport-leader-on",
-        "hub: left Role clusterset-on/freeport-member-1e3",
+        "hub: left Role clusterset-on/freeport-member-1.5",
     ] {
         assert!(said.contains(left), "{said}");
     }
@@ -170,7 +170,7 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
     clusters.kubectl(&format!("--context hub -n clusterset-on delete {role}")).await.succeeded();
     let gone = "--context hub -n clusterset-on get serviceaccounts,roles,rolebindings,secrets -o name";
     let left = clusters.kubectl(gone).await.succeeded();
-    assert!(!left.contains("1e3"), "{left}");
+    assert!(!left.contains("1.5"), "{left}");
 }
 
 /// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.

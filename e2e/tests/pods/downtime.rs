@@ -36,7 +36,7 @@ fn traffic_never_stops() {
         for cluster in CLUSTERS {
             let vip = world.vip(cluster, ns, "web").await;
             for host in [vip, clusterset_name(ns, "web")] {
-                world.answer(cluster, Http, &host, &(&in_east | &in_west)).await;
+                world.answer(cluster, Http, (&host, 80), &(&in_east | &in_west)).await;
                 clients.push(Client::start(world, cluster, host));
             }
         }
@@ -59,7 +59,7 @@ fn traffic_never_stops() {
         let _: Deployment = west.patch(ns, "web", &json!({"spec": {"replicas": 2}})).await;
         let all = &in_east | &west.servers(ns, "web", 2).await;
         for cluster in CLUSTERS {
-            world.answer(cluster, Http, &clusterset_name(ns, "web"), &all).await;
+            world.answer(cluster, Http, (&clusterset_name(ns, "web"), 80), &all).await;
         }
         for client in clients {
             client.end().await;
@@ -77,7 +77,7 @@ fn endpoints_follow_while_the_leader_is_stopped() {
         let servers = east.run_service(ns, "web", 1).await;
         east.export(ns, "web").await;
         let vip = world.vip("west", ns, "web").await;
-        world.answer("west", Http, &vip, &servers).await;
+        world.answer("west", Http, (&vip, 80), &servers).await;
 
         let replicas = |number: u32| json!({"spec": {"replicas": number}});
         let leader = world.cluster("leader");
@@ -86,7 +86,7 @@ fn endpoints_follow_while_the_leader_is_stopped() {
         for number in [3, 1] {
             let _: Deployment = east.patch(ns, "web", &replicas(number)).await;
             let servers = east.servers(ns, "web", number as usize).await;
-            world.answer("west", Http, &vip, &servers).await;
+            world.answer("west", Http, (&vip, 80), &servers).await;
         }
         let _: Deployment = leader.patch(SYSTEM, "freeport-leader", &replicas(1)).await;
         world.daemons_run("leader").await;

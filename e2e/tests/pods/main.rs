@@ -6,5 +6,6 @@
 mod deployed;
 mod downtime;
 mod readiness;
+mod routing;
 mod traffic;
 mod world;

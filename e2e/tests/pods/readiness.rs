@@ -32,7 +32,7 @@ fn a_pod_that_is_not_ready_gets_no_traffic() {
         east.export(NS, "web").await;
         let vip = world.vip("west", NS, "web").await;
         let both = BTreeSet::from(["goes".to_owned(), "stays".to_owned()]);
-        world.answer("west", Http, &vip, &both).await;
+        world.answer("west", Http, (&vip, 80), &both).await;
 
         for turn in 1..=3 {
             let begun = Instant::now();
@@ -43,7 +43,7 @@ fn a_pod_that_is_not_ready_gets_no_traffic() {
                 "{turn}: the last answer of a Pod that stopped being ready came after {after:.2} s"
             ));
             is_wanted(east, "goes", true).await;
-            world.answer("west", Http, &vip, &both).await;
+            world.answer("west", Http, (&vip, 80), &both).await;
         }
         world.release(NS).await;
     });

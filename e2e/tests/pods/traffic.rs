@@ -23,7 +23,7 @@ fn a_service_of_one_cluster_answers_in_all() {
         for (cluster, vip) in CLUSTERS.into_iter().zip(&vips) {
             for host in [vip, &name] {
                 for protocol in [Http, Udp] {
-                    world.answer(cluster, protocol, host, &servers).await;
+                    world.answer(cluster, protocol, (host, 80), &servers).await;
                 }
             }
         }
@@ -31,9 +31,9 @@ fn a_service_of_one_cluster_answers_in_all() {
         east.unexport(ns, "web").await;
         for (cluster, vip) in CLUSTERS.into_iter().zip(&vips) {
             world.is_no_name(cluster, &name).await;
-            world.nobody_answers(cluster, vip).await;
+            world.nobody_answers(cluster, (vip, 80)).await;
         }
-        world.answer("east", Http, "web.one.svc.cluster.local", &servers).await;
+        world.answer("east", Http, ("web.one.svc.cluster.local", 80), &servers).await;
         world.release(ns).await;
     });
 }
@@ -55,7 +55,7 @@ fn all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
         west.export(ns, "web").await;
         answers(world, ns, &name, &(&in_east | &in_west)).await;
         for (cluster, servers) in [("leader", &own), ("east", &in_east), ("west", &in_west)] {
-            world.answer(cluster, Http, "web.both.svc.cluster.local", servers).await;
+            world.answer(cluster, Http, ("web.both.svc.cluster.local", 80), servers).await;
         }
         east.unexport(ns, "web").await;
         answers(world, ns, &name, &in_west).await;
@@ -66,7 +66,7 @@ fn all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
 async fn answers(world: &World, ns: &str, name: &str, servers: &BTreeSet<String>) {
     for cluster in CLUSTERS {
         let vip = world.vip(cluster, ns, "web").await;
-        world.answer(cluster, Http, &vip, servers).await;
-        world.answer(cluster, Http, name, servers).await;
+        world.answer(cluster, Http, (&vip, 80), servers).await;
+        world.answer(cluster, Http, (name, 80), servers).await;
     }
 }

@@ -135,10 +135,16 @@ impl World {
         .await
     }
 
-    /// Waits until exactly these answer in `cluster`, on port 80 of `host`.
-    pub async fn answer(&self, cluster: &str, protocol: Protocol, host: &str, names: &BTreeSet<String>) {
-        eventually(&format!("{names:?} answer {cluster} by {protocol} as {host}"), || async {
-            match self.cluster(cluster).answers_to(CLIENT, protocol, (host, 80)).await {
+    /// Waits until exactly these answer in `cluster` at a host and a port.
+    pub async fn answer(
+        &self,
+        cluster: &str,
+        protocol: Protocol,
+        server: (&str, u16),
+        names: &BTreeSet<String>,
+    ) {
+        eventually(&format!("{names:?} answer {cluster} by {protocol} as {server:?}"), || async {
+            match self.cluster(cluster).answers_to(CLIENT, protocol, server).await {
                 Ok(seen) if seen == *names => Ok(()),
                 other => Err(format!("{other:?}")),
             }
@@ -146,16 +152,16 @@ impl World {
         .await;
     }
 
-    /// Waits until nobody answers in `cluster` on port 80 of `host`, and stays that way.
-    pub async fn nobody_answers(&self, cluster: &str, host: &str) {
+    /// Waits until nobody answers in `cluster` at a host and a port, and stays that way.
+    pub async fn nobody_answers(&self, cluster: &str, server: (&str, u16)) {
         let asked = || async {
-            match self.ask(cluster, Protocol::Http, (host, 80)).await {
+            match self.ask(cluster, Protocol::Http, server).await {
                 Err(Silence::NoAnswer(_)) => Ok(()),
                 other => Err(format!("{other:?}")),
             }
         };
-        eventually(&format!("nobody answers {cluster} as {host}"), asked).await;
-        always(&format!("nobody answers {cluster} as {host}"), asked).await;
+        eventually(&format!("nobody answers {cluster} as {server:?}"), asked).await;
+        always(&format!("nobody answers {cluster} as {server:?}"), asked).await;
     }
 
     /// Waits until a name stands for nothing in `cluster`.

@@ -213,4 +213,6 @@ impl Merging {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -6,28 +6,10 @@ use serde_json::{Value, json};
 use e2e::{
     daemon::LEADER,
     fixture::{AREA, World, shared},
+    record::service as record,
     seen::{event, imported},
     waiting::eventually,
 };
-
-/// A ResourceExport by an administrator.
-fn record(cluster: &str, service: &ServiceName) -> Value {
-    json!({
-        "apiVersion": "multicluster.crd.antrea.io/v1alpha1",
-        "kind": "ResourceExport",
-        "metadata": {
-            "name": name::service_export(cluster, service),
-            "labels": {
-                "sourceClusterID": cluster, "sourceNamespace": service.namespace, "sourceName": service.name,
-                "sourceKind": "Service",
-            },
-        },
-        "spec": {
-            "clusterID": cluster, "namespace": service.namespace, "name": service.name, "kind": "Service",
-            "service": {"serviceSpec": {"ports": [{"port": 80, "protocol": "TCP"}]}},
-        },
-    })
-}
 
 async fn failure(world: &World, record: &str, reason: &str) -> Result<(), String> {
     let record = world.leader().api::<ResourceExport>(AREA).get(record).await.unwrap();

@@ -1,0 +1,40 @@
+//! Records as clusters would write them that are not there: by an administrator of the Common Area.
+
+use api::{
+    ServiceName, name,
+    resource_export::{ENDPOINT_SLICE, SERVICE},
+};
+use serde_json::{Value, json};
+
+/// A Service on port 80.
+pub fn service(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = record(cluster, service, SERVICE, &name::service_export(cluster, service));
+    record["spec"]["service"] = json!({"serviceSpec": {"ports": [{"port": 80, "protocol": "TCP"}]}});
+    record
+}
+
+/// Its only slice: one endpoint, on port 8080.
+pub fn slice(cluster: &str, service: &ServiceName, address: &str) -> Value {
+    let mut record = record(cluster, service, ENDPOINT_SLICE, &name::slice_export(cluster, service, "only"));
+    record["spec"]["endpointSlice"] = json!({
+        "addressType": "IPv4",
+        "ports": [{"protocol": "TCP", "port": 8080, "servicePort": 80}],
+        "endpoints": [{"addresses": [address]}],
+    });
+    record
+}
+
+fn record(cluster: &str, service: &ServiceName, kind: &str, name: &str) -> Value {
+    let ServiceName { namespace, name: of } = service;
+    json!({
+        "apiVersion": "multicluster.crd.antrea.io/v1alpha1",
+        "kind": "ResourceExport",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "sourceClusterID": cluster, "sourceNamespace": namespace, "sourceName": of, "sourceKind": kind,
+            },
+        },
+        "spec": {"clusterID": cluster, "namespace": namespace, "name": of, "kind": kind},
+    })
+}
