@@ -22,7 +22,7 @@ const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
-/// users of a Namespace may do there, and that ServiceImports are not theirs to write.
+/// users of a Namespace may do there, that ServiceImports are not theirs to write, and what nobody may write.
 pub fn objects() -> Vec<Object> {
     let cluster = vec![
         rule(CORE, "namespaces", READ),
@@ -50,12 +50,19 @@ pub fn objects() -> Vec<Object> {
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(users());
     objects.extend(policy());
+    objects.extend(checks().into_iter().flatten());
     objects
 }
 
 /// What keeps users from writing ServiceImports: policy `freeport-imports` and its binding.
 pub fn policy() -> [Object; 2] {
     policy::imports::objects()
+}
+
+/// What refuses ServiceImports and ServiceExports that can only be a mistake: policies `freeport-import-content` and
+/// `freeport-exports`, each with its binding.
+pub fn checks() -> [[Object; 2]; 2] {
+    [policy::import_content::objects(), policy::exports::objects()]
 }
 
 /// Who may edit a Namespace exports its Services; who may view it sees exports and imports.

@@ -6,6 +6,7 @@ mod bad_record;
 mod conflict;
 mod downtime;
 mod drift;
+mod excluded;
 mod export;
 mod merge;
 mod namespace;

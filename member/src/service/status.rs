@@ -121,8 +121,8 @@ impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let told = self.knowledge.known.with(|known| {
-            let entry = known.services.get(&service)?;
-            Some((entry.export.clone()?, desired(&self.cluster, &service, entry)))
+            let entry = known.entry(&service)?;
+            Some((entry.export.clone()?, desired(&self.cluster, &service, &entry)))
         });
         let Some((export, verdicts)) = told.filter(|(_, verdicts)| !verdicts.is_empty()) else {
             return Ok(Outcome::Done);
