@@ -18,6 +18,8 @@ use super::{
 /// CRDs a member looks at before it takes the absence of their objects for somebody's decision.
 const CLUSTER_SETS: &str = "clustersets.multicluster.crd.antrea.io";
 const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
+/// The other CRD that may be another's and older: the member says what it does not know.
+const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
@@ -32,7 +34,8 @@ pub fn objects() -> Vec<Object> {
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
         rule(MCS, "serviceimports/status", &["patch"]),
-        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS, SERVICE_EXPORTS], &["get"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS], &["get"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &[SERVICE_EXPORTS, SERVICE_IMPORTS], READ),
         report(),
     ];
     let own = vec![

@@ -303,6 +303,7 @@ fn what_is_wrong_with_a_link_has_its_own_advice() {
         ("False", "Disconnected", "read freeport-member's log"),
         ("True", "LeaderSilent", "`freeport status` in the leader's cluster"),
         ("True", "ClockSkew", "set the clocks"),
+        ("True", "CRDOutdated", "`freeport join"),
     ] {
         assert_advised(status, reason, command);
     }
