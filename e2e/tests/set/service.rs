@@ -3,6 +3,7 @@
 
 mod bad_export;
 mod bad_record;
+mod carried;
 mod conflict;
 mod downtime;
 mod drift;
