@@ -23,6 +23,7 @@ fmt:
 
 manifests:
 	cargo run --quiet --package cli --bin manifests
+	cargo run --quiet --package e2e --bin conformance
 
 quickstart:
 	cargo quickstart

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn time_moves_only_with_the_status() {
+    fn r16_time_moves_only_with_the_status() {
         let valid = Verdict::new("Valid", Status::True, "Valid", "");
         let first = conditions(std::slice::from_ref(&valid), &[], Some(1), &at(10));
         assert_eq!(first[0].last_transition_time, at(10));

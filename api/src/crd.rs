@@ -1,5 +1,8 @@
 //! The CustomResourceDefinitions, generated from the types.
 
+mod lacks;
+mod version;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -8,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+pub use self::{lacks::lacks, version::SchemaVersion};
 use crate::{
     announce::MemberClusterAnnounce,
     cluster_claim::ClusterClaim,
@@ -32,9 +36,14 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
 
 /// CRDs a member's cluster needs.
 pub fn member() -> Vec<CustomResourceDefinition> {
-    [ClusterSet::crd(), ClusterClaim::crd(), beta_too(ServiceExport::crd()), beta_too(ServiceImport::crd())]
-        .map(described)
-        .into()
+    [
+        ClusterSet::crd(),
+        ClusterClaim::crd(),
+        of_release(ServiceExport::crd()),
+        of_release(ServiceImport::crd()),
+    ]
+    .map(described)
+    .into()
 }
 
 /// Upstream's schemas do not demand a `spec`, and a ServiceExport usually has none. `kubectl explain` begins with what the
@@ -70,8 +79,10 @@ fn plain(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// Serves `v1beta1` beside `v1alpha1` with the same schema, and stores it, as the MCS API does since its v0.5.
-fn beta_too(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// As the release of the MCS API it is of: labelled with its version; serves `v1beta1` beside `v1alpha1` with the same schema, and
+/// stores it.
+fn of_release(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.metadata.labels.get_or_insert_default().extend(version::labels());
     if let Some(mut beta) = crd.spec.versions.first().cloned() {
         beta.name = "v1beta1".into();
         for alpha in &mut crd.spec.versions {

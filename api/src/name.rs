@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_ids_are_one_or_two_labels() {
+    fn r1_cluster_ids_are_one_or_two_labels() {
         for good in ["east", "eu-1", "a.b", "0"] {
             assert_eq!(check_cluster_id(good), Ok(()), "{good}");
         }

@@ -1,21 +1,23 @@
 //! Applying objects to a cluster, one by one, and saying of each what became of it.
 
+mod binding;
+mod crds;
+
 use std::{
     collections::HashSet,
     time::{Duration, Instant},
 };
 
 use api::label;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::Value;
 
 use crate::{
     Daemons, Error,
-    cluster::{Cluster, is_missing},
+    cluster::Cluster,
     objects::Object,
     run::{Part, Run},
 };
@@ -63,13 +65,11 @@ impl<'a> Installer<'a> {
             return Ok(());
         }
         for object in objects {
-            if !self.done.insert(object.to_string()) {
+            if !self.is_first(object) {
                 continue;
             }
             if self.run.dry_run {
-                let yaml =
-                    object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
-                (self.say)(&format!("---\n# cluster: {}\n{}", self.cluster.name, yaml.trim_end()));
+                self.print(object)?;
             } else {
                 let outcome = self.apply(object).await?;
                 self.say(&format!("{outcome} {object}"));
@@ -78,31 +78,15 @@ impl<'a> Installer<'a> {
         Ok(())
     }
 
-    /// Applies CRDs and waits until the API server serves them. One that somebody else installed stays as it is.
-    pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
-        if !self.run.does(Part::Crds) {
-            return Ok(());
-        }
-        let mut own = Vec::new();
-        for crd in crds {
-            if self.is_ours(crd).await?.unwrap_or(true) {
-                own.push(crd.clone());
-            } else if self.done.insert(crd.to_string()) {
-                let comment = if self.run.dry_run { "# " } else { "" };
-                (self.say)(&format!(
-                    "{comment}{}: left {crd} as it is: freeport did not install it",
-                    self.cluster.name
-                ));
-            }
-        }
-        self.install(Part::Crds, &own).await?;
-        if self.run.dry_run {
-            return Ok(());
-        }
-        for crd in &own {
-            self.until(&format!("{crd} is not served yet"), async |cluster| served(cluster, crd).await)
-                .await?;
-        }
+    /// Whether this run has not dealt with the object yet. From now on it has.
+    fn is_first(&mut self, object: &Object) -> bool {
+        self.done.insert(object.to_string())
+    }
+
+    /// Hands the object over as a document.
+    fn print(&mut self, object: &Object) -> Result<(), Error> {
+        let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
+        (self.say)(&format!("---\n# cluster: {}\n{}", self.cluster.name, yaml.trim_end()));
         Ok(())
     }
 
@@ -128,27 +112,20 @@ impl<'a> Installer<'a> {
         }
     }
 
-    /// Whether the object carries our label; none when it does not exist.
-    async fn is_ours(&self, object: &Object) -> Result<Option<bool>, Error> {
-        let found = self
-            .cluster
-            .request(format!("read {object}"), self.api(object).get_metadata_opt(&object.name))
-            .await?;
-        Ok(found.map(|found| is_labelled(found.labels())))
-    }
-
     /// Server-side apply, forced only on what is ours. An object somebody else made keeps its owner: it gets our fields,
-    /// not our label, and a field that is set differently there is an error.
+    /// not our label, and a field that is set differently there is an error. What a policy's binding does is up to the
+    /// administrator once it is there.
     pub(crate) async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
         let api = self.api(object);
         let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
 
-        let (body, params) = if foreign {
+        let (mut body, params) = if foreign {
             (without_label(&object.body), PatchParams::apply(MANAGER))
         } else {
             (object.body.clone(), PatchParams::apply(MANAGER).force())
         };
+        let kept = before.as_ref().is_some_and(|there| binding::keep_actions(&mut body, there));
         let doing = if foreign {
             format!("change {object}, which somebody else made")
         } else {
@@ -159,6 +136,7 @@ impl<'a> Installer<'a> {
 
         Ok(match before.map(content) {
             None => "created",
+            Some(_) if kept => "kept validationActions of",
             Some(before) if before == content(after) => "unchanged",
             Some(_) => "changed",
         })
@@ -189,37 +167,6 @@ fn without_label(body: &Value) -> Value {
         labels.remove(label::MANAGED_BY);
     }
     body
-}
-
-/// Some once the CRD is established and its objects can be listed, which comes a moment later.
-async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error> {
-    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    let crd = cluster.request(format!("read {object}"), crds.get(&object.name)).await?;
-    let established = crd
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten())
-        .any(|condition| condition.type_ == "Established" && condition.status == "True");
-    if !established {
-        return Ok(None);
-    }
-    for version in crd.spec.versions.iter().filter(|version| version.served) {
-        let resource = kube::core::discovery::ApiResource {
-            group: crd.spec.group.clone(),
-            version: version.name.clone(),
-            api_version: format!("{}/{}", crd.spec.group, version.name),
-            kind: crd.spec.names.kind.clone(),
-            plural: crd.spec.names.plural.clone(),
-        };
-        let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-        match objects.list_metadata(&ListParams::default().limit(1)).await {
-            Err(error) if is_missing(&error) => return Ok(None),
-            other => {
-                cluster.request(format!("list {}", resource.plural), async { other }).await?;
-            }
-        }
-    }
-    Ok(Some(()))
 }
 
 #[cfg(test)]

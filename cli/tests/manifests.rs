@@ -199,7 +199,7 @@ fn policies_refuse_what_they_cannot_decide() {
             _ => {}
         }
     }
-    assert_eq!(policies, 2);
+    assert_eq!(policies, 4);
 }
 
 #[test]

@@ -134,7 +134,8 @@ impl Writer {
         self.client.request(request).await.map_err(classify)
     }
 
-    /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer.
+    /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer. What the installed schema does
+    /// not know is lost, and the rest is not.
     pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<P, Error>
     where
         P: Resource<DynamicType = ()> + DeserializeOwned,
@@ -147,9 +148,22 @@ impl Writer {
             "status": status,
         });
         let params = PatchParams::apply(self.manager).force();
+        let name = of.name_any();
         let request =
-            self.request::<P>(of).patch_subresource("status", &of.name_any(), &params, &Patch::Apply(patch));
-        self.send::<P, P>("status", request).await
+            self.request::<P>(of).patch_subresource("status", &name, &params, &Patch::Apply(&patch));
+        match self.send::<P, P>("status", request).await {
+            // For one field that the CRD does not know an apply is refused as a whole.
+            Err(Error::Unreachable(error)) if is_undeclared(&error) => {
+                self.metrics.pruned(self.cluster, &P::kind(&()));
+                tracing::warn!(cluster = self.cluster, object = name, %error, "not everything was kept of the status");
+                let params =
+                    PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+                let request =
+                    self.request::<P>(of).patch_subresource("status", &name, &params, &Patch::Merge(&patch));
+                self.send::<P, P>("status", request).await
+            }
+            told => told,
+        }
     }
 
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
@@ -219,6 +233,11 @@ impl Writer {
         self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
         answer.map_err(classify)
     }
+}
+
+/// Whether an apply names a field that the schema does not have (seen on 1.36.3, with code 500).
+fn is_undeclared(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.contains("field not declared in schema"))
 }
 
 fn classify(error: kube::Error) -> Error {

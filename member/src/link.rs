@@ -1,6 +1,7 @@
 //! The link to a leader: watches here and in the Common Area, the controllers between them, and our presence there.
 
 mod report;
+mod schemas;
 mod watches;
 
 use std::{
@@ -47,6 +48,8 @@ struct Link {
     vouching: Shared<Vouching<ServiceName>>,
     heard: Shared<Heard>,
     told: Arc<Notify>,
+    /// What the CRDs of this cluster do not know.
+    lacking: Shared<schemas::Lacking>,
     local: Watches,
     hub: Watches,
     /// Writes our records.
@@ -99,6 +102,7 @@ async fn once(
         vouching: Shared::new(Vouching::new(restored)),
         heard: Shared::default(),
         told: Arc::default(),
+        lacking: Shared::default(),
         local: Watches::default(),
         hub: Watches::anchored(anchor.clone()),
         there: Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
@@ -106,6 +110,7 @@ async fn once(
     let mut tasks = JoinSet::new();
     link.watch_here(&mut tasks);
     link.watch_there(&mut tasks, client, target);
+    link.watch_schemas(&mut tasks);
 
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let settled = {
@@ -185,6 +190,7 @@ impl Link {
             true => self.heard.with(|heard| State::Connected {
                 skew: heard.skew,
                 leader_is_silent: heard.roster.leader_is_silent(),
+                lacking: self.lacking.with(|lacking| schemas::words(lacking)),
             }),
             false if present_for < PATIENCE => State::Connecting,
             false => State::Blind { troubles, unlisted },

@@ -18,11 +18,13 @@ use super::{
 /// CRDs a member looks at before it takes the absence of their objects for somebody's decision.
 const CLUSTER_SETS: &str = "clustersets.multicluster.crd.antrea.io";
 const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
+/// The other CRD that may be another's and older: the member says what it does not know.
+const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
-/// users of a Namespace may do there, and that ServiceImports are not theirs to write.
+/// users of a Namespace may do there, that ServiceImports are not theirs to write, and what nobody may write.
 pub fn objects() -> Vec<Object> {
     let cluster = vec![
         rule(CORE, "namespaces", READ),
@@ -32,7 +34,8 @@ pub fn objects() -> Vec<Object> {
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
         rule(MCS, "serviceimports/status", &["patch"]),
-        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS, SERVICE_EXPORTS], &["get"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS], &["get"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &[SERVICE_EXPORTS, SERVICE_IMPORTS], READ),
         report(),
     ];
     let own = vec![
@@ -50,12 +53,19 @@ pub fn objects() -> Vec<Object> {
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(users());
     objects.extend(policy());
+    objects.extend(checks().into_iter().flatten());
     objects
 }
 
 /// What keeps users from writing ServiceImports: policy `freeport-imports` and its binding.
 pub fn policy() -> [Object; 2] {
     policy::imports::objects()
+}
+
+/// What refuses ServiceImports and ServiceExports that can only be a mistake: policies `freeport-import-content` and
+/// `freeport-exports`, each with its binding.
+pub fn checks() -> [[Object; 2]; 2] {
+    [policy::import_content::objects(), policy::exports::objects()]
 }
 
 /// Who may edit a Namespace exports its Services; who may view it sees exports and imports.

@@ -51,6 +51,10 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let leads = areas.as_ref().is_ok_and(|areas| !areas.is_empty());
     let records_policy = policy(cluster, leads, &leader::policy()).await?;
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
+    let mut checks = Vec::new();
+    for wanted in member::checks() {
+        checks.push(policy(cluster, belongs == Some(true), &wanted).await?);
+    }
     let leader = deployment(cluster, leads, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let life = life(cluster, belongs == Some(true)).await?;
@@ -66,6 +70,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         noted,
         records_policy,
         imports_policy,
+        checks,
         leader,
         member,
         life,

@@ -21,7 +21,7 @@ const NS: &str = "removal";
 const REMOVE: &str = "leave --force --clusterset demo --cluster-id east --leader-context leader";
 
 #[test]
-fn a_member_that_will_not_return_is_removed_and_may_join_again() {
+fn r60_a_member_that_will_not_return_is_removed_and_may_join_again() {
     alone(async |set| {
         set.join("east").await;
         for (cluster, address) in [("leader", "10.1.0.1"), ("east", "10.2.0.1"), ("west", "10.3.0.1")] {

@@ -69,7 +69,7 @@ fn traffic_never_stops() {
 }
 
 #[test]
-fn endpoints_follow_while_the_leader_is_stopped() {
+fn r61_endpoints_follow_while_the_leader_is_stopped() {
     alone(async |world| {
         let ns = "leaderless";
         world.namespace(ns).await;

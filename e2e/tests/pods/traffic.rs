@@ -9,7 +9,7 @@ use futures::future::join_all;
 use crate::world::{CLUSTERS, World, alone};
 
 #[test]
-fn a_service_of_one_cluster_answers_in_all() {
+fn r49_a_service_of_one_cluster_answers_in_all() {
     alone(async |world| {
         let (ns, name) = ("one", clusterset_name("one", "web"));
         world.namespace(ns).await;
@@ -40,7 +40,7 @@ fn a_service_of_one_cluster_answers_in_all() {
 
 /// the Service of the cluster itself stays as it is, whatever the set has under its name.
 #[test]
-fn all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
+fn r5_r6_r49_r50_all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
     alone(async |world| {
         let (ns, name) = ("both", clusterset_name("both", "web"));
         world.namespace(ns).await;

@@ -52,7 +52,7 @@ async fn until_refused(client: &Client, namespace: &str) {
 }
 
 #[test]
-fn a_namespace_admin_exports_and_does_not_import() {
+fn r7_r36_a_namespace_admin_exports_and_does_not_import() {
     without_daemons(async |parties| {
         let space = "rights-admin";
         namespace(parties.world, space).await;
@@ -76,7 +76,7 @@ fn a_namespace_admin_exports_and_does_not_import() {
 }
 
 #[test]
-fn a_role_for_serviceimports_does_not_make_a_controller() {
+fn r36_a_role_for_serviceimports_does_not_make_a_controller() {
     without_daemons(async |parties| {
         let space = "rights-by-hand";
         namespace(parties.world, space).await;

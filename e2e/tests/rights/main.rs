@@ -8,6 +8,7 @@ mod attempt;
 mod common_area;
 mod daemons;
 mod imports;
+mod mistakes;
 mod others;
 mod own;
 mod parties;

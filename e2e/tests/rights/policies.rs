@@ -10,9 +10,13 @@ use crate::parties::without_daemons;
 #[test]
 fn every_expression_type_checks() {
     without_daemons(async |parties| {
-        for (cluster, name) in
-            [("leader", "freeport-records"), ("leader", "freeport-imports"), ("west", "freeport-imports")]
-        {
+        for (cluster, name) in [
+            ("leader", "freeport-records"),
+            ("leader", "freeport-imports"),
+            ("west", "freeport-imports"),
+            ("west", "freeport-import-content"),
+            ("west", "freeport-exports"),
+        ] {
             let policies =
                 Api::<ValidatingAdmissionPolicy>::all(parties.world.cluster(cluster).client.clone());
             let checked = eventually(&format!("{name} in {cluster} is type-checked"), || async {

@@ -3,5 +3,6 @@
 #![cfg(test)]
 
 mod membership;
+mod schema;
 mod service;
 mod vanish;

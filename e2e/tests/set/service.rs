@@ -3,9 +3,11 @@
 
 mod bad_export;
 mod bad_record;
+mod carried;
 mod conflict;
 mod downtime;
 mod drift;
+mod excluded;
 mod export;
 mod merge;
 mod names;

@@ -15,6 +15,8 @@ pub enum State {
         skew: Option<i64>,
         /// The leader's daemon has stopped renewing its Lease, though its API server answers.
         leader_is_silent: bool,
+        /// What the CRDs of this cluster do not know of what we write, in words, a kind each.
+        lacking: Vec<String>,
     },
     /// Present at the leader, but something cannot be watched, here or there.
     Blind {

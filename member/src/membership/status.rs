@@ -119,7 +119,7 @@ mod tests {
     };
     use kit::failure::Failure;
 
-    const CONNECTED: State = State::Connected { skew: None, leader_is_silent: false };
+    const CONNECTED: State = State::Connected { skew: None, leader_is_silent: false, lacking: vec![] };
 
     fn now() -> Time {
         Time("2026-11-02T00:00:00Z".parse().unwrap())

@@ -14,6 +14,7 @@ const CONNECTING: &str = "Connecting";
 /// Reasons of the condition when exports and imports flow, but not for long perhaps, or not all.
 const CLOCK_SKEW: &str = "ClockSkew";
 const LEADER_SILENT: &str = "LeaderSilent";
+const CRD_OUTDATED: &str = "CRDOutdated";
 
 /// What is wrong, and what can be done about it.
 pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
@@ -42,6 +43,7 @@ pub(super) fn of(state: &State, target: &Target) -> Verdict {
             Verdict::new(READY, Status::Unknown, CONNECTING, "no answer from the leader yet")
         }
         State::Connected { leader_is_silent: true, .. } => silent(target),
+        State::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),
         State::Connected { skew: Some(ahead), .. } => skewed(*ahead),
         State::Connected { skew: None, .. } => {
             Verdict::new(READY, Status::True, "Connected", "exports and imports flow")
@@ -77,7 +79,8 @@ pub(super) fn is_connecting(verdict: &Verdict) -> bool {
 
 /// Whether it is something to be seen to.
 pub(super) fn is_problem(verdict: &Verdict) -> bool {
-    verdict.status == Status::False || [CLOCK_SKEW, LEADER_SILENT].contains(&verdict.reason.as_str())
+    verdict.status == Status::False
+        || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED].contains(&verdict.reason.as_str())
 }
 
 /// Endpoints do not need the leader's daemon, so what is imported goes on.
@@ -89,6 +92,16 @@ fn silent(target: &Target) -> Verdict {
          leader's cluster)"
     );
     Verdict::new(READY, Status::True, LEADER_SILENT, message)
+}
+
+/// What the API server here throws away is missed by users here alone.
+fn outdated(lacking: &[String]) -> Verdict {
+    let message = format!(
+        "exports and imports flow, but CRDs of this cluster are older than this member, and what they do not know is lost \
+         here: {}. Install Freeport's again (freeport join, or kubectl apply -f manifests/crds-member.yaml)",
+        lacking.join("; ")
+    );
+    Verdict::new(READY, Status::True, CRD_OUTDATED, message)
 }
 
 fn skewed(ahead: i64) -> Verdict {
@@ -240,15 +253,32 @@ mod tests {
 
     #[test]
     fn a_leader_whose_daemon_is_down_is_a_warning_whatever_its_clock_was() {
-        let verdict = of(&State::Connected { skew: Some(-45), leader_is_silent: true }, &target());
+        let verdict = of(&connected(Some(-45), true, &[]), &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "LeaderSilent"));
         assert!(!verdict.message.contains("  "), "{}", verdict.message);
         assert!(is_problem(&verdict));
     }
 
+    fn connected(skew: Option<i64>, leader_is_silent: bool, lacking: &[&str]) -> State {
+        let lacking = lacking.iter().map(|what| (*what).to_owned()).collect();
+        State::Connected { skew, leader_is_silent, lacking }
+    }
+
+    #[test]
+    fn r78_an_older_crd_is_a_warning_that_names_what_is_lost() {
+        let lacking = ["ServiceExport lacks version v1beta1", "ServiceImport lacks spec.ipFamilies"];
+        let verdict = of(&connected(Some(-45), false, &lacking), &target());
+        assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "CRDOutdated"));
+        for what in lacking {
+            assert!(verdict.message.contains(what), "{}", verdict.message);
+        }
+        assert!(is_problem(&verdict));
+        assert_eq!(of(&connected(None, true, &lacking), &target()).reason, "LeaderSilent");
+    }
+
     #[test]
     fn a_wrong_clock_is_a_warning_and_no_failure() {
-        let verdict = of(&State::Connected { skew: Some(-45), leader_is_silent: false }, &target());
+        let verdict = of(&connected(Some(-45), false, &[]), &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "ClockSkew"));
         assert!(verdict.message.contains("45 s behind") && is_problem(&verdict));
         assert!(!is_problem(&of(&State::Connecting, &target())));

@@ -26,6 +26,12 @@ impl Known {
         self.services.keys().filter(|service| namespaces.contains(&service.namespace)).cloned().collect()
     }
 
+    /// Everything about one Service name, as a controller looks at it: with what its Namespace says.
+    pub fn entry(&self, service: &ServiceName) -> Option<ServiceEntry> {
+        let is_excluded = self.namespaces.get(&service.namespace).is_some_and(|entry| entry.excluded);
+        self.services.get(service).map(|entry| ServiceEntry { is_excluded, ..entry.clone() })
+    }
+
     /// Whether the Namespace is there and not going.
     pub fn is_active(&self, namespace: &str) -> bool {
         self.namespaces.get(&namespace.to_owned()).is_some_and(|entry| entry.active)
@@ -37,6 +43,8 @@ impl Known {
 pub struct ServiceEntry {
     /// The user's ServiceExport.
     pub export: Option<Export>,
+    /// Whether the administrator excluded the Namespace from exporting; known only in what [`Known::entry`] gives.
+    pub is_excluded: bool,
     /// The Service of that name.
     pub service: Option<Service>,
     /// Its EndpointSlices, by name.
@@ -110,6 +118,7 @@ pub enum Unexported {
 pub struct NamespaceEntry {
     there: bool,
     active: bool,
+    excluded: bool,
 }
 
 impl Entry for NamespaceEntry {

@@ -137,7 +137,7 @@ pub struct Exporting {
 impl Exporting {
     /// Brings our records of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.known.with(|known| known.services.get(&service).cloned()) else {
+        let Some(entry) = self.knowledge.known.with(|known| known.entry(&service)) else {
             return Ok(Outcome::Done);
         };
         if entry.unexported.is_none() && self.look_into(&service, &entry).await? {

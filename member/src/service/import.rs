@@ -70,9 +70,10 @@ pub struct Importing {
 impl Importing {
     /// Brings what realises one import up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let known = self.knowledge.known.with(|known| {
-            known.services.get(&service).filter(|_| known.is_active(&service.namespace)).cloned()
-        });
+        let known = self
+            .knowledge
+            .known
+            .with(|known| known.entry(&service).filter(|_| known.is_active(&service.namespace)));
         let Some(entry) = known else {
             self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
             return Ok(Outcome::Done);

@@ -126,8 +126,9 @@ impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let told = self.knowledge.known.with(|known| {
-            let entry = known.services.get(&service)?;
-            Some((entry.export.clone()?, desired(&self.cluster, &service, entry)))
+            let entry = known.entry(&service)?;
+            let verdicts = desired(&self.cluster, &service, &entry);
+            Some((entry.export?, verdicts))
         });
         let Some((export, verdicts)) = told.filter(|(_, verdicts)| !verdicts.is_empty()) else {
             return Ok(Outcome::Done);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_follow_the_export_on_its_way() {
+    fn r10_r11_conditions_follow_the_export_on_its_way() {
         let mut entry = entry();
         assert_eq!(says(&entry)[0], (VALID, "True", "Valid".into()));
         assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()));
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() {
+    fn r39_all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() {
         let objection =
             |reason: &str| Objection { reason: reason.into(), message: format!("{reason} it is") };
         let both = conflict(&[objection("PortConflict"), objection("LabelsConflict")]);

@@ -85,7 +85,7 @@ impl Verdict<'_> {
 
 /// Whether it is Ready, and something is wrong all the same.
 fn is_limited(ready: &Said) -> bool {
-    ["ClockSkew", "LeaderSilent"].contains(&ready.reason.as_str())
+    ["ClockSkew", "LeaderSilent", "CRDOutdated"].contains(&ready.reason.as_str())
 }
 
 /// What to do about a set that is not Ready, or not wholly.
@@ -120,6 +120,7 @@ fn mend(set: &Set, ready: &Said) -> String {
             format!("in the leader's cluster `freeport init`, in this one {}", join_again(set))
         }
         "SchemaPruned" => "`freeport init` in the leader's cluster, which puts Freeport's CRDs back".to_owned(),
+        "CRDOutdated" => format!("{}, which brings them up to date", join_again(set)),
         "LeaderSilent" => "`freeport status` in the leader's cluster".to_owned(),
         "LeaderUnreachable" => format!("does it run, is no firewall between, {}", address(set)),
         _ => format!("read freeport-member's log; {}", address(set)),

@@ -12,6 +12,25 @@ impl Verdict<'_> {
         self.policy(records, &leader::policy(), "any member can write any other's records", "init");
         let imports = found.imports_policy.as_ref();
         self.policy(imports, &member::policy(), "who has rights on ServiceImports can write them", "join");
+        for (check, wanted) in found.checks.iter().zip(member::checks()) {
+            self.check(check.as_ref(), &wanted);
+        }
+    }
+
+    /// What refuses mistakes guards nobody's rights: that it is off is for whoever reads, and no problem.
+    fn check(&mut self, part: Option<&Part<[Option<Object>; 2]>>, wanted: &[Object; 2]) {
+        match part {
+            None => {}
+            Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
+                self.notes.push(format!("{part} was not looked at: {message}"));
+            }
+            Some(part) => {
+                let there = self.part(part, "join");
+                if let Some(Lapse { place, what }) = there.and_then(|there| lapse(wanted, there)) {
+                    self.notes.push(format!("{place} {what}: mistakes are not refused"));
+                }
+            }
+        }
     }
 
     /// `means` says what a lapse allows, and `command` mends it. Who may not read a policy is not wrong about it.

@@ -103,6 +103,7 @@ fn good() -> Found {
         noted: Ok(Some(noted(false))),
         records_policy: Some(Ok(leader::policy().map(Some))),
         imports_policy: Some(Ok(member::policy().map(Some))),
+        checks: member::checks().map(|check| Some(Ok(check.map(Some)))).into(),
         leader: Some(Ok(Some(deployment(1, 1)))),
         member: Some(Ok(Some(deployment(1, 1)))),
         life: Some(Ok(Some(renewed(7)))),
@@ -201,6 +202,7 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         noted: Ok(None),
         records_policy: None,
         imports_policy: None,
+        checks: vec![],
         leader: None,
         member: None,
         life: None,
@@ -301,6 +303,7 @@ fn what_is_wrong_with_a_link_has_its_own_advice() {
         ("False", "Disconnected", "read freeport-member's log"),
         ("True", "LeaderSilent", "`freeport status` in the leader's cluster"),
         ("True", "ClockSkew", "set the clocks"),
+        ("True", "CRDOutdated", "`freeport join"),
     ] {
         assert_advised(status, reason, command);
     }

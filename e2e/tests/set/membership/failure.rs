@@ -156,7 +156,7 @@ fn a_crd_that_is_gone_is_named_with_its_cluster() {
 }
 
 #[test]
-fn who_we_are_cannot_be_changed_in_place() {
+fn r2_who_we_are_cannot_be_changed_in_place() {
     alone(async |world| {
         let east = world.cluster("east");
         east.patch::<ClusterSet>(SYSTEM, SET, &json!({"spec": {"namespace": "elsewhere"}})).await;

@@ -25,7 +25,7 @@ use super::traces::{
 };
 
 #[test]
-fn a_cluster_set_that_is_deleted_is_left_and_one_created_again_is_joined() {
+fn r60_a_cluster_set_that_is_deleted_is_left_and_one_created_again_is_joined() {
     alone(async |world| {
         let (ns, east) = ("leaves", world.cluster("east"));
         exchanged(world, ns).await;
@@ -102,7 +102,7 @@ fn a_cluster_set_that_vanishes_with_its_crd_is_not_left() {
 }
 
 #[test]
-fn without_the_leader_the_imports_go_at_once_and_the_rest_when_it_is_back() {
+fn r60_without_the_leader_the_imports_go_at_once_and_the_rest_when_it_is_back() {
     alone(async |world| {
         let (ns, east) = ("alone", world.cluster("east"));
         exchanged(world, ns).await;

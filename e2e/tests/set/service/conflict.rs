@@ -76,7 +76,7 @@ fn r37_r39_all_exporters_are_told_of_all_conflicts_until_there_are_none() {
 }
 
 #[test]
-fn r41_a_port_more_is_a_conflict_and_who_leaves_takes_it_along() {
+fn r13_r41_a_port_more_is_a_conflict_and_who_leaves_takes_it_along() {
     shared(async |world| {
         let ns = &world.namespace("superset", &CLUSTERS).await;
         let more = json!({"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 90}]});

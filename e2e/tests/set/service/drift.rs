@@ -13,7 +13,7 @@ use e2e::{
 };
 
 #[test]
-fn what_users_delete_or_edit_is_put_back_and_the_address_stays() {
+fn r23_r31_what_users_delete_or_edit_is_put_back_and_the_address_stays() {
     shared(async |world| {
         let ns = world.namespace("drift", &["east", "west"]).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));

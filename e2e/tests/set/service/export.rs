@@ -12,7 +12,7 @@ use e2e::{
 };
 
 #[test]
-fn an_export_appears_in_every_cluster_and_goes_everywhere() {
+fn r3_r18_r21_r51_r55_an_export_appears_in_every_cluster_and_goes_everywhere() {
     shared(async |world| {
         let ns = world.namespace("export", &CLUSTERS).await;
         let (east, begun) = (world.cluster("east"), Instant::now());
@@ -45,7 +45,7 @@ fn an_export_appears_in_every_cluster_and_goes_everywhere() {
 }
 
 #[test]
-fn an_export_outlives_its_service_and_speaks_for_the_next_one() {
+fn r9_r14_an_export_outlives_its_service_and_speaks_for_the_next_one() {
     shared(async |world| {
         let ns = world.namespace("service-deletion", &["east", "west"]).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
@@ -65,7 +65,7 @@ fn an_export_outlives_its_service_and_speaks_for_the_next_one() {
 }
 
 #[test]
-fn node_ports_and_load_balancers_are_exported_like_any_service() {
+fn r12_r15_node_ports_and_load_balancers_are_exported_like_any_service() {
     shared(async |world| {
         let ns = world.namespace("service-types", &["east", "west"]).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));

@@ -13,7 +13,7 @@ use e2e::{
 };
 
 #[test]
-fn two_exporters_are_one_service_and_one_may_leave() {
+fn r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave() {
     shared(async |world| {
         let ns = world.namespace("merge", &CLUSTERS).await;
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));

@@ -10,7 +10,7 @@ use e2e::{
 };
 
 #[test]
-fn an_import_waits_for_its_namespace_and_is_not_missed_when_it_goes() {
+fn r19_r20_an_import_waits_for_its_namespace_and_is_not_missed_when_it_goes() {
     shared(async |world| {
         let ns = world.namespace("late", &["leader", "east"]).await;
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));

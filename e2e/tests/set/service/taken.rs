@@ -25,7 +25,7 @@ pub async fn says_taken(cluster: &Cluster, namespace: &str, import: &str) -> Res
 }
 
 #[test]
-fn what_was_there_before_us_is_left_alone_and_said() {
+fn r24_what_was_there_before_us_is_left_alone_and_said() {
     shared(async |world| {
         let ns = world.namespace("foreign", &["east", "west"]).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));

@@ -49,7 +49,7 @@ fn a_hub_restored_from_an_older_backup_takes_nothing_away() {
 }
 
 #[test]
-fn a_hub_replaced_by_an_empty_one_takes_nothing_away() {
+fn r61_a_hub_replaced_by_an_empty_one_takes_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "replaced", &["east", "west"]).await;
         world.replace_hub().await;

@@ -47,7 +47,7 @@ fn exporters(spec: &ResourceImportSpec) -> Vec<&str> {
 }
 
 #[test]
-fn the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
+fn r34_r35_the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
     let merged = spec(&carried_out(entry(&[("west", 1, &[80]), ("east", 2, &[81]), ("north", 1, &[82])])));
     assert_eq!(exporters(&merged), ["north", "west", "east"], "oldest first, then by ID");
     assert_eq!(merged.service_import.unwrap().spec.ports[0].port, 82);

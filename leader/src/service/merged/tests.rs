@@ -98,7 +98,7 @@ fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_s
 }
 
 #[test]
-fn the_oldest_export_wins_all_that_cannot_be_united() {
+fn r34_r45_r46_r47_the_oldest_export_wins_all_that_cannot_be_united() {
     type Change = fn(&mut ServicePayload);
     let changes: [(&str, Change); 8] = [
         ("TypeConflict", |payload| payload.service_spec.cluster_ip = Some("None".into())),
@@ -140,7 +140,7 @@ fn the_oldest_export_wins_all_that_cannot_be_united() {
 }
 
 #[test]
-fn what_means_the_same_is_no_conflict_and_is_passed_on_as_it_is() {
+fn r29_r46_what_means_the_same_is_no_conflict_and_is_passed_on_as_it_is() {
     let said = with(|payload| {
         payload.service_spec.session_affinity = Some("None".into());
         payload.service_spec.internal_traffic_policy = Some("Cluster".into());

@@ -236,7 +236,11 @@ impl Part<String, NamespaceEntry> for Namespace {
     }
 
     fn put(self, entry: &mut NamespaceEntry) -> bool {
-        let new = NamespaceEntry { there: true, active: self.metadata.deletion_timestamp.is_none() };
+        let new = NamespaceEntry {
+            there: true,
+            active: self.metadata.deletion_timestamp.is_none(),
+            excluded: self.labels().get(label::EXPORT).is_some_and(|export| export == label::FALSE),
+        };
         std::mem::replace(entry, new) != new
     }
 

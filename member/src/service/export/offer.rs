@@ -43,6 +43,9 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
         (None, Some(said)) => Ok(said),
         (None, None) => return Ok(None),
     };
+    if entry.is_excluded {
+        return Err(excluded(&service.namespace));
+    }
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
     exportable(local)?;
@@ -72,6 +75,16 @@ fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
 
 fn invalid(reason: &'static str, message: impl Into<String>) -> Invalid {
     Invalid { reason, message: message.into() }
+}
+
+/// The administrator's word goes before anything a user asks for.
+fn excluded(namespace: &str) -> Invalid {
+    let message = format!(
+        "the administrator excluded Namespace {namespace} from exporting, by its label {}: \"{}\"",
+        label::EXPORT,
+        label::FALSE
+    );
+    invalid("NamespaceExcluded", message)
 }
 
 fn exportable(service: &Service) -> Result<(), Invalid> {

@@ -1,7 +1,11 @@
+use kit::index::Change;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::service::view::{Export, Service, Slice};
+use crate::service::{
+    entry::Known,
+    view::{Export, Namespace, Service, Slice},
+};
 
 fn service() -> ServiceName {
     ServiceName::new("shop", "web")
@@ -122,6 +126,36 @@ fn what_cannot_be_exported_says_why() {
     assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");
     let none = ServiceEntry { service: None, ..entry() };
     assert_eq!(offer("east", &service(), &none).unwrap_err().reason, "NoService");
+}
+
+#[test]
+fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn() {
+    let told = carried_out(entry());
+    let mut known = Known::default();
+    let namespace = |labels: Value| -> Namespace {
+        serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
+    };
+    let _ = known.services.change(Change::Apply(told.export.clone().unwrap()));
+    for (labels, is_excluded) in [
+        (json!({label::EXPORT: "false"}), true),
+        (json!({label::EXPORT: "true"}), false),
+        (Value::Null, false),
+    ] {
+        let _ = known.namespaces.change(Change::Apply(namespace(labels)));
+        assert_eq!(known.entry(&service()).unwrap().is_excluded, is_excluded);
+    }
+
+    let entry = ServiceEntry { is_excluded: true, service: None, ..told };
+    let invalid = offer("east", &service(), &entry).unwrap_err();
+    assert_eq!(invalid.reason, "NamespaceExcluded", "before what else may be wrong");
+    let steps = desired(&us(), &service(), &entry);
+    let withdrawn = |step: &Step| match step {
+        Step::Put { want, .. } => want.spec.0.as_ref().unwrap().service.as_ref().is_some_and(|s| s.withdrawn),
+        Step::Remove { .. } => true,
+    };
+    assert!(steps.len() == 2 && steps.iter().all(withdrawn), "{steps:?}");
+    let nobody_asked = ServiceEntry { export: None, unexported: Some(Unexported::Decided), ..entry };
+    assert_eq!(offer("east", &service(), &nobody_asked), Ok(None));
 }
 
 #[test]

@@ -27,6 +27,18 @@ fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
 }
 
 #[test]
+fn a_policy_that_refuses_mistakes_may_be_off() {
+    let [content, [policy, mut binding]] = member::checks();
+    binding.body["spec"]["validationActions"] = json!(["Warn"]);
+    let there = [content, [policy, binding]].map(|check| Some(Ok(check.map(Some))));
+    let off = report(&Found { checks: there.into(), ..good() }, now());
+    assert!(off.is_well(), "{:?}", off.problems);
+    let note = "ValidatingAdmissionPolicyBinding freeport-exports is switched off: spec.validationActions lacks Deny: \
+                mistakes are not refused";
+    assert_eq!(off.notes, [note]);
+}
+
+#[test]
 fn a_daemon_without_a_pod_is_a_problem_and_what_it_said_is_stale() {
     let silent = Found { life: Some(Ok(Some(renewed(90)))), ..good() };
     let dead = report(&Found { member: Some(Ok(Some(deployment(1, 0)))), ..silent }, now());

@@ -108,7 +108,7 @@ fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
 }
 
 #[test]
-fn an_import_is_a_service_slices_and_a_service_import() {
+fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
     let entry = carried_out("west", entry(&["east"]));
     let derived = entry.derived.as_ref().unwrap();
     assert_eq!(derived.name_any(), "antrea-mc-web");
@@ -131,7 +131,7 @@ fn an_import_is_a_service_slices_and_a_service_import() {
 }
 
 #[test]
-fn a_port_the_exporter_does_not_serve_is_not_reached_there() {
+fn r42_a_port_the_exporter_does_not_serve_is_not_reached_there() {
     let mut entry = entry(&["east"]);
     entry.hub_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports =
         vec![merged_port(None, 81)];
@@ -160,7 +160,7 @@ fn our_own_endpoints_do_not_take_the_detour() {
 }
 
 #[test]
-fn one_exporter_leaves_and_the_rest_stays() {
+fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     assert_eq!(entry.imported_slices.len(), 2);
     entry.hub_import = Some(hub_import(&["north"]));

@@ -1,0 +1,43 @@
+//! What a policy's binding does is the administrator's switch: installing again leaves it as it was set.
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+const ACTIONS: &str = "/spec/validationActions";
+
+/// Puts the `validationActions` that are `there` into `body`, if it is a binding with others. Whether it did.
+///
+/// They are a set, of which apply takes only those away that it has put there: to ask for `Deny` beside `Warn` is even refused.
+pub(super) fn keep_actions(body: &mut Value, there: &DynamicObject) -> bool {
+    let (Some(wanted), Some(there)) = (body.pointer_mut(ACTIONS), there.data.pointer(ACTIONS)) else {
+        return false;
+    };
+    let kept = wanted != there;
+    wanted.clone_from(there);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::objects::member;
+
+    fn kept(there: &Value) -> (bool, Value) {
+        let [_, binding] = member::policy();
+        let (mut body, mut found) = (binding.body.clone(), binding.body);
+        found["spec"]["validationActions"] = there.clone();
+        let kept = keep_actions(&mut body, &serde_json::from_value(found).unwrap());
+        (kept, body["spec"]["validationActions"].take())
+    }
+
+    #[test]
+    fn what_the_administrator_set_stays() {
+        assert_eq!(kept(&json!(["Deny"])), (false, json!(["Deny"])));
+        assert_eq!(kept(&json!(["Warn", "Audit"])), (true, json!(["Warn", "Audit"])));
+        let [policy, _] = member::policy();
+        let there = serde_json::from_value(policy.body.clone()).unwrap();
+        assert!(!keep_actions(&mut policy.body.clone(), &there));
+    }
+}

@@ -1,0 +1,195 @@
+//! Which CRDs are installed, and which are left alone.
+//!
+//! CRDs of the Multi-Cluster Services API belong to no implementation: the newer schema stays, whoever installed it, and an older one
+//! is brought up to date (rule R-78). Of other groups, what somebody else installed stays as it is.
+
+use std::collections::BTreeMap;
+
+use api::{crd::SchemaVersion, mcs::ServiceExport};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+};
+
+use super::{Installer, MANAGER, is_labelled, without_label};
+use crate::{
+    Error,
+    cluster::{Cluster, is_missing},
+    objects::Object,
+    run::Part,
+};
+
+/// What to do about one CRD.
+#[derive(Debug, PartialEq, Eq)]
+enum Course {
+    /// It is not there, or ours to change.
+    Apply,
+    /// Somebody else installed it, and it is older.
+    Upgrade(SchemaVersion),
+    /// It stays; the reason why.
+    Leave(String),
+}
+
+/// What to do about a CRD, given the labels of the one that is there, if any.
+fn course(crd: &Object, there: Option<&BTreeMap<String, String>>) -> Course {
+    let Some(labels) = there else {
+        return Course::Apply;
+    };
+    let ours = is_labelled(labels);
+    let group = crd.body.pointer("/spec/group").and_then(|group| group.as_str());
+    if group == Some(&*ServiceExport::group(&())) {
+        let (version, our_version) = (SchemaVersion::of(Some(labels)), SchemaVersion::ours());
+        if version > our_version {
+            return Course::Leave(format!(
+                "its schema is newer ({version}; this freeport brings {our_version})"
+            ));
+        }
+        if !ours && version < our_version {
+            return Course::Upgrade(version);
+        }
+    }
+    if ours { Course::Apply } else { Course::Leave("freeport did not install it".into()) }
+}
+
+impl Installer<'_> {
+    /// Applies CRDs and waits until the API server serves them. One that somebody else installed, or that is newer, stays as it
+    /// is: see the head of this file.
+    pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
+        if !self.run.does(Part::Crds) {
+            return Ok(());
+        }
+        let mut applied = Vec::new();
+        for crd in crds {
+            match course(crd, self.labels_of(crd).await?.as_ref()) {
+                Course::Apply => {
+                    self.install(Part::Crds, std::slice::from_ref(crd)).await?;
+                    applied.push(crd);
+                }
+                Course::Upgrade(from) => {
+                    self.upgrade(crd, &from).await?;
+                    applied.push(crd);
+                }
+                Course::Leave(why) if self.is_first(crd) => {
+                    let comment = if self.run.dry_run { "# " } else { "" };
+                    let line = format!("{comment}{}: left {crd} as it is: {why}", self.cluster.name);
+                    self.say_plainly(&line);
+                }
+                Course::Leave(_) => {}
+            }
+        }
+        if self.run.dry_run {
+            return Ok(());
+        }
+        for crd in applied {
+            self.until(&format!("{crd} is not served yet"), async |cluster| served(cluster, crd).await)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Labels of the object that is there; none when there is none.
+    async fn labels_of(&self, object: &Object) -> Result<Option<BTreeMap<String, String>>, Error> {
+        let found = self
+            .cluster
+            .request(format!("read {object}"), self.api(object).get_metadata_opt(&object.name))
+            .await?;
+        Ok(found.map(|found| found.labels().clone()))
+    }
+
+    /// Brings a CRD that somebody else installed up to date. It stays theirs.
+    async fn upgrade(&mut self, crd: &Object, from: &SchemaVersion) -> Result<(), Error> {
+        if !self.is_first(crd) {
+            return Ok(());
+        }
+        let crd = Object { body: without_label(&crd.body), ..crd.clone() };
+        if self.run.dry_run {
+            return self.print(&crd);
+        }
+        let apply = PatchParams::apply(MANAGER).force();
+        let patch = Patch::Apply(&crd.body);
+        let doing = format!("upgrade {crd}, which somebody else installed");
+        self.cluster.request(doing, self.api(&crd).patch(&crd.name, &apply, &patch)).await?;
+        let to = SchemaVersion::ours();
+        self.say(&format!(
+            "upgraded {crd}, which freeport did not install: its schema was {from} and is {to} now"
+        ));
+        Ok(())
+    }
+}
+
+/// Some once the CRD is established and its objects can be listed, which comes a moment later.
+async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error> {
+    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let crd = cluster.request(format!("read {object}"), crds.get(&object.name)).await?;
+    let established = crd
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Established" && condition.status == "True");
+    if !established {
+        return Ok(None);
+    }
+    for version in crd.spec.versions.iter().filter(|version| version.served) {
+        let resource = kube::core::discovery::ApiResource {
+            group: crd.spec.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", crd.spec.group, version.name),
+            kind: crd.spec.names.kind.clone(),
+            plural: crd.spec.names.plural.clone(),
+        };
+        let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+        match objects.list_metadata(&ListParams::default().limit(1)).await {
+            Err(error) if is_missing(&error) => return Ok(None),
+            other => {
+                cluster.request(format!("list {}", resource.plural), async { other }).await?;
+            }
+        }
+    }
+    Ok(Some(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::label;
+
+    use super::*;
+    use crate::objects::crds;
+
+    fn there(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn of(kind: &str, there: Option<&BTreeMap<String, String>>) -> Course {
+        let crds = crds::member();
+        let crd = crds.iter().find(|crd| crd.name.starts_with(kind)).unwrap();
+        course(crd, there)
+    }
+
+    const RELEASE: &str = "multicluster.x-k8s.io/release-version";
+    const OURS: (&str, &str) = (label::MANAGED_BY, label::FREEPORT);
+
+    #[test]
+    fn r78_a_newer_crd_stays_whoever_installed_it() {
+        for labels in [&[(RELEASE, "v0.9.0")][..], &[(RELEASE, "v0.9.0"), OURS]] {
+            let Course::Leave(why) = of("serviceimports", Some(&there(labels))) else { panic!("{labels:?}") };
+            assert!(why.contains("v0.9.0") && why.contains("v0.5.2"), "{why}");
+        }
+    }
+
+    #[test]
+    fn r78_an_older_crd_is_brought_up_to_date() {
+        assert!(matches!(of("serviceimports", Some(&there(&[]))), Course::Upgrade(_)));
+        assert!(matches!(of("serviceexports", Some(&there(&[(RELEASE, "v0.4.0")]))), Course::Upgrade(_)));
+        assert_eq!(of("serviceexports", Some(&there(&[OURS]))), Course::Apply);
+        assert_eq!(of("serviceexports", None), Course::Apply);
+    }
+
+    #[test]
+    fn what_somebody_else_installed_stays_if_it_is_as_new_or_of_another_group() {
+        let same = [(RELEASE, "v0.5.2"), ("multicluster.x-k8s.io/crd-schema-revision", "0")];
+        for (kind, labels) in [("serviceimports", &same[..]), ("clustersets", &[])] {
+            assert_eq!(of(kind, Some(&there(labels))), Course::Leave("freeport did not install it".into()));
+        }
+    }
+}
