@@ -152,6 +152,21 @@ impl Writer {
         self.send::<P, P>("status", request).await
     }
 
+    /// Takes these finalizers off the object, as it is known: others stay. The server's answer.
+    pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let others: Vec<_> =
+            object.finalizers().iter().filter(|f| !finalizers.contains(&f.as_str())).collect();
+        let patch = json!({"metadata": {
+            "finalizers": others, "resourceVersion": object.resource_version(), "uid": object.uid(),
+        }});
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
+        self.send::<P, P>("patch", request).await
+    }
+
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
     /// already is what we wanted.
     pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>
