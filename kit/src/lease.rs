@@ -131,23 +131,23 @@ pub async fn keep(
     settled: impl Fn() -> Settled,
     presence: watch::Sender<Presence>,
 ) {
-    keep_saying(anchor, us, Annotations::new(), settled, presence).await;
+    keep_saying(anchor, us, Annotations::new, settled, presence).await;
 }
 
 /// Annotations of a Lease.
 pub type Annotations = BTreeMap<String, String>;
 
-/// [`keep`], with what else the Lease says all the time.
+/// [`keep`], with what `also` gives at each renewal; what it does not mention stays as it was said.
 pub async fn keep_saying(
     anchor: Anchor,
     us: Holder,
-    also: Annotations,
+    also: impl Fn() -> Annotations,
     settled: impl Fn() -> Settled,
     presence: watch::Sender<Presence>,
 ) {
     let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
-        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, says(settled(), &also)));
+        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, says(settled(), also())));
         let now = match attempt.await {
             Ok(Ok(now)) => now,
             // Somebody else wrote it: no failure, but a reason to look who.
@@ -226,7 +226,7 @@ fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
     }
 }
 
-fn says(settled: Settled, also: &Annotations) -> Annotations {
+fn says(settled: Settled, also: Annotations) -> Annotations {
     // Whoever holds it is there, whatever was said of it before.
     let left = label::FALSE;
     [
@@ -237,7 +237,7 @@ fn says(settled: Settled, also: &Annotations) -> Annotations {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into_iter()
-    .chain(also.clone())
+    .chain(also)
     .collect()
 }
 
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_renewal_says_what_the_wire_contract_wants() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let patch = json!({"metadata": {"annotations": says(Settled::Yes, &Annotations::new())}, "spec": spec(&us(), now, false)});
+        let patch = json!({"metadata": {"annotations": says(Settled::Yes, Annotations::new())}, "spec": spec(&us(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
                 "multicluster.freeport.dev/left": "false",

@@ -152,10 +152,10 @@ impl Writer {
         self.send::<P, P>("status", request).await
     }
 
-    /// Takes these finalizers off the object, as it is known: others stay. The server's answer.
-    pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<P, Error>
+    /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
+    pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<(), Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = ()>,
     {
         let others: Vec<_> =
             object.finalizers().iter().filter(|f| !finalizers.contains(&f.as_str())).collect();
@@ -164,7 +164,10 @@ impl Writer {
         }});
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
-        self.send::<P, P>("patch", request).await
+        match self.send::<P, Value>("patch", request).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
