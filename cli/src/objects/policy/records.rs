@@ -52,12 +52,19 @@ variables.objectName.substring(size(variables.prefix)) : ''",
     ("ofName", "string(variables.spec[?'name'].orValue(''))"),
     ("isOurs", "variables.kind in ['Service', 'EndpointSlice']"),
     ("isOfService", "variables.isOurs || variables.kind == 'Endpoints'"),
+    // Antrea's controllers put dashes everywhere: api::antrea::Members.
+    (
+        "speaksAntrea",
+        "
+authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
+    .namespace(request.namespace).name(variables.cluster).check('speak-antrea').allowed()",
+    ),
     // What its name begins with: api::name::service_export and slice_export. What comes after that is the suffix.
     (
         "separator",
         "
-variables.kind == 'EndpointSlice' ||
-variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '-'",
+variables.kind == 'EndpointSlice' || !variables.speaksAntrea &&
+(variables.cluster.contains('-') || variables.ofNamespace.contains('-')) ? '.' : '-'",
     ),
     (
         "canonical",
