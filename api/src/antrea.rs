@@ -49,7 +49,7 @@ impl Members {
     /// to which part.
     pub fn service_export(&self, cluster: &str, service: &ServiceName) -> String {
         match self.contains(cluster) {
-            true => dashed(cluster, service, "service"),
+            true => service_export(cluster, service),
             false => name::service_export(cluster, service),
         }
     }
@@ -57,7 +57,7 @@ impl Members {
     /// Name of the record with the endpoints of any member.
     pub fn endpoints_export(&self, cluster: &str, service: &ServiceName) -> String {
         match self.contains(cluster) {
-            true => dashed(cluster, service, "endpoints"),
+            true => endpoints_export(cluster, service),
             false => name::endpoints_export(cluster, service),
         }
     }
@@ -70,6 +70,16 @@ impl<'a> IntoIterator for &'a Members {
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
     }
+}
+
+/// Name that Antrea gives the record with a Service.
+pub fn service_export(cluster: &str, service: &ServiceName) -> String {
+    dashed(cluster, service, "service")
+}
+
+/// Name that Antrea gives the record with all endpoints of a Service.
+pub fn endpoints_export(cluster: &str, service: &ServiceName) -> String {
+    dashed(cluster, service, "endpoints")
 }
 
 fn dashed(cluster: &str, service: &ServiceName, kind: &str) -> String {
