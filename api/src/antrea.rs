@@ -12,6 +12,11 @@ use crate::{ServiceName, name};
 pub const RECORD_FINALIZERS: [&str; 2] =
     ["resourceexport.antrea.io/finalizer", "resourceexport.finalizers.antrea.io"];
 
+/// Finalizer of the announce of a member: the leader's, which keeps it until the leader has removed the member's records.
+pub fn announce_finalizer(cluster: &str) -> String {
+    format!("memberclusterannounce.finalizer.antrea.io/{cluster}")
+}
+
 /// Annotation of a MemberClusterAnnounce: when the member last said that it is there, by its own clock.
 pub const TOUCHED: &str = "touch-ts";
 

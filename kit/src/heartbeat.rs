@@ -30,12 +30,16 @@ pub struct Announce {
 }
 
 impl Announce {
+    /// Who is announced, if its name agrees.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster_id.as_deref().filter(|cluster| self.name_any() == name::announce(cluster))
+    }
+
     /// The Lease that it stands for, if one of these members wrote it.
     fn lease(&self, members: &Members) -> Option<LeaseView> {
-        let cluster = self.cluster_id.as_deref().filter(|cluster| members.contains(cluster))?;
+        let cluster = self.cluster().filter(|cluster| members.contains(cluster))?;
         let touched = self.annotations().get(TOUCHED).and_then(|at| at.parse().ok());
-        (self.name_any() == name::announce(cluster))
-            .then(|| LeaseView::stand_in(name::member_lease(cluster), self.uid(), touched))
+        Some(LeaseView::stand_in(name::member_lease(cluster), self.uid(), touched))
     }
 }
 

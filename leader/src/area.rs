@@ -23,7 +23,10 @@ use tracing::Instrument;
 use crate::{
     cluster_set::{Reporting, Set, Sets},
     service::{
-        antrea::{Account, Accounts},
+        antrea::{
+            Account, Accounts,
+            leaving::{Announces, Leaving, let_go},
+        },
         entry::{Import, Record, ServiceEntry},
         judge::{Judged, Judging, Reported},
         merge::Merging,
@@ -49,6 +52,9 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) -> Stri
                 antrea = members;
             }
         }
+    }
+    if !env.stop.is_cancelled() {
+        let_go(&env, &common_area).await;
     }
     env.metrics.forget(&common_area);
     common_area
@@ -140,6 +146,8 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
     };
     let heartbeats = Shared::new(Heartbeats::new(antrea.clone()));
     let (beats, hear) = (heartbeats.clone(), heard.clone());
+    let (announces, departures) = (Shared::<Announces>::default(), Queue::new(Duration::ZERO));
+    let (known, queue) = (announces.clone(), departures.clone());
     tasks.spawn(
         watches
             .watch(
@@ -147,7 +155,10 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 watcher::Config::default(),
                 source("MemberClusterAnnounce"),
                 env.metrics.clone(),
-                move |change| beats.with(|beats| beats.change(change)).into_iter().for_each(&hear),
+                move |change| {
+                    queue.mark(known.with(|known| known.change(&change)));
+                    beats.with(|beats| beats.change(change)).into_iter().for_each(&hear);
+                },
             )
             .in_current_span(),
     );
@@ -216,6 +227,13 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
         events: env.events.clone(),
         brevity: Shared::default(),
     };
+    let leaving = Leaving {
+        announces,
+        writer: writer.clone(),
+        client: env.client.clone(),
+        common_area: common_area.to_owned(),
+        antrea: antrea.clone(),
+    };
     let reporting = Reporting {
         sets,
         queue: reports_due.clone(),
@@ -237,6 +255,9 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
             tokio::join!(
                 drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
                 drive("judge", judgements, metrics.clone(), stop.clone(), |key| judging
+                    .clone()
+                    .reconcile(key)),
+                drive("antrea", departures, metrics.clone(), stop.clone(), |key| leaving
                     .clone()
                     .reconcile(key)),
                 drive("cluster_set", reports_due, metrics, stop.clone(), |key| reporting

@@ -33,7 +33,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "patch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),
-        rule(ANTREA, "memberclusterannounces", READ),
+        rule(ANTREA, "memberclusterannounces", &["get", "list", "watch", "patch"]),
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),

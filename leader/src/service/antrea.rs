@@ -5,6 +5,8 @@
 //! finalizer is taken off once the imports say so. Whoever deletes it, with its CRD or its Namespace too, is taken for the
 //! member: nothing tells them apart.
 
+pub mod leaving;
+
 use std::collections::BTreeMap;
 
 use api::{

@@ -32,7 +32,10 @@ async fn conflicting(world: &World, ns: &str, clusters: &[&str], reason: &str) -
     let mut messages = Vec::new();
     for cluster in clusters {
         let message = eventually(&format!("{cluster} is told {reason}"), || async {
-            let found = conditions(world.cluster(cluster), ns, "web").await.remove("Conflict").ok_or("no Conflict")?;
+            let found = conditions(world.cluster(cluster), ns, "web")
+                .await
+                .remove("Conflict")
+                .ok_or("no Conflict")?;
             if found.reason == reason { Ok(found.message) } else { Err(format!("{found:?}")) }
         })
         .await;
@@ -121,9 +124,11 @@ fn r30_exported_labels_and_annotations_come_and_go_and_nothing_else_does() {
         let ns = &world.namespace("metadata", &CLUSTERS).await;
         let east = world.cluster("east");
         east.service(ns, "web", &[("http", 80)]).await;
-        let labelled = json!({"metadata": {"labels": {"of-the-service": "x"}, "annotations": {"of-the-service": "x"}}});
+        let labelled =
+            json!({"metadata": {"labels": {"of-the-service": "x"}, "annotations": {"of-the-service": "x"}}});
         let _: Service = east.patch(ns, "web", &labelled).await;
-        let spec = json!({"exportedLabels": {"team": "shop", "tier": "1"}, "exportedAnnotations": {"note": "a"}});
+        let spec =
+            json!({"exportedLabels": {"team": "shop", "tier": "1"}, "exportedAnnotations": {"note": "a"}});
         let export = json!({"metadata": {"name": "web", "labels": {"of-the-export": "x"}}, "spec": spec});
         let _: ServiceExport = east.create(ns, export).await;
         let has = async |wanted: &[(&str, &str)], not: &[&str]| {
@@ -141,7 +146,8 @@ fn r30_exported_labels_and_annotations_come_and_go_and_nothing_else_does() {
 
         let theirs = json!({"metadata": {"labels": {"theirs": "x"}}});
         let _: ServiceImport = world.leader().patch(ns, "web", &theirs).await;
-        let spec = json!({"spec": {"exportedLabels": {"team": "sales", "tier": null}, "exportedAnnotations": null}});
+        let spec =
+            json!({"spec": {"exportedLabels": {"team": "sales", "tier": null}, "exportedAnnotations": null}});
         let _: ServiceExport = east.patch(ns, "web", &spec).await;
         has(&[("team", "sales"), ("theirs", "x")], &["tier", "note"]).await;
         world.release(ns).await;
