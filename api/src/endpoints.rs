@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn says(subsets: serde_json::Value) -> EndpointsPayload {
+    fn says(subsets: &serde_json::Value) -> EndpointsPayload {
         serde_json::from_value(json!({ "subsets": subsets })).unwrap()
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let http = json!([{"name": "http", "port": 8080, "protocol": "TCP"}, {"name": "metrics", "port": 9, "protocol": "TCP"}]);
         // As Antrea's PodIP mode repeats itself.
         let told = slices(
-            &says(json!([
+            &says(&json!([
                 {"addresses": [{"ip": "10.0.0.9"}], "ports": http},
                 {"addresses": [{"ip": "10.0.0.9"}, {"ip": "10.0.0.10"}], "ports": http},
                 {"addresses": [{"ip": "10.0.0.11"}], "notReadyAddresses": [{"ip": "10.0.0.10"}],
@@ -176,7 +176,7 @@ mod tests {
     fn many_endpoints_are_several_slices() {
         let all: Vec<_> = (0..1500).map(|n| json!({"ip": format!("10.0.{}.{}", n / 250, n % 250)})).collect();
         let many =
-            says(json!([{"addresses": all, "ports": [{"name": "http", "port": 1, "protocol": "TCP"}]}]));
+            says(&json!([{"addresses": all, "ports": [{"name": "http", "port": 1, "protocol": "TCP"}]}]));
         let told: Vec<_> =
             slices(&many, &service_ports()).unwrap().iter().map(|s| s.endpoints.len()).collect();
         assert_eq!(told, [1000, 500]);
@@ -185,14 +185,14 @@ mod tests {
     #[test]
     fn what_no_api_server_takes_is_found() {
         for ip in ["example.com", "127.0.0.1"] {
-            let bad = says(json!([{"addresses": [{"ip": ip}], "ports": [{"name": "http", "port": 1}]}]));
+            let bad = says(&json!([{"addresses": [{"ip": ip}], "ports": [{"name": "http", "port": 1}]}]));
             assert!(slices(&bad, &service_ports()).is_err(), "{ip}");
         }
     }
 
     #[test]
     fn what_is_told_and_told_back_is_the_same() {
-        let antrea = says(json!([
+        let antrea = says(&json!([
             {"addresses": [{"ip": "10.1.0.7"}, {"ip": "10.1.0.8"}], "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
         ]));
         let told = slices(&antrea, &service_ports()).unwrap();

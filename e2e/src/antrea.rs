@@ -15,7 +15,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::{
     account::by_token,
@@ -76,8 +76,8 @@ impl AntreaMember {
         Api::namespaced(self.client.clone(), AREA)
     }
 
-    /// Announces itself, and then again and again until the handle is aborted.
-    pub async fn live(&self) -> JoinHandle<()> {
+    /// Announces itself, and then again and again until what it returns is dropped.
+    pub async fn live(&self) -> JoinSet<()> {
         let fields = MemberClusterAnnounceFields {
             cluster_id: Some(self.id.clone()),
             cluster_set_id: Some(SET.into()),
@@ -86,7 +86,8 @@ impl AntreaMember {
         let announce = MemberClusterAnnounce::new(&name::announce(&self.id), fields);
         let (announces, name) = (self.announces(), name::announce(&self.id));
         announces.create(&PostParams::default(), &announce).await.unwrap();
-        tokio::spawn(async move {
+        let mut heart = JoinSet::new();
+        heart.spawn(async move {
             for beat in 0.. {
                 tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 let Ok(mut announce) = announces.get(&name).await else { return };
@@ -94,9 +95,14 @@ impl AntreaMember {
                 let touched =
                     format!("2020-01-01T{:02}:{:02}:{:02}Z", beat / 1800, beat / 30 % 60, beat % 30 * 2);
                 announce.annotations_mut().insert(TOUCHED.into(), touched);
-                announces.replace(&name, &PostParams::default(), &announce).await.unwrap();
+                match announces.replace(&name, &PostParams::default(), &announce).await {
+                    // The leader wrote it meanwhile: there is a next time.
+                    Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                    beaten => drop(beaten.unwrap()),
+                }
             }
-        })
+        });
+        heart
     }
 
     pub async fn leave(&self) {

@@ -25,7 +25,7 @@ use crate::{
     service::{
         antrea::{
             Account, Accounts,
-            leaving::{Announces, Leaving, let_go},
+            leaving::{Announces, Leaving},
         },
         entry::{Import, Record, ServiceEntry},
         judge::{Judged, Judging, Reported},
@@ -52,9 +52,6 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) -> Stri
                 antrea = members;
             }
         }
-    }
-    if !env.stop.is_cancelled() {
-        let_go(&env, &common_area).await;
     }
     env.metrics.forget(&common_area);
     common_area

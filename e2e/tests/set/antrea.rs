@@ -128,7 +128,7 @@ fn an_antrea_member_exports_imports_and_withdraws() {
         east.unexport(&ns, "web-front").await;
         eventually("nobody", || not_imported(west, &ns, "web-front")).await;
         eventually("nothing is left in the Common Area", || holds(world, &ns, "web-front", 0)).await;
-        heart.abort();
+        drop(heart);
         within(std::time::Duration::from_secs(90), "silence is noticed", || standing(world, "False")).await;
 
         let late = ServiceName::new(&ns, "late");
@@ -192,7 +192,7 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
         sees(west, &stays, ID, &["10.201.0.7:80"]).await.expect("stays");
         north.unexport(&stays).await;
         eventually("its records are let go all the same", || gone(&north, &stays)).await;
-        heart.abort();
+        drop(heart);
         north.leave().await;
         eventually("and so is its announce", || north.is_gone()).await;
         farewell(world, &north).await;
@@ -234,21 +234,5 @@ fn an_antrea_member_writes_its_own_alone() {
         assert!(secrets.list(&Default::default()).await.is_err());
         north.expel().await;
         eventually("nobody of that kind takes part any more", || leader_names(world, "")).await;
-    });
-}
-
-#[test]
-fn a_common_area_goes_whatever_an_antrea_member_left_there() {
-    alone(async |world| {
-        let ns = world.namespace("antrea-area", &["west"]).await;
-        let web = ServiceName::new(&ns, "web");
-        let north = AntreaMember::join(world, ID).await;
-        let heart = north.live().await;
-        north.export(&web, ("http", 80), &["10.201.0.7"], 80).await;
-        eventually("imported", || sees(world.cluster("west"), &web, ID, &["10.201.0.7:80"])).await;
-        heart.abort();
-        world.leader().delete_namespace(AREA).await;
-        world.set_up_again().await;
-        world.release(&ns).await;
     });
 }

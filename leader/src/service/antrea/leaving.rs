@@ -2,17 +2,18 @@
 //! records. Watches announces; puts a finalizer on those of marked members, lest the word is missed while we are down; deletes
 //! the records of one that leaves, and takes the finalizer off when they are gone. Safe to run twice: the announce says how far
 //! it is.
+//!
+//! A Common Area that is deleted before its members have left is kept by these finalizers and by those of their records: the
+//! leader's Role goes first, so nobody can take them off but an administrator.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{
-    antrea::{Members, RECORD_FINALIZERS, announce_finalizer},
+    antrea::{Members, announce_finalizer},
     label,
     resource_export::ResourceExport,
 };
-use k8s_openapi::api::core::v1::Namespace;
 use kit::{
-    boot::Env,
     heartbeat::Announce,
     index::{Change, Shared},
     queue::Outcome,
@@ -22,8 +23,6 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, PartialObjectMeta},
 };
-
-use super::is_held;
 
 /// How soon is looked again whether the records of a member that leaves are gone.
 const LOOK: Duration = Duration::from_secs(1);
@@ -126,46 +125,6 @@ impl Leaving {
         }
         Ok(there.is_empty())
     }
-}
-
-/// While the Common Area is being deleted: lets go what waits there for the leader, lest the Namespace stays for ever. Nothing
-/// is said by such deletions, and nothing else is done.
-pub async fn let_go(env: &Env, common_area: &str) {
-    let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone());
-    let namespaces = Api::<Namespace>::all(env.client.clone());
-    loop {
-        match namespaces.get_opt(common_area).await {
-            Ok(None) => return,
-            Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_none() => return,
-            Ok(Some(_)) => {
-                if let Err(error) = let_all_go(env, common_area, &writer).await {
-                    tracing::debug!(%error, "cannot let go what waits for us in a Common Area that goes");
-                }
-            }
-            Err(error) => tracing::debug!(%error, "cannot find out whether a Common Area is gone"),
-        }
-        tokio::select! {
-            () = env.stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
-        }
-    }
-}
-
-async fn let_all_go(env: &Env, common_area: &str, writer: &Writer) -> Result<(), Error> {
-    let unreachable = |error| Error::Unreachable(Box::new(error));
-    let all = ListParams::default();
-    let records = Api::<PartialObjectMeta<ResourceExport>>::namespaced(env.client.clone(), common_area);
-    let held = records.list(&all).await.map_err(unreachable)?.items;
-    for record in held.iter().filter(|record| is_held(&record.metadata)) {
-        writer.release(record, &RECORD_FINALIZERS).await?;
-    }
-    let announces = Api::<Announce>::namespaced(env.client.clone(), common_area);
-    for announce in announces.list(&all).await.map_err(unreachable)?.items {
-        if let Some(cluster) = announce.cluster().filter(|_| announce.meta().deletion_timestamp.is_some()) {
-            writer.release(&announce, &[&announce_finalizer(cluster)]).await?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

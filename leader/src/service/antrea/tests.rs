@@ -132,7 +132,7 @@ fn put(entry: &ServiceEntry, exporters: &[&str]) -> Value {
     }
 }
 
-fn have(spec: Value) -> Option<Import> {
+fn have(spec: &Value) -> Option<Import> {
     serde_json::from_value(json!({"metadata": {"name": "shop-web-endpoints"}, "spec": spec})).ok()
 }
 
@@ -144,7 +144,7 @@ fn all_endpoints_are_one_import_under_the_merged_names() {
     let mut entry = entry();
     let said = put(&entry, &["east", "north-1"]);
     assert_eq!(said, golden["spec"]);
-    entry.endpoints_import = have(said);
+    entry.endpoints_import = have(&said);
     let again = desired(&service(), &entry, Some(&import(&["east", "north-1"])), &members());
     assert_eq!(again, Step::Keep, "a second pass has nothing to say");
     let one = put(&entry, &["east"]);
@@ -154,7 +154,7 @@ fn all_endpoints_are_one_import_under_the_merged_names() {
 #[test]
 fn endpoints_that_vanish_unsaid_stay() {
     let mut entry = entry();
-    entry.endpoints_import = have(put(&entry, &["east", "north-1"]));
+    entry.endpoints_import = have(&put(&entry, &["east", "north-1"]));
     entry.endpoints.remove("east");
     let step = desired(&service(), &entry, Some(&import(&["east", "north-1"])), &members());
     assert_eq!(step, Step::Keep);
@@ -174,7 +174,7 @@ fn the_import_of_all_endpoints_goes_with_the_exporters_and_with_its_readers() {
     let mut entry = entry();
     let nobody = desired(&service(), &entry, Some(&import(&[])), &members());
     assert_eq!(nobody, Step::Keep, "it never was");
-    let there = have(put(&entry, &["east"])).unwrap();
+    let there = have(&put(&entry, &["east"])).unwrap();
     entry.endpoints_import = Some(there.clone());
     let nobody = desired(&service(), &entry, Some(&import(&[])), &members());
     assert_eq!(nobody, Step::Remove(there.clone()));
