@@ -76,19 +76,28 @@ impl AntreaMember {
         Api::namespaced(self.client.clone(), AREA)
     }
 
-    /// Announces itself, and then again and again until what it returns is dropped.
+    /// Announces itself, and lives until what it returns is dropped.
     pub async fn live(&self) -> JoinSet<()> {
+        self.announce().await;
+        self.beat(0)
+    }
+
+    pub async fn announce(&self) {
         let fields = MemberClusterAnnounceFields {
             cluster_id: Some(self.id.clone()),
             cluster_set_id: Some(SET.into()),
             leader_cluster_id: Some("leader".into()),
         };
         let announce = MemberClusterAnnounce::new(&name::announce(&self.id), fields);
+        self.announces().create(&PostParams::default(), &announce).await.unwrap();
+    }
+
+    /// Says that it is there, again and again until what it returns is dropped; for the `first`th time.
+    pub fn beat(&self, first: u32) -> JoinSet<()> {
         let (announces, name) = (self.announces(), name::announce(&self.id));
-        announces.create(&PostParams::default(), &announce).await.unwrap();
         let mut heart = JoinSet::new();
         heart.spawn(async move {
-            for beat in 0.. {
+            for beat in first.. {
                 tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 let Ok(mut announce) = announces.get(&name).await else { return };
                 // By a clock of its own.

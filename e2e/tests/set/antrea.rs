@@ -17,7 +17,7 @@ use e2e::{
     daemon::{End, LEADER},
     fixture::{AREA, World, alone},
     seen::{Imported, holds, imported, not_imported, right},
-    waiting::{eventually, within},
+    waiting::{VOUCHED, always, eventually, within},
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ServiceAccount};
 use kube::ResourceExt;
@@ -180,7 +180,7 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
         world.start(LEADER).await;
         eventually("let go", || gone(&north, &goes)).await;
         world.start("freeport-member-west").await;
-        within(e2e::waiting::VOUCHED, "gone", || not_imported(west, &ns, "goes")).await;
+        within(VOUCHED, "gone", || not_imported(west, &ns, "goes")).await;
         assert_eq!(sees(west, &stays, ID, &["10.201.0.7:80"]).await, Ok(before));
 
         // Somebody removes the mark: what it exported stays, and nobody writes for it any more.
@@ -202,6 +202,43 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
 
 fn unmarked() -> Value {
     json!({"metadata": {"annotations": {label::SPEAKS: null}}})
+}
+
+#[test]
+fn what_vanishes_of_an_antrea_member_is_believed_when_it_lives() {
+    alone(async |world| {
+        let ns = world.namespace("antrea-vanish", &["west"]).await;
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let web = ServiceName::new(&ns, "web");
+        let north = AntreaMember::join(world, ID).await;
+        north.announce().await;
+        north.export(&web, ("http", 80), &["10.201.0.7"], 80).await;
+        eventually("imported", || sees(west, &web, ID, &["10.201.0.7:80"])).await;
+        eventually("with an import of all endpoints", || holds(world, &ns, "web", 4)).await;
+
+        for daemon in [LEADER, "freeport-member-west"] {
+            world.end(daemon, End::Crash).await;
+        }
+        for record in [antrea::service_export(ID, &web), antrea::endpoints_export(ID, &web)] {
+            leader.delete::<ResourceExport>(AREA, &record).await;
+            leader.patch::<ResourceExport>(AREA, &record, &json!({"metadata": {"finalizers": null}})).await;
+        }
+        for daemon in [LEADER, "freeport-member-west"] {
+            world.start(daemon).await;
+        }
+        always("nobody answers for it", || async {
+            holds(world, &ns, "web", 2).await?;
+            sees(west, &web, ID, &["10.201.0.7:80"]).await.map(drop)
+        })
+        .await;
+        let heart = north.beat(0);
+        within(VOUCHED, "it lives, and did not write them again", || not_imported(west, &ns, "web")).await;
+        drop(heart);
+        north.leave().await;
+        eventually("gone", || north.is_gone()).await;
+        farewell(world, &north).await;
+        world.release(&ns).await;
+    });
 }
 
 #[test]
