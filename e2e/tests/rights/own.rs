@@ -193,7 +193,7 @@ fn antreas_names_pass_for_who_may_speak_so() {
             .await;
             object["metadata"]["name"] = json!("free");
             let refusal = Do::DryCreate(object).by(&antrea, AREA, &exports()).await.unwrap_err();
-            assert!(refusal.is_by_policy("must be named north-1-shop-web-"), "{refusal:?}");
+            assert!(refusal.is_by_policy("must be named north-1.shop.web."), "{refusal:?}");
         }
     });
 }

@@ -52,19 +52,12 @@ variables.objectName.substring(size(variables.prefix)) : ''",
     ("ofName", "string(variables.spec[?'name'].orValue(''))"),
     ("isOurs", "variables.kind in ['Service', 'EndpointSlice']"),
     ("isOfService", "variables.isOurs || variables.kind == 'Endpoints'"),
-    // Antrea's controllers put dashes everywhere: api::antrea::Members.
-    (
-        "speaksAntrea",
-        "
-authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
-    .namespace(request.namespace).name(variables.cluster).check('speak-antrea').allowed()",
-    ),
     // What its name begins with: api::name::service_export and slice_export. What comes after that is the suffix.
     (
         "separator",
         "
-variables.kind == 'EndpointSlice' || !variables.speaksAntrea &&
-(variables.cluster.contains('-') || variables.ofNamespace.contains('-')) ? '.' : '-'",
+variables.kind == 'EndpointSlice' ||
+variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '-'",
     ),
     (
         "canonical",
@@ -73,11 +66,20 @@ variables.kind == 'EndpointSlice' || !variables.speaksAntrea &&
 variables.cluster + variables.separator + variables.ofNamespace + variables.separator +
 variables.ofName + variables.separator",
     ),
+    // Antrea's controllers put dashes everywhere: api::antrea::Members. Not for sentences, which cannot ask the authorizer.
+    (
+        "stem",
+        "
+variables.kind in ['Service', 'Endpoints'] &&
+authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
+    .namespace(request.namespace).name(variables.cluster).check('speak-antrea').allowed() ?
+variables.cluster + '-' + variables.ofNamespace + '-' + variables.ofName + '-' : variables.canonical",
+    ),
     (
         "suffix",
         "
-variables.objectName.startsWith(variables.canonical) ?
-variables.objectName.substring(size(variables.canonical)) : ''",
+variables.objectName.startsWith(variables.stem) ?
+variables.objectName.substring(size(variables.stem)) : ''",
     ),
     ("about", "'a record of kind ' + variables.kind + ' of cluster ' + variables.cluster"),
 ];
@@ -157,7 +159,9 @@ variables.about + ' must be named ' + variables.canonical +
  variables.kind == 'Endpoints' ? 'endpoints' :
  variables.kind == 'EndpointSlice' ? 'slice.<16 hex digits>' :
  variables.kind == 'ClusterInfo' ? 'clusterinfo' :
- '<16 hex digits>') + ', not ' + variables.objectName",
+ '<16 hex digits>') + ', not ' + variables.objectName +
+(variables.kind in ['Service', 'Endpoints'] && variables.canonical.contains('.') ?
+ '; with dashes for dots if the cluster may speak-antrea' : '')",
     },
     // Members find records by their labels. Antrea's may lack some, but none may claim to be another's.
     Check {
