@@ -39,6 +39,16 @@ pub const ELSEWHERE: &str = "elsewhere.multicluster.freeport.dev";
 /// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it.
 pub const CLUSTER_UID: &str = "multicluster.freeport.dev/cluster-uid";
 
+/// Annotation of a member's ServiceAccount in a Common Area: [`ANTREA`] when the member runs Antrea's controllers.
+pub const SPEAKS: &str = "multicluster.freeport.dev/speaks";
+
+/// Value of [`SPEAKS`].
+pub const ANTREA: &str = "antrea";
+
+/// Annotation of the leader's Lease: IDs of the members that run Antrea's controllers, with commas between. Empty when there are
+/// none; a Lease without it says nothing.
+pub const ANTREA_MEMBERS: &str = "multicluster.freeport.dev/antrea-members";
+
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 

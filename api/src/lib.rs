@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`cluster_set`] | `ClusterSet`: who belongs, and the leader's and member's view of it |
 //! | [`cluster_claim`] | `ClusterClaim`: an older way to say which cluster this is |
+//! | [`antrea`] | what members that run Antrea's controllers do otherwise |
 //! | [`announce`] | `MemberClusterAnnounce`: a member introduces itself in the Common Area |
 //! | [`resource_export`] | `ResourceExport`: what one member offers |
 //! | [`resource_import`] | `ResourceImport`: what the leader made of all offers |
 //! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
+//! | [`endpoints`] | the `Endpoints` records of Antrea, and slices |
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
 //! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
@@ -18,10 +20,12 @@
 //! No IO and no clock in here: time comes in as an argument.
 
 pub mod announce;
+pub mod antrea;
 pub mod cluster_claim;
 pub mod cluster_set;
 pub mod condition;
 pub mod crd;
+pub mod endpoints;
 pub mod label;
 pub mod mcs;
 pub mod membership;

@@ -34,6 +34,21 @@ pub fn service_import(service: &ServiceName) -> String {
     }
 }
 
+/// Name of the ResourceExport with all endpoints of a cluster's Service (Antrea): [`service_export`] for kind `Endpoints`.
+pub fn endpoints_export(cluster: &str, service: &ServiceName) -> String {
+    for_endpoints(&service_export(cluster, service))
+}
+
+/// Name of the ResourceImport of all endpoints of a merged Service (Antrea): [`service_import`] for kind `Endpoints`.
+pub fn endpoints_import(service: &ServiceName) -> String {
+    for_endpoints(&service_import(service))
+}
+
+/// The name of a Service's record or import ends with its kind.
+fn for_endpoints(name: &str) -> String {
+    format!("{}endpoints", name.strip_suffix("service").unwrap_or(name))
+}
+
 /// Name of the ResourceExport with one EndpointSlice: `<id>.<ns>.<name>.slice.<hash of the source slice's name>`.
 pub fn slice_export(cluster: &str, service: &ServiceName, source_slice: &str) -> String {
     let ServiceName { namespace, name } = service;

@@ -18,6 +18,9 @@ pub const SERVICE: &str = "Service";
 /// Kind of a record with one EndpointSlice.
 pub const ENDPOINT_SLICE: &str = "EndpointSlice";
 
+/// Kind of a record with all endpoints of a Service (Antrea), and of an import made of such records.
+pub const ENDPOINTS: &str = "Endpoints";
+
 /// ResourceExport is what one member cluster offers to the others. Members write it into the Common Area; users never do.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(

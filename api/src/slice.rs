@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::name;
 
 /// Most endpoints, addresses of an endpoint, and ports an API server takes.
-const ENDPOINTS_MAX: usize = 1000;
+pub(crate) const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 100;
 

@@ -6,6 +6,7 @@
 use api::{
     ServiceName,
     announce::MemberClusterAnnounce,
+    antrea::{Members, RECORD_FINALIZERS, TOUCHED},
     cluster_claim::ClusterClaim,
     cluster_set::ClusterSet,
     mcs::{ServiceExport, ServiceImport},
@@ -41,7 +42,22 @@ fn exports() {
     assert!(empty.spec.endpoint_slice.unwrap().endpoints.is_empty());
 
     golden::<ResourceExport>(include_str!("golden/export-failed.json"));
-    golden::<ResourceExport>(include_str!("golden/export-endpoints-antrea.json"));
+
+    let endpoints: ResourceExport = golden(include_str!("golden/export-endpoints.json"));
+    assert_eq!(endpoints.name_any(), name::endpoints_export("east", &ServiceName::new("shop", "web")));
+}
+
+/// What an Antrea member writes, where it differs from ours in name and form.
+#[test]
+fn exports_of_antrea() {
+    let (members, web) = (Members::named("north-1"), ServiceName::new("shop", "web"));
+    let service: ResourceExport = golden(include_str!("golden/export-service-antrea.json"));
+    assert_eq!(service.name_any(), members.service_export("north-1", &web));
+    let endpoints: ResourceExport = golden(include_str!("golden/export-endpoints-antrea.json"));
+    assert_eq!(endpoints.name_any(), members.endpoints_export("north-1", &web));
+    for record in [service, endpoints] {
+        assert!(record.finalizers().iter().all(|finalizer| RECORD_FINALIZERS.contains(&finalizer.as_str())));
+    }
 }
 
 #[test]
@@ -56,12 +72,16 @@ fn imports() {
     assert_eq!(antrea.spec.exporters, None, "a missing list says nothing");
 
     golden::<ResourceImport>(include_str!("golden/import-endpoints-antrea.json"));
+    let endpoints: ResourceImport = golden(include_str!("golden/import-endpoints-of-all.json"));
+    assert_eq!(endpoints.name_any(), name::endpoints_import(&ServiceName::new("shop", "web")));
 }
 
 #[test]
 fn membership() {
     let announce: MemberClusterAnnounce = golden(include_str!("golden/announce.json"));
     assert_eq!(announce.name_any(), name::announce("east"));
+    let heartbeat: MemberClusterAnnounce = golden(include_str!("golden/announce-antrea.json"));
+    assert!(heartbeat.annotations().contains_key(TOUCHED));
     golden::<ClusterSet>(include_str!("golden/cluster-set-member.json"));
     golden::<ClusterSet>(include_str!("golden/cluster-set-leader.json"));
     golden::<ClusterClaim>(include_str!("golden/cluster-claim.json"));

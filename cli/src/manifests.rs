@@ -99,6 +99,12 @@ fn all() -> Vec<Manifest> {
             objects: access::objects("demo", "east", None),
         },
         Manifest {
+            file: "join-antrea.yaml",
+            about: "Example, in the leader's cluster: access of member \"north\", which runs Antrea's controllers, to the Common Area of \
+                    ClusterSet \"demo\".",
+            objects: access::antrea_objects("demo", "north"),
+        },
+        Manifest {
             file: "member.yaml",
             about: "The member, in its own cluster. It also needs the Secret and ClusterSet of clusterset-member.yaml.",
             objects: [member::objects(), member::workload(DEFAULT_IMAGE)].concat(),

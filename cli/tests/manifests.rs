@@ -17,6 +17,7 @@ fn all() -> Vec<Object> {
         leader::objects(),
         area::objects("demo", "leader"),
         access::objects("demo", "east", None),
+        access::antrea_objects("demo", "north"),
         member::objects(),
         leader::workload(DEFAULT_IMAGE),
         member::workload(DEFAULT_IMAGE),
@@ -84,6 +85,35 @@ fn a_member_may_act_as_itself_alone() {
         .collect();
     assert_eq!(act_as.len(), 1);
     assert_eq!(act_as[0]["resourceNames"], json!(["east"]));
+}
+
+#[test]
+fn an_antrea_member_is_marked_and_has_what_it_needs_and_no_more() {
+    let objects = access::antrea_objects("demo", "north");
+    let account = only(objects.clone(), "ServiceAccount clusterset-demo/freeport-member-north");
+    let annotations = &account["metadata"]["annotations"];
+    assert_eq!(annotations["multicluster.freeport.dev/speaks"], "antrea");
+    assert_eq!(annotations["multicluster.antrea.io/cluster-id"], "north");
+    let role = only(objects, "Role clusterset-demo/freeport-member-north");
+    for rule in role["rules"].as_array().unwrap() {
+        let resource = rule["resources"][0].as_str().unwrap();
+        let verbs: Vec<_> =
+            rule["verbs"].as_array().unwrap().iter().map(|verb| verb.as_str().unwrap()).collect();
+        match (resource, verbs.as_slice()) {
+            ("resourceexports", ["act-as", "speak-antrea"]) => {
+                assert_eq!(rule["resourceNames"], json!(["north"]))
+            }
+            ("memberclusterannounces", ["update", "delete"]) => {
+                assert_eq!(rule["resourceNames"], json!(["member-announce-from-north"]));
+            }
+            (
+                "resourceexports" | "resourceimports" | "memberclusterannounces",
+                ["get", "list", "watch", ..],
+            )
+            | ("events", ["create"]) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

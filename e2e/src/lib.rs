@@ -2,6 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`account`] | clients by the token of a ServiceAccount |
+//! | [`antrea`] | a member that runs Antrea's controllers, played |
 //! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | what a ClusterSet says of itself |
@@ -29,6 +31,8 @@
     reason = "used by tests alone"
 )]
 
+pub mod account;
+pub mod antrea;
 pub mod ask;
 pub mod audit;
 pub mod bring_up;

@@ -6,7 +6,10 @@
 
 mod view;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use api::label;
 use jiff::Timestamp;
@@ -128,9 +131,23 @@ pub async fn keep(
     settled: impl Fn() -> Settled,
     presence: watch::Sender<Presence>,
 ) {
+    keep_saying(anchor, us, Annotations::new, settled, presence).await;
+}
+
+/// Annotations of a Lease.
+pub type Annotations = BTreeMap<String, String>;
+
+/// [`keep`], with what `also` gives at each renewal; what it does not mention stays as it was said.
+pub async fn keep_saying(
+    anchor: Anchor,
+    us: Holder,
+    also: impl Fn() -> Annotations,
+    settled: impl Fn() -> Settled,
+    presence: watch::Sender<Presence>,
+) {
     let (mut seen, mut failures) = (Seen::default(), 0);
     loop {
-        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, settled()));
+        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, says(settled(), also())));
         let now = match attempt.await {
             Ok(Ok(now)) => now,
             // Somebody else wrote it: no failure, but a reason to look who.
@@ -158,7 +175,7 @@ pub async fn keep(
     }
 }
 
-async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: Settled) -> kube::Result<Presence> {
+async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, says: Annotations) -> kube::Result<Presence> {
     // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
     let (api, name) = (anchor.leases(), anchor.name());
     if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
@@ -179,13 +196,13 @@ async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, settled: Settled) -
             let mut lease =
                 Lease { metadata: ObjectMeta::default(), spec: Some(spec(us, Timestamp::now(), true)) };
             lease.metadata.name = Some(name.to_owned());
-            lease.metadata.annotations = Some(says(settled));
+            lease.metadata.annotations = Some(says);
             api.create(&PostParams::default(), &lease).await
         }
         Step::Take | Step::Renew => {
             let patch = json!({
                 "metadata": {
-                    "annotations": says(settled),
+                    "annotations": says,
                     "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
                 },
                 "spec": spec(us, Timestamp::now(), step == Step::Take),
@@ -209,7 +226,7 @@ fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
     }
 }
 
-fn says(settled: Settled) -> std::collections::BTreeMap<String, String> {
+fn says(settled: Settled, also: Annotations) -> Annotations {
     // Whoever holds it is there, whatever was said of it before.
     let left = label::FALSE;
     [
@@ -219,7 +236,9 @@ fn says(settled: Settled) -> std::collections::BTreeMap<String, String> {
         (label::LEFT, left),
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into()
+    .into_iter()
+    .chain(also)
+    .collect()
 }
 
 #[cfg(test)]
@@ -262,7 +281,7 @@ mod tests {
     #[test]
     fn a_renewal_says_what_the_wire_contract_wants() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let patch = json!({"metadata": {"annotations": says(Settled::Yes)}, "spec": spec(&us(), now, false)});
+        let patch = json!({"metadata": {"annotations": says(Settled::Yes, Annotations::new())}, "spec": spec(&us(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
                 "multicluster.freeport.dev/left": "false",

@@ -17,6 +17,7 @@
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
 //! | [`lease`] | presence in the Common Area |
 //! | [`anchor`] | noticing that a Common Area was restored from a backup |
+//! | [`heartbeat`] | presence of members that run Antrea's controllers |
 //! | [`roster`] | which members are there |
 //! | [`vouch`] | when an absence may be believed |
 //! | [`failure`] | why a request failed, by what somebody can do about it |
@@ -33,6 +34,7 @@ pub mod client;
 pub mod drive;
 pub mod events;
 pub mod failure;
+pub mod heartbeat;
 pub mod index;
 pub mod lease;
 pub mod metrics;

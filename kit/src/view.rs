@@ -30,6 +30,7 @@ struct Lean {
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +51,7 @@ impl Lean {
             creation_timestamp: self.creation_timestamp,
             deletion_timestamp: self.deletion_timestamp,
             labels: self.labels,
+            finalizers: self.finalizers,
             annotations,
             ..ObjectMeta::default()
         }

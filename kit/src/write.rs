@@ -166,6 +166,39 @@ impl Writer {
         }
     }
 
+    /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
+    pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let others = object.finalizers().iter().map(String::as_str).filter(|f| !finalizers.contains(f));
+        match self.put_finalizers(object, others.collect()).await {
+            Err(Error::Gone) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Puts this finalizer on the object, as it is known, beside those that it has.
+    pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
+        self.put_finalizers(object, all.collect()).await
+    }
+
+    async fn put_finalizers<P>(&self, object: &P, finalizers: Vec<&str>) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let patch = json!({"metadata": {
+            "finalizers": finalizers, "resourceVersion": object.resource_version(), "uid": object.uid(),
+        }});
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
+        self.send::<P, Value>("patch", request).await.map(drop)
+    }
+
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
     /// already is what we wanted.
     pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use api::{label, name};
+use api::{antrea::Members, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     anchor::Anchor,
     boot::Env,
     drive::{Queue, before, drive},
-    index::{Index, Shared},
+    heartbeat::{Announce, Heartbeats},
+    index::{Change, Index, Shared},
     lease::{self, LeaseView, Presence, Settled},
     vouch::Vouching,
     watch::{Source, Watches},
@@ -22,6 +23,10 @@ use tracing::Instrument;
 use crate::{
     cluster_set::{Reporting, Set, Sets},
     service::{
+        antrea::{
+            Account, Accounts,
+            leaving::{Announces, Leaving},
+        },
         entry::{Import, Record, ServiceEntry},
         judge::{Judged, Judging, Reported},
         merge::Merging,
@@ -34,9 +39,19 @@ const REPORT_PACE: Duration = Duration::from_secs(1);
 /// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup. Gives its
 /// name back when nothing of it is left here.
 pub async fn run(env: Env, common_area: String, stop: CancellationToken) -> String {
-    while serve(&env, &common_area, &stop).await == Ended::Restored && !stop.is_cancelled() {
-        tracing::warn!("restored from a backup or emptied: looking at all anew");
-        env.metrics.restored(&common_area);
+    let mut antrea = Members::default();
+    while !stop.is_cancelled() {
+        match serve(&env, &common_area, antrea.clone(), &stop).await {
+            Ended::Stopped => break,
+            Ended::Restored => {
+                tracing::warn!("restored from a backup or emptied: looking at all anew");
+                env.metrics.restored(&common_area);
+            }
+            Ended::Marked(members) => {
+                tracing::info!(members = members.annotation(), "members that run Antrea's controllers");
+                antrea = members;
+            }
+        }
     }
     env.metrics.forget(&common_area);
     common_area
@@ -47,9 +62,11 @@ pub async fn run(env: Env, common_area: String, stop: CancellationToken) -> Stri
 enum Ended {
     Stopped,
     Restored,
+    /// These members run Antrea's controllers, and no others: every record may mean something else now.
+    Marked(Members),
 }
 
-async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended {
+async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &CancellationToken) -> Ended {
     tracing::info!("serving");
     let leases = Api::<Lease>::namespaced(env.client.clone(), common_area);
     let anchor = Anchor::new(leases, name::LEADER_LEASE.into());
@@ -62,8 +79,26 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
     let mut tasks = JoinSet::new();
 
     let source = |kind| Source { cluster: "leader", kind };
+    let (marked, mut marks) = watch::channel(antrea.clone());
+    let mut accounts = Accounts::default();
+    tasks.spawn(
+        watches
+            .watch(
+                Api::<Account>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("ServiceAccount"),
+                env.metrics.clone(),
+                move |change| {
+                    accounts.change(change);
+                    let now = accounts.members();
+                    marked.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+                },
+            )
+            .in_current_span(),
+    );
     let (index, reported, queue, judged) =
         (services.clone(), reports.clone(), merges.clone(), judgements.clone());
+    let members = antrea.clone();
     let refused = env.metrics.refused(common_area);
     tasks.spawn(
         watches
@@ -73,7 +108,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
                 source("ResourceExport"),
                 env.metrics.clone(),
                 move |change| {
-                    let change = change.map(Judged::from);
+                    let change = change.map(|record| Judged::of(record, &members));
                     judged.mark(reported.with(|index| index.change(change.clone())));
                     refused.set(
                         reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)),
@@ -95,8 +130,35 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
             )
             .in_current_span(),
     );
-    let (vouched, queue) = (vouching.clone(), merges.clone());
-    let (members, report) = (sets.clone(), reports_due.clone());
+    let heard = {
+        let (vouched, queue) = (vouching.clone(), merges.clone());
+        let (members, report) = (sets.clone(), reports_due.clone());
+        move |change: Change<LeaseView>| {
+            report.mark(members.with(|sets| {
+                sets.roster.change(&change, Instant::now());
+                sets.names()
+            }));
+            queue.mark(vouched.with(|vouching| vouching.change(change)));
+        }
+    };
+    let heartbeats = Shared::new(Heartbeats::new(antrea.clone()));
+    let (beats, hear) = (heartbeats.clone(), heard.clone());
+    let (announces, departures) = (Shared::<Announces>::default(), Queue::new(Duration::ZERO));
+    let (known, queue) = (announces.clone(), departures.clone());
+    tasks.spawn(
+        watches
+            .watch(
+                Api::<Announce>::namespaced(env.client.clone(), common_area),
+                watcher::Config::default(),
+                source("MemberClusterAnnounce"),
+                env.metrics.clone(),
+                move |change| {
+                    queue.mark(known.with(|known| known.change(&change)));
+                    beats.with(|beats| beats.change(change)).into_iter().for_each(&hear);
+                },
+            )
+            .in_current_span(),
+    );
     tasks.spawn(
         watches
             .watch(
@@ -104,13 +166,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
                 watcher::Config::default(),
                 source("Lease"),
                 env.metrics.clone(),
-                move |change| {
-                    report.mark(members.with(|sets| {
-                        sets.roster.change(&change, Instant::now());
-                        sets.names()
-                    }));
-                    queue.mark(vouched.with(|vouching| vouching.change(change)));
-                },
+                move |change| heartbeats.with(|beats| beats.among(change)).into_iter().for_each(&heard),
             )
             .in_current_span(),
     );
@@ -140,7 +196,15 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         let (watches, merges, judgements) = (watches.clone(), merges.clone(), judgements.clone());
         move || Settled::of(watches.are_open(Instant::now()), merges.is_idle() && judgements.is_idle())
     };
-    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence).in_current_span());
+    let says = {
+        let (watches, known) = (watches.clone(), marks.clone());
+        // Nothing is said of who is marked before that is known.
+        move || {
+            let known = watches.are_listed().then(|| known.borrow().annotation());
+            known.into_iter().map(|members| (label::ANTREA_MEMBERS.to_owned(), members)).collect()
+        }
+    };
+    tasks.spawn(lease::keep_saying(anchor, env.holder.clone(), says, settled, presence).in_current_span());
 
     let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone()).strict();
     let merging = Merging {
@@ -150,13 +214,22 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         writer: writer.clone(),
         client: env.client.clone(),
         common_area: common_area.to_owned(),
+        antrea: antrea.clone(),
     };
     let judging = Judging {
         reports,
         queue: judgements.clone(),
+        antrea: antrea.clone(),
         writer: writer.clone(),
         events: env.events.clone(),
         brevity: Shared::default(),
+    };
+    let leaving = Leaving {
+        announces,
+        writer: writer.clone(),
+        client: env.client.clone(),
+        common_area: common_area.to_owned(),
+        antrea: antrea.clone(),
     };
     let reporting = Reporting {
         sets,
@@ -166,11 +239,22 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         common_area: common_area.to_owned(),
     };
     let (metrics, gauge) = (env.metrics.clone(), env.metrics.present(common_area));
+    let known = marks.clone();
+    let listed = async {
+        watches.listed().await;
+        if *known.borrow() != antrea {
+            // All begins anew with those who are marked.
+            std::future::pending::<()>().await;
+        }
+    };
     let controllers = async {
-        if before(stop, watches.listed()).await {
+        if before(stop, listed).await {
             tokio::join!(
                 drive("merge", merges, metrics.clone(), stop.clone(), |key| merging.clone().reconcile(key)),
                 drive("judge", judgements, metrics.clone(), stop.clone(), |key| judging
+                    .clone()
+                    .reconcile(key)),
+                drive("antrea", departures, metrics.clone(), stop.clone(), |key| leaving
                     .clone()
                     .reconcile(key)),
                 drive("cluster_set", reports_due, metrics, stop.clone(), |key| reporting
@@ -184,6 +268,7 @@ async fn serve(env: &Env, common_area: &str, stop: &CancellationToken) -> Ended 
         tokio::select! {
             () = &mut controllers => break Ended::Stopped,
             () = watches.restored() => break Ended::Restored,
+            Ok(()) = marks.changed() => break Ended::Marked(marks.borrow_and_update().clone()),
             Ok(()) = present.changed() => {
                 let now = present.borrow_and_update().clone();
                 gauge.set(i64::from(now == Presence::Held));

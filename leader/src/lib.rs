@@ -6,6 +6,7 @@
 //! | [`area`] | everything in one Common Area | Lease `freeport-leader` |
 //! | [`cluster_set`] | ClusterSets and Leases of the Common Area | `status` of the ClusterSets |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
+//! | [`service::antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes records of who leaves |
 //! | [`service::judge`] | all records | `status` of records that cannot be judged |
 
 pub mod area;

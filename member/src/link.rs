@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{ServiceName, label, name};
+use api::{ServiceName, antrea::Members, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     anchor::Anchor,
@@ -47,6 +47,10 @@ struct Link {
     knowledge: Knowledge,
     vouching: Shared<Vouching<ServiceName>>,
     heard: Shared<Heard>,
+    /// Members that run Antrea's controllers, as we take it.
+    antrea: Members,
+    /// Who they are as the leader said last.
+    marked: Arc<watch::Sender<Members>>,
     told: Arc<Notify>,
     /// What the CRDs of this cluster do not know.
     lacking: Shared<schemas::Lacking>,
@@ -63,6 +67,8 @@ enum Ended {
     Over,
     /// The Common Area was restored from a backup: all that is known of it is to be looked at anew.
     Restored,
+    /// These members run Antrea's controllers, and no others: all is to be looked at anew.
+    Marked(Members),
 }
 
 /// Exports and imports by way of the leader that `client` reaches, until `stop`, or until our ID turns out to be taken. Nothing is
@@ -75,13 +81,22 @@ pub async fn run(
     begin: watch::Receiver<bool>,
     stop: CancellationToken,
 ) {
-    let mut restored = false;
-    while once(&env, &target, &client, restored, &report, &begin, &stop).await == Ended::Restored {
-        tracing::warn!(
-            "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
-        );
-        env.metrics.restored(&target.us.common_area);
-        restored = true;
+    let (mut restored, mut antrea) = (false, Members::default());
+    loop {
+        match once(&env, &target, &client, (restored, antrea.clone()), &report, &begin, &stop).await {
+            Ended::Over => break,
+            Ended::Restored => {
+                tracing::warn!(
+                    "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
+                );
+                env.metrics.restored(&target.us.common_area);
+                restored = true;
+            }
+            Ended::Marked(members) => {
+                tracing::info!(members = members.annotation(), "members that run Antrea's controllers");
+                antrea = members;
+            }
+        }
     }
 }
 
@@ -89,7 +104,7 @@ async fn once(
     env: &Env,
     target: &Target,
     client: &Client,
-    restored: bool,
+    (restored, antrea): (bool, Members),
     report: &watch::Sender<Report>,
     begin: &watch::Receiver<bool>,
     stop: &CancellationToken,
@@ -101,6 +116,8 @@ async fn once(
         knowledge: Knowledge::default(),
         vouching: Shared::new(Vouching::new(restored)),
         heard: Shared::default(),
+        marked: Arc::new(watch::Sender::new(antrea.clone())),
+        antrea,
         told: Arc::default(),
         lacking: Shared::default(),
         local: Watches::default(),
@@ -137,6 +154,7 @@ async fn once(
     };
     let controllers = link.control(target, client, ours, stop.clone());
     tokio::pin!(controllers);
+    let mut marks = link.marked.subscribe();
     let (mut since, mut lost) = (None::<Instant>, false);
     loop {
         let now = present.borrow_and_update().clone();
@@ -162,6 +180,7 @@ async fn once(
         tokio::select! {
             () = &mut controllers => break,
             () = link.hub.restored() => return Ended::Restored,
+            Ok(members) = marks.wait_for(|members| *members != link.antrea) => return Ended::Marked(members.clone()),
             Ok(()) = present.changed() => {}
             () = link.told.notified() => {}
             () = everything_listed(&link), if waiting => {}
@@ -218,6 +237,7 @@ impl Link {
         let exporting = Exporting {
             us: target.us.clone(),
             knowledge: self.knowledge.clone(),
+            antrea: self.antrea.clone(),
             local: self.env.client.clone(),
             writer: self.there.clone(),
             events: self.env.events.clone(),
@@ -226,6 +246,7 @@ impl Link {
             us: target.us.clone(),
             knowledge: self.knowledge.clone(),
             vouching: self.vouching.clone(),
+            antrea: self.antrea.clone(),
             leader: leader.clone(),
             writer: here,
             events: self.env.events.clone(),
@@ -241,6 +262,10 @@ impl Link {
             let everything = async {
                 self.local.listed().await;
                 self.hub.listed().await;
+                if *self.marked.borrow() != self.antrea {
+                    // All begins anew with those who are marked.
+                    std::future::pending::<()>().await;
+                }
                 self.knowledge.mark_all();
                 ours.await
             };

@@ -1,5 +1,6 @@
 //! Services: exporting this cluster's, importing the set's.
 
+pub mod antrea;
 pub mod entry;
 pub mod export;
 pub mod import;

@@ -10,7 +10,7 @@ use super::{
     Object,
     leader::ACCOUNT,
     named,
-    rights::{ANTREA, COORDINATION, KEEP, OWN, READ, inside, report, rule},
+    rights::{ANTREA, COORDINATION, CORE, KEEP, OWN, READ, inside, report, rule},
     within,
 };
 
@@ -29,12 +29,16 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     namespace.metadata.labels.get_or_insert_default().insert(label::COMMON_AREA.into(), label::TRUE.into());
 
     let rights = vec![
-        rule(ANTREA, "resourceexports", &["get", "list", "watch", "delete"]),
+        // Patch: finalizers, which Antrea's members leave for the leader to take off.
+        rule(ANTREA, "resourceexports", &["get", "list", "watch", "patch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),
+        rule(ANTREA, "memberclusterannounces", &["get", "list", "watch", "patch"]),
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),
+        // Which members run Antrea's controllers is said on their ServiceAccounts.
+        rule(CORE, "serviceaccounts", READ),
         report(),
     ];
 

@@ -29,6 +29,8 @@ pub(super) const READ_AND_CREATE: &[&str] = &["get", "list", "watch", "create"];
 pub(super) const CHANGE: &[&str] = &["patch", "delete"];
 /// Verbs of the owner of all objects of a kind.
 pub(super) const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// Verbs of the owner of all objects of a kind that replaces them whole.
+pub(super) const REPLACE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 /// Every verb of people and their tools, who also replace objects and delete many at once.
 pub(super) const ALL: &[&str] =
     &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];

@@ -2,24 +2,17 @@
 
 use api::cluster_set::ClusterSet;
 use e2e::{
+    account::{by_token, client},
     cluster::Cluster,
     fixture::{SET, SYSTEM, World},
     waiting::eventually,
 };
-use k8s_openapi::{
-    ByteString,
-    api::{
-        authentication::v1::{TokenRequest, TokenRequestSpec},
-        authorization::v1::SelfSubjectAccessReview,
-        core::v1::{ConfigMap, Secret, ServiceAccount},
-        rbac::v1::{Role, RoleBinding},
-    },
+use k8s_openapi::api::{
+    authorization::v1::SelfSubjectAccessReview,
+    core::v1::{Secret, ServiceAccount},
+    rbac::v1::{Role, RoleBinding},
 };
-use kube::{
-    Api, Client, Config,
-    api::PostParams,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
 
 /// What an account may do in its Namespace.
@@ -40,21 +33,8 @@ pub async fn member(cluster: &Cluster) -> Client {
     client(&server, &data["ca.crt"], &token).await
 }
 
-async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
-    let kubeconfig = json!({
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": ca}}],
-        "users": [{"name": "u", "user": {"token": token}}],
-    });
-    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
-
 /// A new ServiceAccount, by its token.
 pub async fn with(world: &World, cluster: &str, namespace: &str, name: &str, rights: Rights) -> Client {
-    let server = world.fleet.cluster(cluster).unwrap().server();
     let admin = world.cluster(cluster);
     let metadata = json!({"name": name});
     let _: ServiceAccount = admin.create(namespace, json!({"metadata": metadata})).await;
@@ -73,19 +53,7 @@ pub async fn with(world: &World, cluster: &str, namespace: &str, name: &str, rig
     });
     let _: RoleBinding = admin.create(namespace, binding).await;
 
-    let accounts = admin.api::<ServiceAccount>(namespace);
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
-        ..TokenRequest::default()
-    };
-    let granted = accounts.create_token_request(name, &PostParams::default(), &request).await.unwrap();
-    let ca = admin.api::<ConfigMap>("default");
-    let ca = eventually("the cluster publishes its authority", || async {
-        let found = ca.get_opt("kube-root-ca.crt").await.unwrap();
-        found.and_then(|map| map.data?.remove("ca.crt")).ok_or_else(|| "nothing".to_owned())
-    })
-    .await;
-    client(&server, &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
+    by_token(world, cluster, namespace, name).await
 }
 
 /// Waits until the authorizer knows of a right.

@@ -4,10 +4,11 @@ use api::{
     ServiceName,
     name::{self, announce, member_lease},
 };
-use e2e::fixture::AREA;
+use e2e::{fixture::AREA, waiting::eventually};
 use serde_json::{Value, json};
 
 use crate::{
+    account::{self, Rights, any_right},
     attempt::{Attempt, Do, Refusal, try_all},
     parties::without_daemons,
     records::{announces, exports, leases, record, service, slice},
@@ -149,12 +150,50 @@ fn what_travels_passes() {
         for golden in [
             include_str!("../../../api/tests/golden/export-service.json"),
             include_str!("../../../api/tests/golden/export-slice.json"),
-            include_str!("../../../api/tests/golden/export-endpoints-antrea.json"),
+            include_str!("../../../api/tests/golden/export-endpoints.json"),
         ] {
             let mut object: Value = serde_json::from_str(golden).unwrap();
             object["metadata"]["namespace"] = json!(AREA);
             let done = Do::DryCreate(object).by(&parties.east, AREA, &exports()).await;
             assert!(done.is_ok(), "{golden}: {done:?}");
+        }
+    });
+}
+
+#[test]
+fn antreas_names_pass_for_who_may_speak_so() {
+    without_daemons(async |parties| {
+        let speaks = json!({
+            "apiGroups": ["multicluster.crd.antrea.io"], "resources": ["resourceexports"],
+            "resourceNames": ["north-1"], "verbs": ["speak-antrea"],
+        });
+        let mut rules = any_right("north-1");
+        let plain =
+            account::with(parties.world, "leader", AREA, "plain-north-1", Rights::Role(rules.clone())).await;
+        rules.as_array_mut().unwrap().push(speaks);
+        let antrea =
+            account::with(parties.world, "leader", AREA, "antrea-north-1", Rights::Role(rules)).await;
+        for golden in [
+            include_str!("../../../api/tests/golden/export-service-antrea.json"),
+            include_str!("../../../api/tests/golden/export-endpoints-antrea.json"),
+        ] {
+            let mut object: Value = serde_json::from_str(golden).unwrap();
+            object["metadata"]["namespace"] = json!(AREA);
+            let create = Do::DryCreate(object.clone());
+            eventually("taken, once its rights are known", || async {
+                create.by(&antrea, AREA, &exports()).await.map_err(|refusal| format!("{refusal:?}"))
+            })
+            .await;
+            eventually("refused for its name, once its rights are known", || async {
+                match create.by(&plain, AREA, &exports()).await {
+                    Err(refusal) if refusal.is_by_policy("must be named north-1.shop.web.") => Ok(()),
+                    other => Err(format!("{other:?}")),
+                }
+            })
+            .await;
+            object["metadata"]["name"] = json!("free");
+            let refusal = Do::DryCreate(object).by(&antrea, AREA, &exports()).await.unwrap_err();
+            assert!(refusal.is_by_policy("must be named north-1.shop.web."), "{refusal:?}");
         }
     });
 }

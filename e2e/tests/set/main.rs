@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod antrea;
 mod membership;
 mod schema;
 mod service;

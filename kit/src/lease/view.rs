@@ -1,8 +1,11 @@
 //! What others read of a Lease.
 
-use api::label;
+use api::{antrea, label};
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
@@ -36,6 +39,19 @@ impl LeaseView {
     /// Whether its cluster was removed from the set for good.
     pub fn has_left(&self) -> bool {
         self.says(label::LEFT) == Some(label::TRUE)
+    }
+
+    /// The members that run Antrea's controllers, if its holder says anything about that.
+    pub fn antrea_members(&self) -> Option<antrea::Members> {
+        self.says(label::ANTREA_MEMBERS).map(antrea::Members::named)
+    }
+
+    /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
+    pub(crate) fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
+        let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();
+        let metadata =
+            ObjectMeta { name: Some(name), uid, annotations: Some(annotations), ..ObjectMeta::default() };
+        Self { metadata, spec: LeaseSpec { renew_time: renewed.map(MicroTime), ..LeaseSpec::default() } }
     }
 
     /// Version of the daemon that holds it.

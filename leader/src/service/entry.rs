@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     ServiceName, name,
-    resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus, ServicePayload},
+    resource_export::{ENDPOINTS, ResourceExport, ResourceExportSpec, ResourceExportStatus, ServicePayload},
     resource_import::{ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
 };
 use kit::{
@@ -14,7 +14,10 @@ use kit::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-use super::judge::{Judged, Judgement};
+use super::{
+    antrea::AllEndpoints,
+    judge::{Judged, Judgement},
+};
 
 /// A ResourceExport as it is watched: whatever is in it, the watch goes on.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -31,14 +34,14 @@ pub struct Record {
     pub status: Lenient<ResourceExportStatus>,
 }
 
-/// A ResourceImport of kind `ServiceImport` as we own it.
+/// A ResourceImport of kind `ServiceImport` or `Endpoints` as we own it.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = ResourceImport)]
 pub struct Import {
     /// Name and version.
     #[serde(deserialize_with = "lean")]
     pub metadata: ObjectMeta,
-    /// Tuple, merged Service and exporters.
+    /// Tuple, merged Service and exporters; or all endpoints.
     #[serde(default)]
     pub spec: Lenient<ResourceImportSpec>,
 }
@@ -61,22 +64,30 @@ pub struct ServiceEntry {
     pub unjudged: BTreeMap<String, String>,
     /// The ResourceImport, if there is one.
     pub import: Option<Import>,
+    /// Each member's endpoints in one record, by cluster ID, while members that run Antrea's controllers take part.
+    pub endpoints: BTreeMap<String, AllEndpoints>,
+    /// The ResourceImport of all endpoints, if there is one.
+    pub endpoints_import: Option<Import>,
     /// Clusters whose record is known to be gone: it vanished unsaid, its writer vouched, a read confirmed.
     pub confirmed_gone: BTreeSet<String>,
 }
 
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
-        self.offers.is_empty() && self.unjudged.is_empty() && self.import.is_none()
+        self.offers.is_empty()
+            && self.unjudged.is_empty()
+            && self.import.is_none()
+            && self.endpoints.is_empty()
+            && self.endpoints_import.is_none()
     }
 }
 
 impl Part<ServiceName, ServiceEntry> for Judged {
     fn key(&self) -> Option<ServiceName> {
         match &self.judgement {
-            Judgement::Service { service, .. } | Judgement::Refused { of: Some((_, service)), .. } => {
-                Some(service.clone())
-            }
+            Judgement::Service { service, .. }
+            | Judgement::Endpoints { service, .. }
+            | Judgement::Refused { of: Some((_, service)), .. } => Some(service.clone()),
             _ => None,
         }
     }
@@ -94,6 +105,14 @@ impl Part<ServiceName, ServiceEntry> for Judged {
                 let new = says(&offer);
                 entry.offers.insert(cluster, offer).as_ref().map(says) != Some(new) || was_unjudged
             }
+            Judgement::Endpoints { cluster, payload, .. } => {
+                let new = AllEndpoints { metadata: self.metadata, payload };
+                let says = |all: &AllEndpoints| {
+                    (all.metadata.uid.clone(), all.metadata.deletion_timestamp.clone(), all.payload.clone())
+                };
+                let said = says(&new);
+                entry.endpoints.insert(cluster, new).as_ref().map(says) != Some(said)
+            }
             Judgement::Refused { of: Some((cluster, _)), .. } => {
                 entry.confirmed_gone.remove(&cluster);
                 let was_offer = entry.offers.remove(&cluster).is_some();
@@ -110,6 +129,7 @@ impl Part<ServiceName, ServiceEntry> for Judged {
             said.filter(|(_, offer)| offer.payload.withdrawn).map(|(cluster, _)| cluster).collect();
         entry.confirmed_gone.extend(said);
         entry.unjudged.retain(|_, record| record != name);
+        entry.endpoints.retain(|_, all| all.metadata.name.as_deref() != Some(name));
     }
 }
 
@@ -117,18 +137,25 @@ impl Part<ServiceName, ServiceEntry> for Import {
     fn key(&self) -> Option<ServiceName> {
         let spec = self.spec.0.as_ref().ok()?;
         let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
-        let ours =
-            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
-        ours.then_some(service)
+        let named = match spec.kind.as_deref() {
+            Some(SERVICE_IMPORT) => name::service_import(&service),
+            Some(ENDPOINTS) => name::endpoints_import(&service),
+            _ => return None,
+        };
+        (self.name_any() == named).then_some(service)
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
         let says = |import: &Import| (import.metadata.uid.clone(), import.spec.clone());
         let new = says(&self);
-        entry.import.replace(self).as_ref().map(says) != Some(new)
+        let is_of_endpoints = self.spec.0.as_ref().is_ok_and(|spec| spec.kind.as_deref() == Some(ENDPOINTS));
+        let place = if is_of_endpoints { &mut entry.endpoints_import } else { &mut entry.import };
+        place.replace(self).as_ref().map(says) != Some(new)
     }
 
-    fn take(entry: &mut ServiceEntry, _: &str) {
-        entry.import = None;
+    fn take(entry: &mut ServiceEntry, name: &str) {
+        for place in [&mut entry.import, &mut entry.endpoints_import] {
+            place.take_if(|import| import.metadata.name.as_deref() == Some(name));
+        }
     }
 }

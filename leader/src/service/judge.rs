@@ -1,5 +1,5 @@
 //! Judging records: watches every ResourceExport; writes `status` (and an Event) of those that cannot be judged, and of
-//! those that could not and now can; deletes nothing. Safe to run twice: status is written only when it says otherwise.
+//! those that could not and now can; deletes nothing, but lets go what Antrea's members delete and nothing is made of. Safe to run twice: status is written only when it says otherwise.
 //!
 //! A record that cannot be judged takes no part in anything. It does not count as empty either: what its cluster offered
 //! before stays as it is until the cluster says something that can be understood.
@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use api::{
     ServiceName,
+    antrea::{Members, RECORD_FINALIZERS},
     condition::{AntreaCondition, Status, Verdict},
     label, name,
     resource_export::{
-        ENDPOINT_SLICE, FAILURE, ResourceExport, ResourceExportSpec, ResourceExportStatus, SERVICE,
-        SUCCEEDED, ServicePayload,
+        ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, FAILURE, ResourceExport, ResourceExportSpec,
+        ResourceExportStatus, SERVICE, SUCCEEDED, ServicePayload,
     },
     resource_import::Objection,
     slice::SlicePayload,
@@ -30,7 +31,7 @@ use kit::{
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 
-use super::entry::Record;
+use super::{antrea, entry::Record};
 
 /// Most ports a Service may have: what a ServiceImport of many exporters can still hold.
 const PORTS_MAX: usize = 100;
@@ -49,6 +50,15 @@ pub enum Judgement {
         service: ServiceName,
         /// The Service itself.
         payload: Box<ServicePayload>,
+    },
+    /// All endpoints of a member's Service, which matter while members that run Antrea's controllers take part.
+    Endpoints {
+        /// Whose.
+        cluster: String,
+        /// Of which Service.
+        service: ServiceName,
+        /// The endpoints.
+        payload: EndpointsPayload,
     },
     /// A slice, or a kind that is none of our business: nothing for the leader to do.
     Passed,
@@ -73,16 +83,23 @@ pub struct Judged {
     pub conditions: Vec<AntreaCondition>,
 }
 
-impl From<Record> for Judged {
-    fn from(record: Record) -> Self {
+impl Judged {
+    /// Judges the record; `antrea` are the members that write theirs as Antrea does.
+    pub fn of(record: Record, antrea: &Members) -> Self {
         let conditions = record.status.0.map(|status| status.conditions).unwrap_or_default();
         let judgement = match record.spec.0 {
-            Ok(spec) => judge(&record.metadata, spec),
+            Ok(spec) => judge(&record.metadata, spec, antrea),
             Err(error) => {
                 Judgement::refused(objection("NotDecodable", format!("spec does not decode: {error}")), None)
             }
         };
         Self { metadata: record.metadata, judgement, conditions }
+    }
+
+    /// Whether it is being deleted, waits for us to let it go, and no import has to be written before.
+    fn is_to_let_go(&self) -> bool {
+        antrea::is_held(&self.metadata)
+            && !matches!(self.judgement, Judgement::Service { .. } | Judgement::Endpoints { .. })
     }
 }
 
@@ -97,15 +114,28 @@ impl Judgement {
 }
 
 /// Judges a record by itself; other records do not matter.
-fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Judgement {
+fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec, antrea: &Members) -> Judgement {
     let kind = spec.kind.clone().unwrap_or_default();
-    if kind != SERVICE && kind != ENDPOINT_SLICE {
-        return Judgement::Passed;
+    match kind.as_str() {
+        SERVICE | ENDPOINT_SLICE => {}
+        ENDPOINTS if !antrea.is_empty() => {}
+        _ => return Judgement::Passed,
     }
-    let (cluster, service) = match identity(metadata, &kind, &spec) {
+    let (cluster, service) = match identity(metadata, &kind, &spec, antrea) {
         Ok(identity) => identity,
         Err(objection) => return Judgement::refused(objection, None),
     };
+    let withdrawn = antrea::is_withdrawn(metadata, &cluster, antrea);
+    if kind == ENDPOINTS {
+        return match endpoints(spec.endpoints.filter(|_| !withdrawn), withdrawn) {
+            Ok(payload) => Judgement::Endpoints { cluster, service, payload },
+            Err(objection) => Judgement::refused(objection, None),
+        };
+    }
+    if kind == SERVICE && withdrawn {
+        let payload = ServicePayload { withdrawn, ..spec.service.unwrap_or_default() };
+        return Judgement::Service { cluster, service, payload: Box::new(payload) };
+    }
     if kind == ENDPOINT_SLICE {
         return match slice(spec.endpoint_slice.as_ref()) {
             Ok(()) => Judgement::Passed,
@@ -123,6 +153,14 @@ fn judge(metadata: &ObjectMeta, spec: ResourceExportSpec) -> Judgement {
     }
 }
 
+/// Those of a record that is withdrawn are none.
+fn endpoints(payload: Option<EndpointsPayload>, withdrawn: bool) -> Result<EndpointsPayload, Objection> {
+    let payload = payload.or_else(|| withdrawn.then(EndpointsPayload::default));
+    let payload = payload.ok_or_else(|| objection("NoPayload", "spec.endpoints is missing"))?;
+    api::endpoints::slices(&payload, &[]).map_err(|error| objection("InvalidEndpoints", error))?;
+    Ok(payload)
+}
+
 fn slice(payload: Option<&SlicePayload>) -> Result<(), Objection> {
     let payload = payload.ok_or_else(|| objection("NoPayload", "spec.endpointSlice is missing"))?;
     payload.check().map_err(|error| objection("InvalidSlice", error))
@@ -133,13 +171,14 @@ fn identity(
     metadata: &ObjectMeta,
     kind: &str,
     spec: &ResourceExportSpec,
+    antrea: &Members,
 ) -> Result<(String, ServiceName), Objection> {
     let (cluster, service) = tuple(spec)?;
     let record = metadata.name.as_deref().unwrap_or_default();
-    let named_after = if kind == SERVICE {
-        record == name::service_export(&cluster, &service)
-    } else {
-        name::is_slice_export(record, &cluster, &service)
+    let named_after = match kind {
+        SERVICE => record == antrea.service_export(&cluster, &service),
+        ENDPOINTS => record == antrea.endpoints_export(&cluster, &service),
+        _ => name::is_slice_export(record, &cluster, &service),
     };
     if !named_after {
         let says = format!("a record of this name cannot speak for {service} of cluster {cluster}");
@@ -256,7 +295,15 @@ fn policies(spec: &ServiceSpec) -> Result<(), String> {
 /// A record whose status has something to say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reported {
-    record: Option<(ObjectMeta, Option<Objection>, Vec<AntreaCondition>)>,
+    record: Option<Report>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Report {
+    metadata: ObjectMeta,
+    objection: Option<Objection>,
+    conditions: Vec<AntreaCondition>,
+    let_go: bool,
 }
 
 impl Entry for Reported {
@@ -268,15 +315,17 @@ impl Entry for Reported {
 impl Part<String, Reported> for Judged {
     fn key(&self) -> Option<String> {
         let failed = self.conditions.iter().any(|c| c.type_.as_deref() == Some(FAILURE));
-        (failed || matches!(self.judgement, Judgement::Refused { .. })).then(|| self.name_any())
+        let told = failed || matches!(self.judgement, Judgement::Refused { .. }) || self.is_to_let_go();
+        told.then(|| self.name_any())
     }
 
     fn put(self, entry: &mut Reported) -> bool {
+        let let_go = self.is_to_let_go();
         let objection = match self.judgement {
             Judgement::Refused { objection, .. } => Some(objection),
             _ => None,
         };
-        let new = Some((self.metadata, objection, self.conditions));
+        let new = Some(Report { metadata: self.metadata, objection, conditions: self.conditions, let_go });
         std::mem::replace(&mut entry.record, new.clone()) != new
     }
 
@@ -301,6 +350,8 @@ pub struct Judging {
     pub reports: Shared<Index<String, Reported>>,
     /// Names of records to look at.
     pub queue: Queue<String>,
+    /// The members that write as Antrea does.
+    pub antrea: Members,
     /// Writes to the Common Area.
     pub writer: Writer,
     /// Where to leave Events.
@@ -312,18 +363,24 @@ pub struct Judging {
 impl Judging {
     /// Brings one record's status up to date.
     pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
-        let Some((metadata, objection, have)) =
+        let Some(Report { metadata, objection, conditions: have, let_go }) =
             self.reports.with(|index| index.get(&name).and_then(|e| e.record.clone()))
         else {
             return Ok(Outcome::Done);
         };
+        if let_go {
+            let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
+            self.writer.release(&record, &RECORD_FINALIZERS).await?;
+            self.queue.mark(self.reports.with(|index| index.deleted(&record)));
+            return Ok(Outcome::Done);
+        }
         let status = desired(objection.as_ref(), &have, &Time(Timestamp::now()));
         if status.conditions == have {
             return Ok(Outcome::Done);
         }
         let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
         let told = self.writer.put_status(&record, &status).await?;
-        self.queue.mark(self.reports.with(|index| index.echo(Judged::from(told))));
+        self.queue.mark(self.reports.with(|index| index.echo(Judged::of(told, &self.antrea))));
         if let Some(Objection { reason, message }) = objection {
             if let Some(left_out) = self.brevity.with(|brevity| brevity.allows(Instant::now())) {
                 tracing::warn!(record = %name, %reason, %message, left_out, "a record cannot be judged");

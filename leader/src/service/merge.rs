@@ -1,11 +1,14 @@
 //! Merging: watches records of kind `Service`, ResourceImports and Leases; writes ResourceImports; deletes records whose
-//! withdrawal is merged, and a ResourceImport nobody exports to any more. Safe to run twice: what is written is a function
+//! withdrawal is merged, and a ResourceImport nobody exports to any more. For members that run Antrea's controllers ([`antrea`]) it
+//! writes a second one with all endpoints, and takes finalizers off. Safe to run twice: what is written is a function
 //! of the records, and every deletion names the version it decided on.
 
 use std::collections::BTreeSet;
 
 use api::{
-    ServiceName, name,
+    ServiceName,
+    antrea::{Members, RECORD_FINALIZERS},
+    name,
     resource_export::ResourceExport,
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
 };
@@ -24,6 +27,7 @@ use kube::{
 };
 
 use super::{
+    antrea,
     entry::{Import, Offer, ServiceEntry},
     judge::{Judged, Judgement},
     merged::{conflicts, merged},
@@ -119,14 +123,16 @@ pub struct Merging {
     pub client: Client,
     /// Its name.
     pub common_area: String,
+    /// The members that write and read as Antrea does.
+    pub antrea: Members,
 }
 
 impl Merging {
     /// Brings the ResourceImport of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some((plan, have)) = self
+        let Some((plan, entry)) = self
             .index
-            .with(|index| index.get(&service).map(|entry| (desired(&service, entry), entry.import.clone())))
+            .with(|index| index.get(&service).map(|entry| (desired(&service, entry), entry.clone())))
         else {
             self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
             return Ok(Outcome::Done);
@@ -135,7 +141,9 @@ impl Merging {
             Plan::Hold { missing } => self.hold(&service, missing).await,
             Plan::Write { import, withdrawn } => {
                 self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
-                self.write(&service, have, import, withdrawn).await
+                let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.antrea);
+                let held = antrea::held(&entry);
+                self.write(&service, entry, import, endpoints, [withdrawn, held].concat()).await
             }
         }
     }
@@ -145,14 +153,14 @@ impl Merging {
         self.vouching.with(|vouching| vouching.keep(service, &writers));
         for cluster in missing {
             let writer = name::member_lease(&cluster);
-            let missing = [name::service_export(&cluster, service)].into();
+            let record = self.antrea.service_export(&cluster, service);
+            let missing = [record.clone()].into();
             if !self.vouching.with(|vouching| vouching.doubt(service, &writer, &missing)) {
                 tracing::info!(%service, cluster, "its record vanished unsaid: keeping its part in the import");
                 continue;
             }
             let records =
                 Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.client.clone(), &self.common_area);
-            let record = name::service_export(&cluster, service);
             // Without a resourceVersion the API server answers from what is true now, not from a cache.
             let there =
                 records.get_opt(&record).await.map_err(|error| Error::Unreachable(Box::new(error)))?;
@@ -175,40 +183,68 @@ impl Merging {
     async fn write(
         &self,
         service: &ServiceName,
-        have: Option<Import>,
+        have: ServiceEntry,
         want: Option<ResourceImportSpec>,
+        endpoints: antrea::Step,
         withdrawn: Vec<ObjectMeta>,
     ) -> Result<Outcome, Error> {
-        let Some(spec) = want else {
-            return self.delete(withdrawn).await;
+        let nobody = want.as_ref().is_some_and(|spec| spec.exporters.as_ref().is_some_and(Vec::is_empty));
+        let written = match want {
+            Some(spec) => self.put(name::service_import(service), have.import.as_ref(), spec).await?,
+            None => None,
         };
-        let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
-        let metadata = ObjectMeta {
-            name: Some(name::service_import(service)),
-            namespace: Some(self.common_area.clone()),
-            ..ObjectMeta::default()
-        };
-        let want = Import { metadata, spec: Lenient(Ok(spec)) };
-        let written = self.writer.put(have.as_ref(), &want).await?;
-        if let Some(import) = written.clone() {
-            self.queue.mark(self.index.with(|index| index.echo(import)));
+        match endpoints {
+            antrea::Step::Keep => {}
+            antrea::Step::Put(spec) => {
+                let have = have.endpoints_import.as_ref();
+                self.put(name::endpoints_import(service), have, *spec).await?;
+            }
+            antrea::Step::Remove(import) => self.remove(&import).await?,
         }
         self.delete(withdrawn).await?;
-        if let Some(import) = written.or(have).filter(|_| nobody) {
-            self.writer.delete(&import, true).await?;
-            self.queue.mark(self.index.with(|index| index.deleted(&import)));
+        if let Some(import) = written.or(have.import).filter(|_| nobody) {
+            self.remove(&import).await?;
         }
         Ok(Outcome::Done)
     }
 
-    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now.
-    async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<Outcome, Error> {
+    async fn put(
+        &self,
+        name: String,
+        have: Option<&Import>,
+        spec: ResourceImportSpec,
+    ) -> Result<Option<Import>, Error> {
+        let metadata = ObjectMeta {
+            name: Some(name),
+            namespace: Some(self.common_area.clone()),
+            ..ObjectMeta::default()
+        };
+        let want = Import { metadata, spec: Lenient(Ok(spec)) };
+        let written = self.writer.put(have, &want).await?;
+        if let Some(import) = written.clone() {
+            self.queue.mark(self.index.with(|index| index.echo(import)));
+        }
+        Ok(written)
+    }
+
+    async fn remove(&self, import: &Import) -> Result<(), Error> {
+        self.writer.delete(import, true).await?;
+        self.queue.mark(self.index.with(|index| index.deleted(import)));
+        Ok(())
+    }
+
+    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Those that
+    /// their members deleted, and that wait for us, are let go.
+    async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<(), Error> {
         for metadata in withdrawn {
             let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
-            self.writer.delete(&record, true).await?;
+            match antrea::is_held(&record.metadata) {
+                true => self.writer.release(&record, &RECORD_FINALIZERS).await?,
+                false => self.writer.delete(&record, true).await?,
+            }
             self.queue.mark(self.index.with(|index| index.deleted(&record)));
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 }
 

@@ -2,10 +2,18 @@
 
 use std::time::Instant;
 
-use api::{ServiceName, label, resource_export::ENDPOINT_SLICE};
+use api::{
+    ServiceName, label, name,
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
+};
 use jiff::Timestamp;
-use kit::{index::Part, lease::LeaseView, watch::Source};
-use kube::{Api, Client, runtime::watcher};
+use kit::{
+    heartbeat::{Announce, Heartbeats},
+    index::{Change, Part, Shared},
+    lease::LeaseView,
+    watch::Source,
+};
+use kube::{Api, Client, ResourceExt, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
@@ -13,6 +21,7 @@ use super::Link;
 use crate::{
     membership::Target,
     service::{
+        antrea::PeerRecord,
         entry::ServiceEntry,
         view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
     },
@@ -68,18 +77,74 @@ impl Link {
         self.index(tasks, Scope::Foreign, records, there("ResourceExport"), &peers);
         let imports = Api::<HubImport>::namespaced(client.clone(), area);
         self.index(tasks, Scope::Foreign, imports, there("ResourceImport"), "");
-        let link = self.clone();
+        let (link, heartbeats) = (self.clone(), Shared::new(Heartbeats::new(self.antrea.clone())));
+        let beats = heartbeats.clone();
         tasks.spawn(self.hub.watch(
             Api::<LeaseView>::namespaced(client.clone(), area),
             watcher::Config::default(),
             there("Lease"),
             self.env.metrics.clone(),
             move |change| {
-                link.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
-                link.told.notify_one();
-                link.knowledge.imports.mark(link.vouching.with(|vouching| vouching.change(change)));
+                link.learn_who_is_marked(&change);
+                beats.with(|beats| beats.among(change)).into_iter().for_each(|change| link.hear(change));
             },
         ));
+        if !self.antrea.is_empty() {
+            self.watch_antrea(tasks, client, target, heartbeats);
+        }
+    }
+
+    /// What members that run Antrea's controllers write: records of other kinds, and heartbeats.
+    fn watch_antrea(
+        &self,
+        tasks: &mut JoinSet<()>,
+        client: &Client,
+        target: &Target,
+        heartbeats: Shared<Heartbeats>,
+    ) {
+        let (us, area) = (&target.us.cluster, &target.us.common_area);
+        let clusters: Vec<_> = self.antrea.into_iter().map(String::as_str).collect();
+        let selector = format!(
+            "{cluster}!={us},{cluster} in ({}),{} in ({SERVICE},{ENDPOINTS})",
+            clusters.join(","),
+            label::SOURCE_KIND,
+            cluster = label::SOURCE_CLUSTER_ID,
+        );
+        let records = Api::<PeerRecord>::namespaced(client.clone(), area);
+        self.index(tasks, Scope::Foreign, records, there("ResourceExport of Antrea"), &selector);
+        let link = self.clone();
+        tasks.spawn(self.hub.watch(
+            Api::<Announce>::namespaced(client.clone(), area),
+            watcher::Config::default(),
+            there("MemberClusterAnnounce"),
+            self.env.metrics.clone(),
+            move |change| {
+                heartbeats
+                    .with(|beats| beats.change(change))
+                    .into_iter()
+                    .for_each(|change| link.hear(change));
+            },
+        ));
+    }
+
+    /// Somebody renewed a Lease, or one is gone.
+    fn hear(&self, change: Change<LeaseView>) {
+        self.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
+        self.told.notify_one();
+        self.knowledge.imports.mark(self.vouching.with(|vouching| vouching.change(change)));
+    }
+
+    /// The leader's Lease says which members run Antrea's controllers. Without it nothing is said.
+    fn learn_who_is_marked(&self, change: &Change<LeaseView>) {
+        let leases = match change {
+            Change::Apply(lease) => std::slice::from_ref(lease),
+            Change::Reset(leases) => leases.as_slice(),
+            Change::Remove(_) => &[],
+        };
+        let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
+        if let Some(now) = leader.and_then(LeaseView::antrea_members) {
+            self.marked.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+        }
     }
 
     /// Watches what `selector` selects of a kind into the index.

@@ -9,7 +9,10 @@ use api::{
 };
 use kit::index::{Entry, Index};
 
-use super::view::{Export, Import, OwnRecord, Service, Slice};
+use super::{
+    antrea::Peer,
+    view::{Export, Import, OwnRecord, Service, Slice},
+};
 
 /// Everything a member knows.
 #[derive(Default)]
@@ -59,6 +62,11 @@ pub struct ServiceEntry {
     /// Other clusters' slices: by cluster ID, then by the record's name.
     pub peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
 
+    /// Our record with all endpoints, for members that run Antrea's controllers.
+    pub own_endpoints: Option<OwnRecord>,
+    /// What such members say, by cluster ID; [`ServiceEntry::peers`] has the slices that come of it.
+    pub antrea: BTreeMap<String, Peer>,
+
     /// The Service named like an imported one, whoever made it.
     pub derived: Option<Service>,
     /// The ServiceImport, whoever made it.
@@ -78,6 +86,13 @@ pub struct ServiceEntry {
     pub import_gone: bool,
     /// Imported slices whose records are gone: their writers vouch for it, and a read confirmed it.
     pub slices_gone: BTreeSet<String>,
+}
+
+impl ServiceEntry {
+    /// Whether the slices of that cluster are all there are, by its own word: others did not just vanish.
+    pub fn says_all(&self, cluster: &str) -> bool {
+        self.antrea.get(cluster).is_some_and(Peer::says_all)
+    }
 }
 
 impl Entry for ServiceEntry {

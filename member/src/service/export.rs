@@ -1,5 +1,5 @@
 //! Exporting: watches ServiceExports, Services, EndpointSlices, and our own records in the Common Area; writes our records
-//! there; deletes slice records it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
+//! there; deletes records of endpoints it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
 //! to run twice: the records are a function of the local objects, and only differences are sent.
 
 mod offer;
@@ -8,8 +8,12 @@ mod vanished;
 use std::time::Duration;
 
 use api::{
-    ServiceName, label, name,
-    resource_export::{ENDPOINT_SLICE, ResourceExportSpec, SERVICE, ServicePayload},
+    ServiceName,
+    antrea::Members,
+    label, name,
+    resource_export::{
+        ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, ResourceExportSpec, SERVICE, ServicePayload,
+    },
     slice::SlicePayload,
 };
 use kit::{
@@ -23,6 +27,7 @@ use kube::{Client, Resource, api::ObjectMeta};
 pub use self::offer::{Invalid, Offer, offer};
 use self::{offer::IPV4, vanished::still_exported};
 use super::{
+    antrea,
     entry::{ServiceEntry, Unexported},
     knowledge::Knowledge,
     view::OwnRecord,
@@ -51,7 +56,8 @@ enum Step {
     },
 }
 
-fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<Step> {
+/// `for_antrea`: somebody reads all endpoints in one record.
+fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antrea: bool) -> Vec<Step> {
     let offer = offer(&us.cluster, service, entry).unwrap_or_default();
     let mut steps = Vec::new();
     let have = entry.own_service.clone();
@@ -65,6 +71,19 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<St
             spec.service = Some(payload);
         });
         steps.push(Step::Put { have, want });
+    }
+    let all = offer.as_ref().filter(|_| for_antrea).map(|offer| antrea::all_endpoints(&offer.slices));
+    let all_endpoints = |payload: EndpointsPayload| {
+        record(us, service, ENDPOINTS, name::endpoints_export(&us.cluster, service), |spec| {
+            spec.endpoints = Some(payload);
+        })
+    };
+    match (all, entry.own_endpoints.clone()) {
+        (Some(payload), have) => steps.push(Step::Put { have, want: all_endpoints(payload) }),
+        (None, Some(have)) => {
+            steps.push(Step::Remove { have, emptied: all_endpoints(EndpointsPayload::default()) });
+        }
+        (None, None) => {}
     }
     let slices = offer.map(|offer| offer.slices).unwrap_or_default();
     let slice = |name: &str, payload: SlicePayload| {
@@ -126,6 +145,8 @@ pub struct Exporting {
     pub us: Identity,
     /// Everything this member knows.
     pub knowledge: Knowledge,
+    /// Members that run Antrea's controllers.
+    pub antrea: Members,
     /// Reads from this cluster.
     pub local: Client,
     /// Writes to the Common Area.
@@ -143,7 +164,7 @@ impl Exporting {
         if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
             return Ok(Outcome::Again(Duration::ZERO));
         }
-        let steps = desired(&self.us, &service, &entry);
+        let steps = desired(&self.us, &service, &entry, !self.antrea.is_empty());
         // One record that is not taken, or not whole, must not keep the others out.
         let mut failed = None;
         for step in steps {

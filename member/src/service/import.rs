@@ -15,6 +15,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use api::{
     ServiceName,
+    antrea::Members,
     condition::{Verdict, already_said, conditions},
     label,
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
@@ -57,6 +58,8 @@ pub struct Importing {
     pub knowledge: Knowledge,
     /// What the writers' Leases say.
     pub vouching: Shared<Vouching<ServiceName>>,
+    /// Members that run Antrea's controllers.
+    pub antrea: Members,
     /// Reads from the Common Area.
     pub leader: Client,
     /// Writes to this cluster.

@@ -66,11 +66,20 @@ variables.cluster.contains('-') || variables.ofNamespace.contains('-') ? '.' : '
 variables.cluster + variables.separator + variables.ofNamespace + variables.separator +
 variables.ofName + variables.separator",
     ),
+    // Antrea's controllers put dashes everywhere: api::antrea::Members. Not for sentences, which cannot ask the authorizer.
+    (
+        "stem",
+        "
+variables.kind in ['Service', 'Endpoints'] &&
+authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
+    .namespace(request.namespace).name(variables.cluster).check('speak-antrea').allowed() ?
+variables.cluster + '-' + variables.ofNamespace + '-' + variables.ofName + '-' : variables.canonical",
+    ),
     (
         "suffix",
         "
-variables.objectName.startsWith(variables.canonical) ?
-variables.objectName.substring(size(variables.canonical)) : ''",
+variables.objectName.startsWith(variables.stem) ?
+variables.objectName.substring(size(variables.stem)) : ''",
     ),
     ("about", "'a record of kind ' + variables.kind + ' of cluster ' + variables.cluster"),
 ];
@@ -150,7 +159,9 @@ variables.about + ' must be named ' + variables.canonical +
  variables.kind == 'Endpoints' ? 'endpoints' :
  variables.kind == 'EndpointSlice' ? 'slice.<16 hex digits>' :
  variables.kind == 'ClusterInfo' ? 'clusterinfo' :
- '<16 hex digits>') + ', not ' + variables.objectName",
+ '<16 hex digits>') + ', not ' + variables.objectName +
+(variables.kind in ['Service', 'Endpoints'] && variables.canonical.contains('.') ?
+ '; with dashes for dots if the cluster may speak-antrea' : '')",
     },
     // Members find records by their labels. Antrea's may lack some, but none may claim to be another's.
     Check {

@@ -7,7 +7,7 @@ fn record() -> Value {
 }
 
 fn judged(record: Value) -> Judged {
-    serde_json::from_value::<Record>(record).unwrap().into()
+    Judged::of(serde_json::from_value(record).unwrap(), &Members::default())
 }
 
 fn refused(change: impl FnOnce(&mut Value)) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{announce::MemberClusterAnnounce, label, name};
+use api::{announce::MemberClusterAnnounce, antrea::Members, label, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     anchor::Anchor,
@@ -105,6 +105,7 @@ async fn withdraw_records(
         let exporting = Exporting {
             us: target.us.clone(),
             knowledge,
+            antrea: Members::default(),
             local: env.client.clone(),
             writer: there.clone(),
             events: env.events.clone(),

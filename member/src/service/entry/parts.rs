@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{
     ServiceName, label, name,
-    resource_export::{ENDPOINT_SLICE, SERVICE},
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
     resource_import::SERVICE_IMPORT,
 };
 use kit::index::Part;
@@ -128,25 +128,28 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
         let named = match labels.get(label::SOURCE_KIND)?.as_str() {
             SERVICE => self.name_any() == name::service_export(cluster, &service),
             ENDPOINT_SLICE => name::is_slice_export(&self.name_any(), cluster, &service),
+            ENDPOINTS => self.name_any() == name::endpoints_export(cluster, &service),
             _ => false,
         };
         named.then_some(service)
     }
 
     fn put(self, entry: &mut ServiceEntry) -> bool {
-        if self.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == SERVICE) {
-            let says = self.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-            entry.said = says.filter(|service| !service.withdrawn);
-            replace(&mut entry.own_service, self)
-        } else {
-            insert(&mut entry.own_slices, self)
+        match self.labels().get(label::SOURCE_KIND).map(String::as_str) {
+            Some(SERVICE) => {
+                let says = self.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+                entry.said = says.filter(|service| !service.withdrawn);
+                replace(&mut entry.own_service, self)
+            }
+            Some(ENDPOINTS) => replace(&mut entry.own_endpoints, self),
+            _ => insert(&mut entry.own_slices, self),
         }
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) {
         entry.own_slices.remove(name);
-        if entry.own_service.as_ref().is_some_and(|record| record.name_any() == name) {
-            entry.own_service = None;
+        for place in [&mut entry.own_service, &mut entry.own_endpoints] {
+            place.take_if(|record| record.name_any() == name);
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn own_record(uid: &str, generation: i64) -> OwnRecord {
 
 /// The entry after its steps have been carried out.
 fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
-    for step in desired(&us(), &service(), &entry) {
+    for step in desired(&us(), &service(), &entry, false) {
         match step {
             Step::Put { want, .. } if want.metadata.name.as_ref().unwrap().ends_with("service") => {
                 entry.own_service = Some(want);
@@ -110,7 +110,7 @@ fn the_records_are_those_of_the_wire_contract() {
 #[test]
 fn a_second_pass_has_nothing_to_say() {
     let told = carried_out(entry());
-    for step in desired(&us(), &service(), &told) {
+    for step in desired(&us(), &service(), &told, false) {
         let Step::Put { have, want } = step else { panic!("{step:?}") };
         assert_eq!(have, Some(want));
     }
@@ -162,7 +162,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
 fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
     let mut told = carried_out(entry());
     (told.export, told.unexported) = (None, Some(Unexported::Decided));
-    let steps = desired(&us(), &service(), &told);
+    let steps = desired(&us(), &service(), &told, false);
     let Step::Put { want, .. } = &steps[0] else { panic!() };
     assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn);
     let Step::Remove { emptied, .. } = &steps[1] else { panic!() };
@@ -170,10 +170,10 @@ fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
 
     let mut gone = carried_out(told);
     assert!(gone.own_slices.is_empty());
-    let Step::Put { have, want } = &desired(&us(), &service(), &gone)[0] else { panic!() };
+    let Step::Put { have, want } = &desired(&us(), &service(), &gone, false)[0] else { panic!() };
     assert_eq!(have.as_ref(), Some(want), "said once, then the leader's turn");
     gone.own_service = None;
-    assert!(desired(&us(), &service(), &gone).is_empty());
+    assert!(desired(&us(), &service(), &gone, false).is_empty());
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn an_export_that_vanished_with_its_crd_goes_on() {
     }
     told.slices.clear();
     assert!(
-        matches!(desired(&us(), &service(), &told)[1], Step::Remove { .. }),
+        matches!(desired(&us(), &service(), &told, false)[1], Step::Remove { .. }),
         "its endpoints are followed"
     );
 }
@@ -195,4 +195,42 @@ fn a_record_that_does_not_decode_is_put_right() {
     let mut told = carried_out(entry());
     told.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
     assert_eq!(carried_out(told).own_service.unwrap().spec, carried_out(entry()).own_service.unwrap().spec);
+}
+
+fn all_endpoints(steps: &[Step]) -> Vec<&Step> {
+    let of = |step: &&Step| {
+        let (Step::Put { want: record, .. } | Step::Remove { emptied: record, .. }) = step;
+        record.metadata.name.as_deref() == Some("east-shop-web-endpoints")
+    };
+    steps.iter().filter(of).collect()
+}
+
+#[test]
+fn all_endpoints_are_told_in_one_record_while_somebody_reads_it() {
+    let mut entry = entry();
+    let steps = desired(&us(), &service(), &entry, true);
+    let [Step::Put { have: None, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../../api/tests/golden/export-endpoints.json")).unwrap();
+    let record = serde_json::to_value(want).unwrap();
+    assert_eq!((&record["metadata"], &record["spec"]), (&golden["metadata"], &golden["spec"]));
+
+    entry.own_endpoints = Some(want.clone());
+    let steps = desired(&us(), &service(), &entry, true);
+    let [Step::Put { have, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
+    assert_eq!(have.as_ref(), Some(want), "a second pass has nothing to say");
+
+    let steps = desired(&us(), &service(), &entry, false);
+    let [Step::Remove { emptied, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
+    assert_eq!(emptied.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));
+    entry.own_endpoints = None;
+    assert!(all_endpoints(&desired(&us(), &service(), &entry, false)).is_empty());
+}
+
+#[test]
+fn an_export_without_endpoints_says_so_in_the_record_of_all() {
+    let entry = ServiceEntry { slices: [].into(), ..entry() };
+    let steps = desired(&us(), &service(), &entry, true);
+    let [Step::Put { want, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
+    assert_eq!(want.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));
 }

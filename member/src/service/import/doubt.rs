@@ -86,7 +86,7 @@ impl Importing {
     /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
     async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
         let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
-        let record = records.get_opt(&name::service_export(cluster, service)).await;
+        let record = records.get_opt(&self.antrea.service_export(cluster, service)).await;
         let record = record.map_err(|error| Error::Unreachable(Box::new(error)))?;
         let withdrawn = |record: &OwnRecord| {
             record
@@ -95,7 +95,11 @@ impl Importing {
                 .as_ref()
                 .is_ok_and(|spec| spec.service.as_ref().is_some_and(|service| service.withdrawn))
         };
-        let gone = record.as_ref().is_none_or(withdrawn);
+        // Antrea's way to say it.
+        let is_going = |record: &OwnRecord| {
+            self.antrea.contains(cluster) && record.metadata.deletion_timestamp.is_some()
+        };
+        let gone = record.as_ref().is_none_or(|record| withdrawn(record) || is_going(record));
         if gone {
             tracing::info!(%service, cluster, "takes no part any more, and that is vouched for");
             self.knowledge.known.with(|known| {
@@ -130,6 +134,9 @@ impl Importing {
     ) -> Result<bool, Error> {
         let api =
             Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        if self.antrea.contains(cluster) {
+            return self.confirm_endpoints_gone(service, entry, cluster, api).await;
+        }
         let selector = format!(
             "{}={cluster},{}={},{}={},{}={ENDPOINT_SLICE}",
             label::SOURCE_CLUSTER_ID,
@@ -157,6 +164,32 @@ impl Importing {
             });
         }
         Ok(new)
+    }
+}
+
+impl Importing {
+    /// A member that runs Antrea's controllers has one record for all its slices.
+    async fn confirm_endpoints_gone(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        cluster: &str,
+        records: Api<PartialObjectMeta<ResourceExport>>,
+    ) -> Result<bool, Error> {
+        let record = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await;
+        let gone = record.map_err(|error| Error::Unreachable(Box::new(error)))?.is_none();
+        if gone {
+            tracing::info!(%service, cluster, "its record of endpoints is gone, and its heartbeat vouches for that");
+            let slices: Vec<_> = plan::imported_from(entry, cluster).cloned().collect();
+            self.knowledge.known.with(|known| {
+                known.services.note(service, |entry| {
+                    if !entry.says_all(cluster) {
+                        entry.slices_gone.extend(slices);
+                    }
+                });
+            });
+        }
+        Ok(gone)
     }
 }
 

@@ -154,7 +154,7 @@ fn realise(
             said.keys().map(|record| name::imported_slice(&service.name, record)).collect();
         let untold = |slice: &&String| !told.contains(*slice) && !entry.slices_gone.contains(*slice);
         let missing: BTreeSet<_> = imported_from(entry, cluster).filter(untold).cloned().collect();
-        if cluster != us && !missing.is_empty() {
+        if cluster != us && !missing.is_empty() && !entry.says_all(cluster) {
             held.extend(missing.iter().cloned());
             doubts.push(Doubt::Slices { cluster: cluster.clone(), missing });
         }

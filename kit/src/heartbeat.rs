@@ -1,0 +1,144 @@
+//! Heartbeats of members that run Antrea's controllers: such a member has no Lease; it writes the time into its
+//! MemberClusterAnnounce every ten seconds. Here that is told as the Lease it stands for, so that nobody else has to know.
+//!
+//! The Lease it stands for says that its holder has nothing left to write, although Antrea's member never says so and does not
+//! put back a record that vanished. A vanished record is believed to be gone on its word all the same, because its finalizer
+//! keeps it until the leader has seen that it is being deleted. One that is gone without that was released by somebody by
+//! hand. After a backup was restored, records and imports are of the same moment. What remains is that nobody answers
+//! for a member that does not live: so its heartbeat is waited for, as another's renewal is.
+
+use std::collections::BTreeMap;
+
+use api::{
+    announce::MemberClusterAnnounce,
+    antrea::{Members, TOUCHED},
+    name,
+};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::Deserialize;
+
+use crate::{index::Change, lease::LeaseView, view::annotated};
+
+/// A MemberClusterAnnounce as it is watched.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = MemberClusterAnnounce)]
+pub struct Announce {
+    #[serde(deserialize_with = "annotated")]
+    metadata: ObjectMeta,
+    #[serde(rename = "clusterID", default)]
+    cluster_id: Option<String>,
+}
+
+impl Announce {
+    /// Who is announced, if its name agrees.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster_id.as_deref().filter(|cluster| self.name_any() == name::announce(cluster))
+    }
+
+    /// The Lease that it stands for, if one of these members wrote it.
+    fn lease(&self, members: &Members) -> Option<LeaseView> {
+        let cluster = self.cluster().filter(|cluster| members.contains(cluster))?;
+        let touched = self.annotations().get(TOUCHED).and_then(|at| at.parse().ok());
+        Some(LeaseView::stand_in(name::member_lease(cluster), self.uid(), touched))
+    }
+}
+
+/// The Leases that heartbeats stand for, by name.
+#[derive(Default)]
+pub struct Heartbeats {
+    members: Members,
+    leases: BTreeMap<String, LeaseView>,
+}
+
+impl Heartbeats {
+    /// Of these members.
+    pub fn new(members: Members) -> Self {
+        Self { members, leases: BTreeMap::new() }
+    }
+
+    /// Takes in what a watch of announces told; what a watch of Leases would have told.
+    pub fn change(&mut self, change: Change<Announce>) -> Vec<Change<LeaseView>> {
+        let (heard, lost) = match change {
+            Change::Apply(announce) => (announce.lease(&self.members).into_iter().collect(), vec![]),
+            Change::Remove(announce) => (vec![], announce.lease(&self.members).into_iter().collect()),
+            Change::Reset(announces) => {
+                let heard: Vec<_> = announces.iter().filter_map(|a| a.lease(&self.members)).collect();
+                let is_there = |name: &String| heard.iter().any(|lease| lease.name_any() == *name);
+                let lost = self.leases.iter().filter(|(name, _)| !is_there(name));
+                let lost = lost.map(|(_, lease)| lease.clone()).collect();
+                (heard, lost)
+            }
+        };
+        self.leases.retain(|name, _| !lost.iter().any(|lease: &LeaseView| lease.name_any() == *name));
+        self.leases.extend(heard.iter().map(|lease| (lease.name_any(), lease.clone())));
+        lost.into_iter().map(Change::Remove).chain(heard.into_iter().map(Change::Apply)).collect()
+    }
+
+    /// What a watch of Leases told, together with those that heartbeats stand for: a list of Leases does not name them, and a
+    /// Lease that such a member once had says nothing any more.
+    pub fn among(&self, change: Change<LeaseView>) -> Option<Change<LeaseView>> {
+        let is_another = |lease: &LeaseView| !self.leases.contains_key(&lease.name_any());
+        match change {
+            Change::Reset(leases) => {
+                let others = leases.into_iter().filter(is_another);
+                Some(Change::Reset(others.chain(self.leases.values().cloned()).collect()))
+            }
+            Change::Apply(lease) => is_another(&lease).then_some(Change::Apply(lease)),
+            Change::Remove(lease) => is_another(&lease).then_some(Change::Remove(lease)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::lease::Settled;
+
+    fn announce(cluster: &str, touched: &str) -> Announce {
+        serde_json::from_value(json!({
+            "metadata": {"name": name::announce(cluster), "uid": "u", "annotations": {TOUCHED: touched}},
+            "clusterID": cluster, "clusterSetID": "demo", "leaderClusterID": "leader",
+        }))
+        .unwrap()
+    }
+
+    fn told(changes: Vec<Change<LeaseView>>) -> Vec<(&'static str, String)> {
+        let one = |change: Change<LeaseView>| match change {
+            Change::Apply(lease) => ("apply", lease.name_any()),
+            Change::Remove(lease) => ("remove", lease.name_any()),
+            Change::Reset(_) => ("reset", String::new()),
+        };
+        changes.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_heartbeat_is_a_renewal() {
+        let mut heartbeats = Heartbeats::new(Members::named("north"));
+        let changes = heartbeats.change(Change::Apply(announce("north", "2026-11-01T12:00:00Z")));
+        let [Change::Apply(lease)] = changes.as_slice() else { panic!("{changes:?}") };
+        assert_eq!((lease.name_any().as_str(), lease.settled()), ("freeport-member-north", Settled::Yes));
+        assert_eq!(lease.renew_time(), Some("2026-11-01T12:00:00Z".parse().unwrap()));
+        let unmarked = heartbeats.change(Change::Apply(announce("east", "2026-11-01T12:00:00Z")));
+        assert!(unmarked.is_empty(), "its Lease tells");
+    }
+
+    #[test]
+    fn a_list_of_either_loses_nothing_of_the_other() {
+        let mut heartbeats = Heartbeats::new(Members::named("north,south"));
+        let t = "2026-11-01T12:00:00Z";
+        let changes = heartbeats.change(Change::Reset(vec![announce("north", t), announce("south", t)]));
+        assert_eq!(changes.len(), 2);
+        let lease = |name: &str| LeaseView::stand_in(name.into(), None, None);
+        let listed = vec![lease("freeport-leader"), lease("freeport-member-north")];
+        let Some(Change::Reset(leases)) = heartbeats.among(Change::Reset(listed)) else { panic!() };
+        let names: Vec<_> = leases.iter().map(ResourceExt::name_any).collect();
+        assert_eq!(names, ["freeport-leader", "freeport-member-north", "freeport-member-south"]);
+        assert!(heartbeats.among(Change::Remove(lease("freeport-member-north"))).is_none());
+
+        let changes = heartbeats.change(Change::Reset(vec![announce("south", t)]));
+        let want = [("remove", "freeport-member-north"), ("apply", "freeport-member-south")];
+        assert_eq!(told(changes), want.map(|(what, name)| (what, name.to_owned())));
+    }
+}
