@@ -148,7 +148,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
     let entry = ServiceEntry { is_excluded: true, service: None, ..told };
     let invalid = offer("east", &service(), &entry).unwrap_err();
     assert_eq!(invalid.reason, "NamespaceExcluded", "before what else may be wrong");
-    let steps = desired(&us(), &service(), &entry);
+    let steps = desired(&us(), &service(), &entry, false);
     let withdrawn = |step: &Step| match step {
         Step::Put { want, .. } => want.spec.0.as_ref().unwrap().service.as_ref().is_some_and(|s| s.withdrawn),
         Step::Remove { .. } => true,
