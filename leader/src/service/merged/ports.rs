@@ -1,6 +1,6 @@
 //! Ports of a merged Service.
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::{cmp::Ordering, collections::BTreeSet, iter};
 
 use api::{mcs::ServicePort, resource_export::ServicePayload};
 
@@ -25,15 +25,25 @@ pub(super) fn union(oldest_first: &[Exported<'_>]) -> Vec<ServicePort> {
         }
     }
     union.sort_by(by_number);
-    union
-        .into_iter()
-        .map(|(name, protocol, port, app_protocol)| ServicePort {
-            name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
-            protocol: Some(protocol.to_owned()),
-            app_protocol: app_protocol.map(str::to_owned),
-            port,
-        })
-        .collect()
+    let ports = union.into_iter().map(|(name, protocol, port, app_protocol)| ServicePort {
+        name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
+        protocol: Some(protocol.to_owned()),
+        app_protocol: app_protocol.map(str::to_owned),
+        port,
+    });
+    named(ports.collect())
+}
+
+/// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with a number behind it if that is taken.
+fn named(mut ports: Vec<ServicePort>) -> Vec<ServicePort> {
+    let mut taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
+    let are_several = ports.len() > 1;
+    for port in ports.iter_mut().filter(|port| are_several && port.name.is_none()) {
+        let plain = format!("p{}", port.port);
+        let mut candidates = iter::once(plain.clone()).chain((2..).map(|n| format!("{plain}-{n}")));
+        port.name = candidates.find(|name| taken.insert(name.clone()));
+    }
+    ports
 }
 
 /// The ports as a set in words, by which exports are compared: their order means nothing.

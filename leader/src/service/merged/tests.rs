@@ -64,7 +64,7 @@ fn r40_ports_are_united_by_name_and_then_by_number() {
     );
     assert_eq!(ports(&[one(), export(&["http 80/UDP"])]), ["dns 53/UDP", "web 80/TCP", "http 80/UDP"]);
     assert_eq!(ports(&[export(&["80"]), export(&["81"])]), ["80/TCP"], "no name is a name");
-    assert_eq!(ports(&[export(&["80"]), export(&["web 81"])]), ["80/TCP", "web 81/TCP"]);
+    assert_eq!(ports(&[export(&["80"]), export(&["web 81"])]), ["p80 80/TCP", "web 81/TCP"]);
 }
 
 #[test]
@@ -158,6 +158,20 @@ fn r29_r46_what_means_the_same_is_no_conflict_and_is_passed_on_as_it_is() {
 }
 
 #[test]
+fn r40_an_unnamed_port_beside_others_gets_a_name() {
+    let names = |exports: &[ServicePayload]| {
+        let ports = merged(&named(exports)).unwrap().spec.ports;
+        ports.into_iter().map(|port| port.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[export(&[" 80"])]), [None], "alone it needs none");
+    let taken = export(&["p80 8080", "web 81"]);
+    assert_eq!(
+        names(&[export(&[" 80"]), taken]),
+        [Some("p80-2".to_owned()), Some("web".into()), Some("p80".into())]
+    );
+}
+
+#[test]
 fn families_that_nobody_shares_are_the_oldest_ones() {
     let has = |families: &[&str]| {
         with(|payload| {
@@ -194,8 +208,12 @@ proptest! {
     #[test]
     fn the_oldest_ones_ports_are_never_lost_and_nothing_is_there_twice(exports in exports()) {
         let all = merged(&named(&exports)).unwrap().spec.ports;
-        for port in merged(&named(&exports[..1])).unwrap().spec.ports {
-            prop_assert!(all.contains(&port));
+        for own in merged(&named(&exports[..1])).unwrap().spec.ports {
+            let is_it = |port: &ServicePort| {
+                (port.port, &port.protocol) == (own.port, &own.protocol)
+                    && (own.name.is_none() || port.name == own.name)
+            };
+            prop_assert!(all.iter().any(is_it));
         }
         let names: std::collections::BTreeSet<_> = all.iter().map(|port| &port.name).collect();
         let numbers: std::collections::BTreeSet<_> = all.iter().map(|port| (port.port, &port.protocol)).collect();

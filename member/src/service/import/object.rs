@@ -1,10 +1,8 @@
 //! The Service and the ServiceImport that realise an import: pure.
 
-use std::{collections::BTreeSet, iter};
-
 use api::{
     ServiceName, label,
-    mcs::{ClientIpConfig, ServiceImportSpec, ServicePort, SessionAffinityConfig},
+    mcs::{ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
     name,
 };
 use kit::view::Lenient;
@@ -89,34 +87,4 @@ pub fn service_import(
     metadata.annotations = noted.map(|noted| [(label::HUB.to_owned(), noted)].into());
     exported::add(&realise.exported, &mut metadata);
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
-}
-
-/// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with a number behind it if that is taken.
-pub fn port_names(ports: &[ServicePort]) -> Vec<ServicePort> {
-    let mut taken: BTreeSet<String> = ports.iter().filter_map(|port| port.name.clone()).collect();
-    let mut named = ports.to_vec();
-    for port in named.iter_mut().filter(|port| ports.len() > 1 && port.name.is_none()) {
-        let plain = format!("p{}", port.port);
-        let mut candidates = iter::once(plain.clone()).chain((2..).map(|n| format!("{plain}-{n}")));
-        port.name = candidates.find(|name| taken.insert(name.clone()));
-    }
-    named
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unnamed_port_beside_others_gets_a_name() {
-        let port = |name: Option<&str>, port| ServicePort {
-            name: name.map(str::to_owned),
-            port,
-            ..ServicePort::default()
-        };
-        let names = |ports: &[ServicePort]| port_names(ports).into_iter().map(|p| p.name).collect::<Vec<_>>();
-        assert_eq!(names(&[port(None, 80)]), [None]);
-        let several = [port(Some("p80"), 8080), port(None, 80), port(None, 81)];
-        assert_eq!(names(&several), [Some("p80".to_owned()), Some("p80-2".into()), Some("p81".into())]);
-    }
 }

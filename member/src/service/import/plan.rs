@@ -12,7 +12,6 @@ use kube::ResourceExt;
 
 use super::{
     belief::{self, Hub},
-    object::port_names,
     slice::{Source, imported},
 };
 use crate::service::{
@@ -56,7 +55,7 @@ pub enum Doubt {
 /// What realises an import here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Realise {
-    /// The merged Service, each port with a name if there are several.
+    /// The merged Service.
     pub merged: ServiceImportSpec,
     /// Labels and annotations of the ServiceImport that exporters gave it.
     pub exported: MergedMetadata,
@@ -131,8 +130,7 @@ fn realise(
     named: &BTreeSet<String>,
     kept: BTreeSet<String>,
 ) -> Realise {
-    let exported = merged.metadata.unwrap_or_default();
-    let merged = ServiceImportSpec { ports: port_names(&merged.spec.ports), ..merged.spec };
+    let (exported, merged) = (merged.metadata.unwrap_or_default(), merged.spec);
     let own = offer(us, service, entry).ok().flatten().map(|offer| offer.slices).unwrap_or_default();
     let sources: BTreeMap<_, _> =
         entry.slices.iter().map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
