@@ -9,6 +9,7 @@
 //! it is applied, and several writers share its condition list.
 
 mod difference;
+mod status;
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -20,7 +21,10 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use self::difference::{difference, pruned};
+use self::{
+    difference::{difference, pruned},
+    status::Undeclared,
+};
 use crate::{index::Shared, metrics::Metrics};
 
 /// Why a write did not happen, by what the caller can do about it.
@@ -61,12 +65,21 @@ pub struct Writer {
     strict: bool,
     /// Kinds of which something was thrown away when one was last written, and the field.
     pruned: Shared<BTreeMap<String, String>>,
+    undeclared: Shared<Undeclared>,
 }
 
 impl Writer {
     /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
     pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
-        Self { client, manager, cluster, metrics, strict: false, pruned: Shared::default() }
+        Self {
+            client,
+            manager,
+            cluster,
+            metrics,
+            strict: false,
+            pruned: Shared::default(),
+            undeclared: Shared::default(),
+        }
     }
 
     /// Fails with [`Error::Pruned`] where the API server does not keep all that was written; otherwise that is only logged
@@ -132,38 +145,6 @@ impl Writer {
         let request = self.request::<P>(of).get(&of.name_any(), &GetParams::default());
         let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
         self.client.request(request).await.map_err(classify)
-    }
-
-    /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer. What the installed schema does
-    /// not know is lost, and the rest is not.
-    pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<P, Error>
-    where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
-        S: Serialize,
-    {
-        let patch = json!({
-            "apiVersion": P::api_version(&()),
-            "kind": P::kind(&()),
-            "metadata": {"uid": of.uid()},
-            "status": status,
-        });
-        let params = PatchParams::apply(self.manager).force();
-        let name = of.name_any();
-        let request =
-            self.request::<P>(of).patch_subresource("status", &name, &params, &Patch::Apply(&patch));
-        match self.send::<P, P>("status", request).await {
-            // For one field that the CRD does not know an apply is refused as a whole.
-            Err(Error::Unreachable(error)) if is_undeclared(&error) => {
-                self.metrics.pruned(self.cluster, &P::kind(&()));
-                tracing::warn!(cluster = self.cluster, object = name, %error, "not everything was kept of the status");
-                let params =
-                    PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
-                let request =
-                    self.request::<P>(of).patch_subresource("status", &name, &params, &Patch::Merge(&patch));
-                self.send::<P, P>("status", request).await
-            }
-            told => told,
-        }
     }
 
     /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
@@ -266,11 +247,6 @@ impl Writer {
         self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
         answer.map_err(classify)
     }
-}
-
-/// Whether an apply names a field that the schema does not have (seen on 1.36.3, with code 500).
-fn is_undeclared(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.message.contains("field not declared in schema"))
 }
 
 fn classify(error: kube::Error) -> Error {

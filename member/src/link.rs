@@ -58,6 +58,8 @@ struct Link {
     hub: Watches,
     /// Writes our records.
     there: Writer,
+    /// Writes to this cluster.
+    here: Writer,
 }
 
 /// Why a link ended.
@@ -123,6 +125,7 @@ async fn once(
         local: Watches::default(),
         hub: Watches::anchored(anchor.clone()),
         there: Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
+        here: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
     };
     let mut tasks = JoinSet::new();
     link.watch_here(&mut tasks);
@@ -226,12 +229,11 @@ impl Link {
         stop: CancellationToken,
     ) {
         let metrics = &self.env.metrics;
-        let here = Writer::new(self.env.client.clone(), label::MEMBER, "local", metrics.clone());
         let status = ExportStatus {
             cluster: target.us.cluster.clone(),
             knowledge: self.knowledge.clone(),
             hub: self.hub.clone(),
-            writer: here.clone(),
+            writer: self.here.clone(),
             events: self.env.events.clone(),
         };
         let exporting = Exporting {
@@ -248,7 +250,7 @@ impl Link {
             vouching: self.vouching.clone(),
             antrea: self.antrea.clone(),
             leader: leader.clone(),
-            writer: here,
+            writer: self.here.clone(),
             events: self.env.events.clone(),
             metrics: metrics.clone(),
         };

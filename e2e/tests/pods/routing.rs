@@ -66,22 +66,28 @@ fn r45_a_client_stays_with_its_pod() {
     alone(async |world| {
         let ns = "sticky";
         world.namespace(ns).await;
-        let mut servers = BTreeSet::new();
-        for cluster in ["east", "west"] {
-            let cluster = world.cluster(cluster);
-            servers.extend(exported(cluster, ns, &[("http", 80)]).await);
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let all = &exported(east, ns, &[("http", 80)]).await | &exported(west, ns, &[("http", 80)]).await;
+        let mut vips = Vec::new();
+        for cluster in CLUSTERS {
+            let vip = vip_of_both(world, cluster, ns).await;
+            world.answer(cluster, Http, (&vip, 80), &all).await;
+            vips.push((cluster, vip));
+        }
+        for cluster in [east, west] {
             let sticky = json!({"spec": {"sessionAffinity": "ClientIP"}});
             let _: Service = cluster.patch(ns, "web", &sticky).await;
         }
-        for cluster in CLUSTERS {
-            let vip = vip_of_both(world, cluster, ns).await;
-            eventually(&format!("one Pod answers {cluster}"), || async {
-                match world.cluster(cluster).answers_to(CLIENT, Http, (&vip, 80)).await {
-                    Ok(seen) if seen.len() == 1 && seen.is_subset(&servers) => Ok(()),
+        for (cluster, vip) in &vips {
+            let answers = || world.cluster(cluster).answers_to(CLIENT, Http, (vip, 80));
+            let one = eventually(&format!("one Pod answers {cluster}"), || async {
+                match answers().await {
+                    Ok(seen) if seen.len() == 1 && seen.is_subset(&all) => Ok(seen),
                     other => Err(format!("{other:?}")),
                 }
             })
             .await;
+            assert_eq!(answers().await, Ok(one), "and goes on to");
         }
         world.release(ns).await;
     });

@@ -30,7 +30,7 @@ use super::{
     antrea,
     entry::{Import, Offer, ServiceEntry},
     judge::{Judged, Judgement},
-    merged::{conflicts, merged},
+    merged::{conflicts, merged, together},
 };
 
 /// What a look at one Service name comes to.
@@ -68,14 +68,19 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     let oldest_live = exporters.first().map(age);
     let kept_is_oldest =
         kept.iter().map(age).min().is_some_and(|kept| oldest_live.is_none_or(|live| kept < live));
+    let had = have.and_then(|spec| spec.service_import.clone());
+    let service_import = match (had, merged) {
+        (Some(had), Some(merged)) if kept_is_oldest => Some(together(had, &merged)),
+        (Some(had), Some(merged)) if !kept.is_empty() => Some(together(merged, &had)),
+        (had, merged) => merged.or(had),
+    };
     exporters.extend(kept);
     exporters.sort_by_key(age);
-    let had = || have.and_then(|spec| spec.service_import.clone());
     let spec = ResourceImportSpec {
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
         kind: Some(SERVICE_IMPORT.into()),
-        service_import: if kept_is_oldest { had().or(merged) } else { merged.or_else(had) },
+        service_import,
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };

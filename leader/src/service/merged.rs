@@ -39,6 +39,13 @@ pub fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
     })
 }
 
+/// The Service of exports of now and of one merged before, of which some exports cannot be judged any more: all ports, and
+/// everything else as `older` says.
+pub fn together(older: MergedService, younger: &MergedService) -> MergedService {
+    let ports = ports::union_of_merged(&older.spec.ports, &younger.spec.ports);
+    MergedService { spec: ServiceImportSpec { ports, ..older.spec }, ..older }
+}
+
 /// What is told to each exporter of where the exports differ; in the order of `oldest_first`.
 pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
     let merged = merged(oldest_first).unwrap_or_default().spec;

@@ -58,6 +58,7 @@ async fn write_again(link: Link, changed: Arc<Notify>) {
     loop {
         changed.notified().await;
         tokio::time::sleep(IN_FORCE).await;
+        link.here.forget_undeclared();
         link.knowledge.mark_all();
     }
 }

@@ -99,14 +99,11 @@ impl Belonging {
         true
     }
 
-    /// The ClusterSet was deleted before anything was noted, though our watch has not told so yet: to take part all the same would
-    /// undo a leave that has just ended. There is nothing to withdraw, since nothing begins before the note.
+    /// The ClusterSet is deleted, though our watch has not told so yet: to take part on its word would undo a leave that has just
+    /// ended. Without it what has begun is left, our Lease and announce at the leader among it.
     fn give_up(&self, begun: &Membership) -> bool {
-        tracing::info!(cluster_set = begun.cluster_set, "it is deleted already: not joining");
-        self.desk.with(|desk| {
-            desk.begun = None;
-            desk.sets.remove(&begun.cluster_set);
-        });
+        tracing::info!(cluster_set = begun.cluster_set, "it is deleted already: leaving");
+        self.desk.with(|desk| drop(desk.sets.remove(&begun.cluster_set)));
         false
     }
 

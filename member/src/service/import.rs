@@ -234,6 +234,12 @@ impl Importing {
                 written = self.writer.put(None, &any).await;
             }
         }
+        if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
+            // An older API server does not know the word. The hints in the slices do its work, and the ServiceImport has it.
+            let mut without = want.clone();
+            without.spec.traffic_distribution = None;
+            written = self.writer.put(entry.derived.as_ref(), &without).await;
+        }
         let written = match written {
             Err(Error::Stale) if entry.derived.is_none() => return Err(self.in_the_way(&want).await?),
             other => other?,
@@ -260,13 +266,16 @@ impl Importing {
     async fn tell(&self, import: &Import, realise: &Realise, refusals: &Refusals) -> Result<(), Error> {
         let verdict = verdict::ready(&import.name_any(), realise, refusals);
         let have = import.status.0.clone().unwrap_or_default();
-        let want = status(realise, &verdict, &have, import.metadata.generation);
+        let want =
+            self.writer.known::<Import, _>(&status(realise, &verdict, &have, import.metadata.generation))?;
         if have.clusters == want.clusters
             && have.endpoint_slice_objects == want.endpoint_slice_objects
             && already_said(&have.conditions, &want.conditions)
         {
             return Ok(());
         }
+        let told = self.writer.put_status(import, &want).await?;
+        self.knowledge.echo(told);
         match verdict::transition(&have.conditions, &verdict) {
             Some(Transition::Worse) => {
                 self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
@@ -276,8 +285,6 @@ impl Importing {
             }
             None => {}
         }
-        let told = self.writer.put_status(import, &want).await?;
-        self.knowledge.echo(told);
         Ok(())
     }
 

@@ -139,16 +139,17 @@ impl ExportStatus {
         if !self.hub.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False) {
             keep_ready(&mut want, have);
         }
-        let is_settled = have.iter().any(is_conflict) && !want.iter().any(is_conflict);
-        if already_said(have, &want) && !is_settled {
+        let want = self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })?;
+        let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
+        if already_said(have, &want.conditions) && !is_settled {
             return Ok(Outcome::Done);
         }
-        self.announce(&export, have, &verdicts);
-        match self.writer.put_status(&export, &ServiceExportStatus { conditions: want }).await {
+        match self.writer.put_status(&export, &want).await {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
             Ok(told) => {
+                self.announce(&export, have, &verdicts);
                 self.knowledge.echo(told);
                 Ok(Outcome::Done)
             }

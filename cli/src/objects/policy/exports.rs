@@ -1,7 +1,7 @@
 //! `freeport-exports`: a ServiceExport is refused where the administrator does not want any (rule R-7), and with labels or annotations
 //! that no ServiceImport could have.
 //!
-//! Deleting and the status are not looked at, nor is an object that is being deleted: what was exported before can always end. The
+//! Deleting and the status are not looked at, nor is an object that says nothing new: what was exported before can always end. The
 //! member itself exports nothing from an excluded Namespace either, so an export that was there before is withdrawn.
 
 use super::{Check, Policy, Refused, requests};
@@ -10,7 +10,10 @@ use crate::objects::{Object, rights::MCS};
 /// Name of the policy and of its binding. Without the binding it is off.
 pub const NAME: &str = "freeport-exports";
 
-const STAYS: &str = "!has(object.metadata.deletionTimestamp)";
+/// Labels, annotations and finalizers of an export that was there before may still change.
+const SAYS_SOMETHING_NEW: &str = "
+!has(object.metadata.deletionTimestamp) &&
+(request.operation == 'CREATE' || dyn(object).?spec.orValue({}) != dyn(oldObject).?spec.orValue({}))";
 
 /// As an API server wants the keys of labels and annotations: `api::name::is_qualified_name`. It compares those of annotations in
 /// lower case.
@@ -66,7 +69,7 @@ pub fn objects() -> [Object; 2] {
     Policy {
         name: NAME,
         requests: vec![requests(MCS, &["v1alpha1", "v1beta1"], &["serviceexports"], &["CREATE", "UPDATE"])],
-        conditions: &[("stays", STAYS)],
+        conditions: &[("says-something-new", SAYS_SOMETHING_NEW)],
         namespaces: None,
         variables: VARIABLES,
         checks: CHECKS,

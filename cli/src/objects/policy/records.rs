@@ -117,6 +117,16 @@ authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
 variables.objectName + ' is of cluster \"' + variables.cluster + '\", which ' +
 request.userInfo.username + ' may not act as'",
     },
+    // Names with dashes everywhere do not split back uniquely: one could be made to speak for another cluster.
+    Check {
+        holds: "
+!variables.isRecord || request.operation != 'UPDATE' || variables.stem == variables.canonical ||
+string(dyn(oldObject).?spec.?clusterID.orValue('')) == variables.cluster",
+        refused: Refused::Forbidden,
+        rule: "a record with dashes everywhere in its name stays of its cluster",
+        says: "
+variables.objectName + ' is a record of another cluster than \"' + variables.cluster + '\", and cannot become its'",
+    },
     Check {
         holds: "
 variables.resource != 'memberclusterannounces' || request.operation == 'DELETE' ||

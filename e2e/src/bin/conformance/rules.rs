@@ -85,7 +85,7 @@ pub const RULES: &[Rule] = &[
     rule(
         EXPORT,
         "12",
-        "ClusterIP, NodePort and LoadBalancer are exported as ClusterSetIP (headless Services: see R-27 and R-44)",
+        "ClusterIP, NodePort and LoadBalancer are exported as ClusterSetIP, `clusterIP: None` as Headless (that part is planned: headless Services)",
         Tested,
     ),
     rule(

@@ -11,18 +11,25 @@ type Key<'a> = (&'a str, &'a str, i32, Option<&'a str>);
 
 /// All ports, older exports first: of two with one name, and of two with one number and protocol, the older stays.
 pub(super) fn union(oldest_first: &[Exported<'_>]) -> Vec<ServicePort> {
+    unite(oldest_first.iter().flat_map(|(_, payload)| of(payload)))
+}
+
+/// The ports of two merged Services.
+pub(super) fn union_of_merged(first: &[ServicePort], second: &[ServicePort]) -> Vec<ServicePort> {
+    unite(first.iter().chain(second).map(key))
+}
+
+fn unite<'a>(ports: impl Iterator<Item = Key<'a>>) -> Vec<ServicePort> {
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     let mut union = Vec::new();
-    for (_, payload) in oldest_first {
-        for port in of(payload) {
-            let (name, protocol, number, _) = port;
-            if names.contains(name) || numbers.contains(&(number, protocol)) {
-                continue;
-            }
-            names.insert(name);
-            numbers.insert((number, protocol));
-            union.push(port);
+    for port in ports {
+        let (name, protocol, number, _) = port;
+        if names.contains(name) || numbers.contains(&(number, protocol)) {
+            continue;
         }
+        names.insert(name);
+        numbers.insert((number, protocol));
+        union.push(port);
     }
     union.sort_by(by_number);
     let ports = union.into_iter().map(|(name, protocol, port, app_protocol)| ServicePort {

@@ -100,7 +100,16 @@ impl Property {
             ),
         };
         let own = (self.value)(about.1);
-        let side = match (own == winning, self.wins == Wins::Union) {
+        let used = match self.wins {
+            Wins::Intersection => families(oldest_first)
+                .into_iter()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join(", "),
+            Wins::Oldest | Wins::Union => winning.clone(),
+        };
+        let side = match (own == used, self.wins == Wins::Union) {
             (true, _) => "this export agrees with it".to_owned(),
             (false, false) => format!("this export has {:?}", short(&own)),
             (false, true) => {
@@ -171,8 +180,13 @@ pub(super) fn families_of(payload: &ServicePayload) -> Vec<String> {
     payload.service_spec.ip_families.clone().unwrap_or_default()
 }
 
+/// Who says nothing of families (Antrea's records do not) has the one that all have.
 fn family_set(payload: &ServicePayload) -> String {
-    families_of(payload).into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+    let mut families = families_of(payload);
+    if families.is_empty() {
+        families.push("IPv4".into());
+    }
+    families.into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn labels(payload: &ServicePayload) -> String {

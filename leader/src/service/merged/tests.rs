@@ -172,6 +172,23 @@ fn r40_an_unnamed_port_beside_others_gets_a_name() {
 }
 
 #[test]
+fn what_was_merged_before_lends_its_ports() {
+    let merged_of = |exports: &[ServicePayload]| merged(&named(exports)).unwrap();
+    let sticky = |ports: &[&str]| {
+        let mut payload = export(ports);
+        payload.service_spec.session_affinity = Some("ClientIP".into());
+        payload
+    };
+    let (older, younger) = (merged_of(&[sticky(&["web 80"])]), merged_of(&[export(&["web 81", "admin 90"])]));
+    let both = together(older, &younger);
+    let numbers: Vec<_> = both.spec.ports.iter().map(|port| port.port).collect();
+    assert_eq!(
+        (numbers.as_slice(), both.spec.session_affinity.as_deref()),
+        ([80, 90].as_slice(), Some("ClientIP"))
+    );
+}
+
+#[test]
 fn families_that_nobody_shares_are_the_oldest_ones() {
     let has = |families: &[&str]| {
         with(|payload| {
@@ -182,6 +199,7 @@ fn families_that_nobody_shares_are_the_oldest_ones() {
     assert_eq!(families(&[has(&["IPv6", "IPv4"]), has(&["IPv4", "IPv6"])]), ["IPv6", "IPv4"]);
     assert_eq!(families(&[has(&["IPv4"]), has(&["IPv6"]), has(&["IPv4"])]), ["IPv4"]);
     assert_eq!(families(&[has(&[]), has(&["IPv4"])]), ["IPv4"], "who says nothing of families has no say");
+    assert_eq!(reasons(&[has(&[]), has(&["IPv4"])]), vec![vec![""; 0]; 2], "nor does it disagree (R-48)");
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
 }
 

@@ -14,6 +14,8 @@ use crate::service::{
     view::{Import, Service, ServiceSpec},
 };
 
+/// Services of both families are not imported yet.
+const IPV4: &str = "IPv4";
 const CLIENT_IP: &str = "ClientIP";
 /// Kubernetes' own default.
 const AFFINITY_SECONDS: i32 = 10_800;
@@ -36,7 +38,9 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
     let noted = || entry.import.as_ref()?.spec.0.as_ref().ok()?.ips.first().cloned();
     let (cluster_ip, ip_families) = match &entry.derived {
         Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
-        None => (noted(), realise.merged.ip_families.clone()),
+        None => {
+            (noted(), realise.merged.ip_families.iter().filter(|family| *family == IPV4).cloned().collect())
+        }
     };
     let merged = &realise.merged;
     // What the API server adds to what is not said is said here, or each look would find a difference.
