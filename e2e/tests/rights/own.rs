@@ -3,8 +3,10 @@
 use api::{
     ServiceName,
     name::{self, announce, member_lease},
+    resource_export::ResourceExport,
 };
 use e2e::{fixture::AREA, waiting::eventually};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::{
@@ -195,5 +197,40 @@ fn antreas_names_pass_for_who_may_speak_so() {
             let refusal = Do::DryCreate(object).by(&antrea, AREA, &exports()).await.unwrap_err();
             assert!(refusal.is_by_policy("must be named north-1.shop.web."), "{refusal:?}");
         }
+    });
+}
+
+/// `north-1-shop-db-` may mean Service `db` of `1-shop` in `north` as well.
+#[test]
+fn a_record_with_dashes_everywhere_cannot_be_made_anothers() {
+    without_daemons(async |parties| {
+        let speaks = json!({
+            "apiGroups": ["multicluster.crd.antrea.io"], "resources": ["resourceexports"],
+            "resourceNames": ["north"], "verbs": ["speak-antrea"],
+        });
+        let mut rules = any_right("north");
+        rules.as_array_mut().unwrap().push(speaks);
+        let north = account::with(parties.world, "leader", AREA, "antrea-north", Rights::Role(rules)).await;
+        let golden = include_str!("../../../api/tests/golden/export-service-antrea.json");
+        let mut of_north_1: Value = serde_json::from_str(golden).unwrap();
+        of_north_1["metadata"]["finalizers"] = Value::Null;
+        of_north_1["metadata"]["name"] = json!("north-1-shop-db-service");
+        of_north_1["metadata"]["labels"]["sourceName"] = json!("db");
+        of_north_1["spec"]["name"] = json!("db");
+        let leader = parties.world.leader();
+        let record: ResourceExport = leader.create(AREA, of_north_1).await;
+        let name = record.name_any();
+        let taken = json!({
+            "metadata": {"labels": {"sourceClusterID": "north", "sourceNamespace": "1-shop"}},
+            "spec": {"clusterID": "north", "namespace": "1-shop"},
+        });
+        eventually("refused by the policy, once its rights are known", || async {
+            match Do::Patch(name.clone(), taken.clone()).by(&north, AREA, &exports()).await {
+                Err(refusal) if refusal.is_by_policy("cannot become its") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        leader.delete::<ResourceExport>(AREA, &name).await;
     });
 }

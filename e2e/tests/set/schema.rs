@@ -8,7 +8,7 @@ use cli::{
 use e2e::{
     cluster::Cluster,
     fixture::{SET, World, alone, shared},
-    seen::{imported, says},
+    seen::{imported, right, says},
     waiting::eventually,
 };
 use fleet::cluster_set;
@@ -191,6 +191,16 @@ fn r78_an_older_crd_is_reported_and_upgraded_and_imports_work_as_far_as_they_can
         })
         .await;
         eventually("the import is whole", || imported(west, &ns, "web")).await;
+        west.exported(&ns, "web", &["10.2.0.1"]).await;
+        let has = async |clusters: &[&str]| {
+            eventually(&format!("exporters are {clusters:?}"), || async {
+                right(imported(west, &ns, "web").await, |seen| seen.clusters.iter().eq(clusters)).map(drop)
+            })
+            .await;
+        };
+        has(&["east", "west"]).await;
+        world.cluster("east").unexport(&ns, "web").await;
+        has(&["west"]).await;
         let left =
             format!("west: left CustomResourceDefinition {IMPORTS} as it is: freeport did not install it");
         let said = installed_again(world).await;
