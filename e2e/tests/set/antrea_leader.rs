@@ -190,11 +190,21 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
         })
         .await;
 
-        // Left while it exports and imports.
+        // Of two Services with the same names for Antrea the older export has them; younger means another second.
         east.export(&ns, "web").await;
         eventually("exported again", || says(east, (&ns, "web"), "Ready", "True", "Exported")).await;
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        let other = world.namespace("under", &["east"]).await;
+        east.exported(&other, "antrea-web", &["10.1.0.3"]).await;
+        let namesake = (other.as_str(), "antrea-web");
+        eventually("the name is taken", || says(east, namesake, "Ready", "False", "Failed")).await;
+        east.unexport(&ns, "web").await;
+        eventually("the name is free", || says(east, namesake, "Ready", "True", "Exported")).await;
+
+        // Left while it exports.
         north.leave().await;
         change_back(world, leader, set).await;
+        world.release(&other).await;
         world.release(&ns).await;
     });
 }
