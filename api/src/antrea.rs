@@ -1,7 +1,7 @@
-//! What a member that runs Antrea's controllers does otherwise than one of ours: its names, finalizers and heartbeats.
+//! What Antrea's controllers do otherwise than ours: names, finalizers and heartbeats.
 //!
-//! Such a member is marked on its ServiceAccount in the Common Area ([`SPEAKS`](crate::label::SPEAKS)); the leader says on its Lease which ones
-//! there are ([`ANTREA_MEMBERS`](crate::label::ANTREA_MEMBERS)).
+//! A member that runs them is marked on its ServiceAccount in the Common Area ([`SPEAKS`](crate::label::SPEAKS)); the leader says on its Lease which ones
+//! there are ([`ANTREA_MEMBERS`](crate::label::ANTREA_MEMBERS)). Where the leader is Antrea's, every member writes as they do.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,23 @@ pub fn announce_finalizer(cluster: &str) -> String {
 /// Annotation of a MemberClusterAnnounce: when the member last said that it is there, by its own clock.
 pub const TOUCHED: &str = "touch-ts";
 
-/// The members of a ClusterSet that run Antrea's controllers, by cluster ID.
+/// The members of a ClusterSet that write as Antrea's controllers do, by cluster ID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Members(BTreeSet<String>);
+pub struct Members {
+    marked: BTreeSet<String>,
+    everyone: bool,
+}
 
 impl Members {
     /// These clusters, of which some may have IDs that nobody can have.
     pub fn of(clusters: impl IntoIterator<Item = String>) -> Self {
-        Self(clusters.into_iter().filter(|id| name::check_cluster_id(id).is_ok()).collect())
+        let marked = clusters.into_iter().filter(|id| name::check_cluster_id(id).is_ok()).collect();
+        Self { marked, everyone: false }
+    }
+
+    /// All there are: the leader is Antrea's.
+    pub fn everyone() -> Self {
+        Self { marked: BTreeSet::new(), everyone: true }
     }
 
     /// Those that an annotation [`ANTREA_MEMBERS`](crate::label::ANTREA_MEMBERS) names.
@@ -37,17 +46,17 @@ impl Members {
 
     /// The annotation that names them.
     pub fn annotation(&self) -> String {
-        self.0.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+        self.marked.iter().map(String::as_str).collect::<Vec<_>>().join(",")
     }
 
     /// Whether this cluster is one of them.
     pub fn contains(&self, cluster: &str) -> bool {
-        self.0.contains(cluster)
+        self.everyone || self.marked.contains(cluster)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        !self.everyone && self.marked.is_empty()
     }
 
     /// Name of the record with the Service of any member: Antrea's always has dashes, also where they do not tell what belongs
@@ -57,6 +66,11 @@ impl Members {
             true => service_export(cluster, service),
             false => name::service_export(cluster, service),
         }
+    }
+
+    /// Name of the ResourceImport of a merged Service.
+    pub fn service_import(&self, service: &ServiceName) -> String {
+        if self.everyone { service_import(service) } else { name::service_import(service) }
     }
 
     /// Name of the record with the endpoints of any member.
@@ -73,7 +87,7 @@ impl<'a> IntoIterator for &'a Members {
     type IntoIter = std::collections::btree_set::Iter<'a, String>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.marked.iter()
     }
 }
 
@@ -85,6 +99,21 @@ pub fn service_export(cluster: &str, service: &ServiceName) -> String {
 /// Name that Antrea gives the record with all endpoints of a Service.
 pub fn endpoints_export(cluster: &str, service: &ServiceName) -> String {
     dashed(cluster, service, "endpoints")
+}
+
+/// Name that Antrea's leader gives the ResourceImport of a merged Service.
+pub fn service_import(service: &ServiceName) -> String {
+    format!("{}-{}-service", service.namespace, service.name)
+}
+
+/// The other Services that Antrea would give the same names as this one: dashes do not tell where a Namespace ends.
+pub fn namesakes(service: &ServiceName) -> Vec<ServiceName> {
+    let dashed = format!("{}-{}", service.namespace, service.name);
+    let split = |(at, _)| ServiceName::new(&dashed[..at], &dashed[at + 1..]);
+    let is_name = |other: &ServiceName| {
+        other != service && name::is_dns_label(&other.namespace) && name::is_dns_label(&other.name)
+    };
+    dashed.match_indices('-').map(split).filter(is_name).collect()
 }
 
 fn dashed(cluster: &str, service: &ServiceName, kind: &str) -> String {
@@ -102,6 +131,18 @@ mod tests {
         assert_eq!(members.endpoints_export("north-1", &web), "north-1-team-a-web-endpoints");
         assert_eq!(members.service_export("east", &web), "east.team-a.web.service", "ours as ever");
         assert_eq!(members.endpoints_export("east", &web), "east.team-a.web.endpoints");
+    }
+
+    #[test]
+    fn under_an_antrea_leader_all_names_are_its_own() {
+        let (all, web) = (Members::everyone(), ServiceName::new("team-a", "web"));
+        assert_eq!(all.service_export("east", &web), "east-team-a-web-service");
+        assert_eq!(all.service_import(&web), "team-a-web-service");
+        assert_eq!(Members::named("east").service_import(&web), "team-a.web.service");
+        assert!(all.contains("anybody") && !all.is_empty());
+        assert_eq!(namesakes(&web), [ServiceName::new("team", "a-web")]);
+        assert_eq!(namesakes(&ServiceName::new("a", "b--c")), [], "no Service is named like that");
+        assert_eq!(namesakes(&ServiceName::new("a", "b")), []);
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub const LEFT: &str = "multicluster.freeport.dev/left";
 /// hub can know that a cluster without a Lease has left.
 pub const HUB: &str = "multicluster.freeport.dev/hub";
 
+/// Before the uid of our own announce, the value of [`HUB`] where a leader of Antrea's leads, which has no Lease.
+pub const HUB_OF_ANTREA: &str = "antrea/";
+
 /// Annotation of a ServiceImport: which of its labels and annotations are exported ones, as JSON `{"labels": [KEY...],
 /// "annotations": [KEY...]}`. Those go when they are exported no more; others are left alone.
 pub const EXPORTED_METADATA: &str = "multicluster.freeport.dev/exported-metadata";

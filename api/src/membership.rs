@@ -13,6 +13,21 @@ pub const LEAVE: &str = "withdraw";
 /// Remove the imports; the leader is gone and is not asked.
 pub const LEAVE_FORCED: &str = "force";
 
+/// Key that says whose leader it is, where it is not Freeport's. Value: [`LED_BY_ANTREA`].
+const LED_BY: &str = "ledBy";
+/// Value of [`LED_BY`].
+const LED_BY_ANTREA: &str = "antrea";
+
+/// Whose leader a member talks to, and so in what words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Freeport's.
+    #[default]
+    Freeport,
+    /// Antrea's: no Leases, and of records only what its controllers know.
+    Antrea,
+}
+
 /// A membership that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
@@ -29,12 +44,15 @@ pub struct Membership {
     pub server: String,
     /// Name of the Secret with the credential.
     pub secret: String,
+    /// Whose leader it is. That does not change by itself any more.
+    pub wire: Wire,
 }
 
 impl Membership {
     /// The data of the ConfigMap.
     pub fn data(&self) -> BTreeMap<String, String> {
-        [
+        let led_by = (self.wire == Wire::Antrea).then(|| (LED_BY.to_owned(), LED_BY_ANTREA.to_owned()));
+        let data = [
             ("clusterSet", &self.cluster_set),
             ("created", &self.created),
             ("clusterID", &self.cluster_id),
@@ -42,8 +60,8 @@ impl Membership {
             ("server", &self.server),
             ("secret", &self.secret),
         ]
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .into()
+        .map(|(key, value)| (key.to_owned(), value.clone()));
+        data.into_iter().chain(led_by).collect()
     }
 
     /// Reads the data back; `None` when something is missing.
@@ -56,6 +74,10 @@ impl Membership {
             common_area: text("commonArea")?,
             server: text("server")?,
             secret: text("secret")?,
+            wire: match data.get(LED_BY).map(String::as_str) {
+                Some(LED_BY_ANTREA) => Wire::Antrea,
+                _ => Wire::Freeport,
+            },
         })
     }
 }
@@ -73,8 +95,11 @@ mod tests {
             common_area: "clusterset-demo".into(),
             server: "https://leader:6443".into(),
             secret: "freeport-leader-demo".into(),
+            wire: Wire::Freeport,
         };
         assert_eq!(Membership::from_data(&note.data()), Some(note.clone()));
+        let of_antrea = Membership { wire: Wire::Antrea, ..note.clone() };
+        assert_eq!(Membership::from_data(&of_antrea.data()), Some(of_antrea));
         let mut data = note.data();
         data.remove("server");
         assert_eq!(Membership::from_data(&data), None);

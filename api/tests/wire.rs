@@ -60,6 +60,19 @@ fn exports_of_antrea() {
     }
 }
 
+/// What a member of ours writes to a leader of Antrea's.
+#[test]
+fn exports_to_antrea() {
+    let (all, web) = (Members::everyone(), ServiceName::new("team-a", "web"));
+    let service: ResourceExport = golden(include_str!("golden/export-service-to-antrea.json"));
+    assert_eq!(service.name_any(), all.service_export("east", &web));
+    let endpoints: ResourceExport = golden(include_str!("golden/export-endpoints-to-antrea.json"));
+    assert_eq!(endpoints.name_any(), all.endpoints_export("east", &web));
+    for record in [service, endpoints] {
+        assert_eq!(record.finalizers(), [RECORD_FINALIZERS[0]]);
+    }
+}
+
 #[test]
 fn imports() {
     let import: ResourceImport = golden(include_str!("golden/import-service.json"));
@@ -82,6 +95,8 @@ fn membership() {
     assert_eq!(announce.name_any(), name::announce("east"));
     let heartbeat: MemberClusterAnnounce = golden(include_str!("golden/announce-antrea.json"));
     assert!(heartbeat.annotations().contains_key(TOUCHED));
+    let to_antrea: MemberClusterAnnounce = golden(include_str!("golden/announce-to-antrea.json"));
+    assert!(to_antrea.annotations().contains_key(TOUCHED));
     golden::<ClusterSet>(include_str!("golden/cluster-set-member.json"));
     golden::<ClusterSet>(include_str!("golden/cluster-set-leader.json"));
     golden::<ClusterClaim>(include_str!("golden/cluster-claim.json"));

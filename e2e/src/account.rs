@@ -32,6 +32,12 @@ pub async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
 /// The ServiceAccount `name`, by a new token.
 pub async fn by_token(world: &World, cluster: &str, namespace: &str, name: &str) -> Client {
     let server = world.fleet.cluster(cluster).unwrap().server();
+    let (ca, token) = credential(world, cluster, namespace, name).await;
+    client(&server, &ca, &token).await
+}
+
+/// The authority of a cluster, and a new token of the ServiceAccount `name` there.
+pub async fn credential(world: &World, cluster: &str, namespace: &str, name: &str) -> (ByteString, String) {
     let admin = world.cluster(cluster);
     let accounts = admin.api::<ServiceAccount>(namespace);
     let request = TokenRequest {
@@ -45,5 +51,5 @@ pub async fn by_token(world: &World, cluster: &str, namespace: &str, name: &str)
         found.and_then(|map| map.data?.remove("ca.crt")).ok_or_else(|| "nothing".to_owned())
     })
     .await;
-    client(&server, &ByteString(ca.into_bytes()), &granted.status.unwrap().token.unwrap()).await
+    (ByteString(ca.into_bytes()), granted.status.unwrap().token.unwrap())
 }

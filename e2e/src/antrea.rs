@@ -29,6 +29,7 @@ pub type Port<'a> = (&'a str, i32);
 pub struct AntreaMember {
     pub id: String,
     pub client: Client,
+    area: String,
     world: &'static World,
 }
 
@@ -42,13 +43,18 @@ impl AntreaMember {
             api.create(&PostParams::default(), &body).await.unwrap();
         }
         let client = by_token(world, "leader", AREA, &access::account(id)).await;
-        let member = Self { id: id.to_owned(), client, world };
+        let member = Self::within(world, client, AREA, id);
         eventually("its rights are known", || async {
             let listed = member.records().list(&ListParams::default()).await;
             listed.map(drop).map_err(|error| error.to_string())
         })
         .await;
         member
+    }
+
+    /// One that belongs to another Common Area.
+    pub fn within(world: &'static World, client: Client, area: &str, id: &str) -> Self {
+        Self { id: id.to_owned(), client, area: area.to_owned(), world }
     }
 
     /// Takes back what let it in.
@@ -65,15 +71,15 @@ impl AntreaMember {
     }
 
     pub fn records(&self) -> Api<ResourceExport> {
-        Api::namespaced(self.client.clone(), AREA)
+        Api::namespaced(self.client.clone(), &self.area)
     }
 
     pub fn imports(&self) -> Api<ResourceImport> {
-        Api::namespaced(self.client.clone(), AREA)
+        Api::namespaced(self.client.clone(), &self.area)
     }
 
     fn announces(&self) -> Api<MemberClusterAnnounce> {
-        Api::namespaced(self.client.clone(), AREA)
+        Api::namespaced(self.client.clone(), &self.area)
     }
 
     /// Announces itself, and lives until what it returns is dropped.

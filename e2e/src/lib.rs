@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`account`] | clients by the token of a ServiceAccount |
 //! | [`antrea`] | a member that runs Antrea's controllers, played |
+//! | [`antrea_leader`] | a leader of Antrea's, played |
 //! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | what a ClusterSet says of itself |
@@ -33,6 +34,7 @@
 
 pub mod account;
 pub mod antrea;
+pub mod antrea_leader;
 pub mod ask;
 pub mod audit;
 pub mod bring_up;

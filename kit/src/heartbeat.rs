@@ -6,14 +6,18 @@
 //! keeps it until the leader has seen that it is being deleted. One that is gone without that was released by somebody by
 //! hand. After a backup was restored, records and imports are of the same moment. What remains is that nobody answers
 //! for a member that does not live: so its heartbeat is waited for, as another's renewal is.
+//!
+//! A leader of Antrea's says nothing at all. There our own heartbeat stands for the leader's Lease too: that it went through and came
+//! back to us by the watch means that the API server serves the Common Area, and that it is the one which has our announce.
 
 use std::collections::BTreeMap;
 
 use api::{
     announce::MemberClusterAnnounce,
     antrea::{Members, TOUCHED},
-    name,
+    label, name,
 };
+use jiff::Timestamp;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
@@ -38,8 +42,11 @@ impl Announce {
     /// The Lease that it stands for, if one of these members wrote it.
     fn lease(&self, members: &Members) -> Option<LeaseView> {
         let cluster = self.cluster().filter(|cluster| members.contains(cluster))?;
-        let touched = self.annotations().get(TOUCHED).and_then(|at| at.parse().ok());
-        Some(LeaseView::stand_in(name::member_lease(cluster), self.uid(), touched))
+        Some(LeaseView::stand_in(name::member_lease(cluster), self.uid(), self.touched()))
+    }
+
+    fn touched(&self) -> Option<Timestamp> {
+        self.annotations().get(TOUCHED)?.parse().ok()
     }
 }
 
@@ -47,22 +54,38 @@ impl Announce {
 #[derive(Default)]
 pub struct Heartbeats {
     members: Members,
+    /// Our cluster ID, where the leader is Antrea's.
+    us: Option<String>,
     leases: BTreeMap<String, LeaseView>,
 }
 
 impl Heartbeats {
     /// Of these members.
     pub fn new(members: Members) -> Self {
-        Self { members, leases: BTreeMap::new() }
+        Self { members, us: None, leases: BTreeMap::new() }
+    }
+
+    /// Of everyone, under a leader of Antrea's; that of `us` stands for the leader's too.
+    pub fn under_antrea(us: String) -> Self {
+        Self { us: Some(us), ..Self::new(Members::everyone()) }
+    }
+
+    /// The Leases that an announce stands for.
+    fn stands_for(&self, announce: &Announce) -> Vec<LeaseView> {
+        let own = announce.lease(&self.members);
+        let leads = own.is_some() && announce.cluster() == self.us.as_deref();
+        let hub = announce.uid().map(|uid| format!("{}{uid}", label::HUB_OF_ANTREA));
+        let leader = leads.then(|| LeaseView::stand_in(name::LEADER_LEASE.into(), hub, announce.touched()));
+        own.into_iter().chain(leader).collect()
     }
 
     /// Takes in what a watch of announces told; what a watch of Leases would have told.
     pub fn change(&mut self, change: Change<Announce>) -> Vec<Change<LeaseView>> {
         let (heard, lost) = match change {
-            Change::Apply(announce) => (announce.lease(&self.members).into_iter().collect(), vec![]),
-            Change::Remove(announce) => (vec![], announce.lease(&self.members).into_iter().collect()),
+            Change::Apply(announce) => (self.stands_for(&announce), vec![]),
+            Change::Remove(announce) => (vec![], self.stands_for(&announce)),
             Change::Reset(announces) => {
-                let heard: Vec<_> = announces.iter().filter_map(|a| a.lease(&self.members)).collect();
+                let heard: Vec<_> = announces.iter().flat_map(|announce| self.stands_for(announce)).collect();
                 let is_there = |name: &String| heard.iter().any(|lease| lease.name_any() == *name);
                 let lost = self.leases.iter().filter(|(name, _)| !is_there(name));
                 let lost = lost.map(|(_, lease)| lease.clone()).collect();
@@ -122,6 +145,21 @@ mod tests {
         assert_eq!(lease.renew_time(), Some("2026-11-01T12:00:00Z".parse().unwrap()));
         let unmarked = heartbeats.change(Change::Apply(announce("east", "2026-11-01T12:00:00Z")));
         assert!(unmarked.is_empty(), "its Lease tells");
+    }
+
+    #[test]
+    fn under_an_antrea_leader_ours_stands_for_the_leader() {
+        let mut heartbeats = Heartbeats::under_antrea("east".into());
+        let t = "2026-11-01T12:00:00Z";
+        let changes = heartbeats.change(Change::Reset(vec![announce("north", t), announce("east", t)]));
+        let hub = changes.iter().find_map(|change| match change {
+            Change::Apply(lease) if lease.name_any() == name::LEADER_LEASE => lease.uid(),
+            _ => None,
+        });
+        assert_eq!(hub.as_deref(), Some("antrea/u"), "another announce is another hub");
+        assert_eq!(told(changes).len(), 3);
+        let changes = told(heartbeats.change(Change::Remove(announce("north", t))));
+        assert_eq!(changes, [("remove", "freeport-member-north".to_owned())]);
     }
 
     #[test]

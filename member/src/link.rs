@@ -1,25 +1,22 @@
 //! The link to a leader: watches here and in the Common Area, the controllers between them, and our presence there.
 
+mod antrea;
+mod appear;
+mod control;
 mod report;
 mod schemas;
 mod watches;
+mod wire;
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use api::{ServiceName, antrea::Members, label, name};
+use api::{ServiceName, antrea::Members, label, membership::Wire, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
-    anchor::Anchor,
-    boot::Env,
-    drive::{before, drive},
-    index::Shared,
-    lease::{self, Presence, Settled},
-    vouch::Vouching,
-    watch::Watches,
-    write::Writer,
+    anchor::Anchor, boot::Env, index::Shared, lease::Presence, vouch::Vouching, watch::Watches, write::Writer,
 };
 use kube::{Api, Client};
 use tokio::{
@@ -29,25 +26,21 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::report::{Report, State};
-use crate::{
-    membership::Target,
-    presence::{self, Heard},
-    service::{export::Exporting, import::Importing, knowledge::Knowledge, status::ExportStatus},
-};
+use crate::{membership::Target, presence::Heard, service::knowledge::Knowledge};
 
 /// Once present at the leader, the first lists come within seconds, or something is wrong.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How soon an announce that was not written is tried again.
-const RETRY: Duration = Duration::from_secs(2);
 
 /// What all parts of a link share.
 #[derive(Clone)]
 struct Link {
     env: Env,
+    /// Whose leader it is.
+    wire: Wire,
     knowledge: Knowledge,
     vouching: Shared<Vouching<ServiceName>>,
     heard: Shared<Heard>,
-    /// Members that run Antrea's controllers, as we take it.
+    /// Members that write as Antrea's controllers do, as we take it.
     antrea: Members,
     /// Who they are as the leader said last.
     marked: Arc<watch::Sender<Members>>,
@@ -71,6 +64,27 @@ enum Ended {
     Restored,
     /// These members run Antrea's controllers, and no others: all is to be looked at anew.
     Marked(Members),
+    /// The leader is Antrea's: it is to be talked to in its own way.
+    Antrea,
+}
+
+/// What is known when a link begins.
+#[derive(Clone, Default)]
+struct Beginning {
+    wire: Wire,
+    /// That is certain, by the note or by what was seen: it does not change any more.
+    is_certain: bool,
+    /// The Common Area was restored from a backup while we were linked to it.
+    restored: bool,
+    antrea: Members,
+}
+
+impl Beginning {
+    fn by(noted: Option<Wire>) -> Self {
+        let wire = noted.unwrap_or_default();
+        let antrea = if wire == Wire::Antrea { Members::everyone() } else { Members::default() };
+        Self { wire, is_certain: noted.is_some(), restored: false, antrea }
+    }
 }
 
 /// Exports and imports by way of the leader that `client` reaches, until `stop`, or until our ID turns out to be taken. Nothing is
@@ -83,20 +97,27 @@ pub async fn run(
     begin: watch::Receiver<bool>,
     stop: CancellationToken,
 ) {
-    let (mut restored, mut antrea) = (false, Members::default());
+    let mut beginning = Beginning::by(target.wire);
     loop {
-        match once(&env, &target, &client, (restored, antrea.clone()), &report, &begin, &stop).await {
+        let ended = once(&env, &target, &client, beginning.clone(), &report, &begin, &stop).await;
+        // A link ends like that only when it was one.
+        beginning.is_certain = true;
+        match ended {
             Ended::Over => break,
             Ended::Restored => {
                 tracing::warn!(
                     "the Common Area was restored from a backup or emptied: what is imported is kept until vouched for"
                 );
                 env.metrics.restored(&target.us.common_area);
-                restored = true;
+                beginning.restored = true;
             }
             Ended::Marked(members) => {
                 tracing::info!(members = members.annotation(), "members that run Antrea's controllers");
-                antrea = members;
+                beginning.antrea = members;
+            }
+            Ended::Antrea => {
+                tracing::info!("the leader is Antrea's: talking to it in its own way");
+                beginning = Beginning::by(Some(Wire::Antrea));
             }
         }
     }
@@ -106,16 +127,22 @@ async fn once(
     env: &Env,
     target: &Target,
     client: &Client,
-    (restored, antrea): (bool, Members),
+    Beginning { wire, is_certain, restored, antrea }: Beginning,
     report: &watch::Sender<Report>,
     begin: &watch::Receiver<bool>,
     stop: &CancellationToken,
 ) -> Ended {
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
     let anchor = Anchor::new(leases, name::member_lease(&target.us.cluster));
+    let (knowledge, hub) = match wire {
+        Wire::Freeport => (Knowledge::default(), Watches::anchored(anchor.clone())),
+        // Its announce is looked at with each heartbeat.
+        Wire::Antrea => (Knowledge::under_antrea(&target.us.cluster), Watches::default()),
+    };
     let link = Link {
         env: env.clone(),
-        knowledge: Knowledge::default(),
+        wire,
+        knowledge,
         vouching: Shared::new(Vouching::new(restored)),
         heard: Shared::default(),
         marked: Arc::new(watch::Sender::new(antrea.clone())),
@@ -123,7 +150,7 @@ async fn once(
         told: Arc::default(),
         lacking: Shared::default(),
         local: Watches::default(),
-        hub: Watches::anchored(anchor.clone()),
+        hub,
         there: Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
         here: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
     };
@@ -132,17 +159,15 @@ async fn once(
     link.watch_there(&mut tasks, client, target);
     link.watch_schemas(&mut tasks);
 
-    let (presence, mut present) = watch::channel(Presence::Unknown);
-    let settled = {
-        let link = link.clone();
-        move || {
-            let now = Instant::now();
-            let open = link.local.are_open(now) && link.hub.are_open(now);
-            Settled::of(open, link.knowledge.exports.is_idle())
+    let mut present = link.appear(&mut tasks, client, target, anchor);
+    let asked = present.clone();
+    let antrea_leads = async {
+        match is_certain {
+            true => std::future::pending().await,
+            false => wire::antrea_leads(env, target, client, asked).await,
         }
     };
-    tasks.spawn(lease::keep(anchor, env.holder.clone(), settled, presence));
-    tasks.spawn(introduce(env.clone(), target.clone(), client.clone(), present.clone()));
+    tokio::pin!(antrea_leads);
 
     let gauge = env.metrics.present(&target.us.common_area);
     let ours = {
@@ -178,11 +203,12 @@ async fn once(
             Presence::Taken { holder } => State::IdTaken { holder },
             Presence::Restored => return Ended::Restored,
         };
-        let told = Report { state, members: link.heard.with(|heard| heard.roster.members()) };
+        let told = Report { state, wire, members: link.heard.with(|heard| heard.roster.members()) };
         report.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
             () = link.hub.restored() => return Ended::Restored,
+            () = &mut antrea_leads => return Ended::Antrea,
             Ok(members) = marks.wait_for(|members| *members != link.antrea) => return Ended::Marked(members.clone()),
             Ok(()) = present.changed() => {}
             () = link.told.notified() => {}
@@ -210,6 +236,7 @@ impl Link {
         match troubles.is_empty() && unlisted.is_empty() {
             true if let Some(pruned) = self.there.pruned() => State::Pruned { what: pruned.to_string() },
             true => self.heard.with(|heard| State::Connected {
+                wire: self.wire,
                 skew: heard.skew,
                 leader_is_silent: heard.roster.leader_is_silent(),
                 lacking: self.lacking.with(|lacking| schemas::words(lacking)),
@@ -217,86 +244,5 @@ impl Link {
             false if present_for < PATIENCE => State::Connecting,
             false => State::Blind { troubles, unlisted },
         }
-    }
-
-    /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
-    /// or imported before the Common Area has been seen too and our ID is `ours`.
-    async fn control(
-        &self,
-        target: &Target,
-        leader: &Client,
-        ours: impl Future<Output = ()>,
-        stop: CancellationToken,
-    ) {
-        let metrics = &self.env.metrics;
-        let status = ExportStatus {
-            cluster: target.us.cluster.clone(),
-            knowledge: self.knowledge.clone(),
-            hub: self.hub.clone(),
-            writer: self.here.clone(),
-            events: self.env.events.clone(),
-        };
-        let exporting = Exporting {
-            us: target.us.clone(),
-            knowledge: self.knowledge.clone(),
-            antrea: self.antrea.clone(),
-            local: self.env.client.clone(),
-            writer: self.there.clone(),
-            events: self.env.events.clone(),
-        };
-        let importing = Importing {
-            us: target.us.clone(),
-            knowledge: self.knowledge.clone(),
-            vouching: self.vouching.clone(),
-            antrea: self.antrea.clone(),
-            leader: leader.clone(),
-            writer: self.here.clone(),
-            events: self.env.events.clone(),
-            metrics: metrics.clone(),
-        };
-        let tell = async {
-            if before(&stop, self.local.listed()).await {
-                let look = |key| status.clone().reconcile(key);
-                drive("status", self.knowledge.statuses.clone(), metrics.clone(), stop.clone(), look).await;
-            }
-        };
-        let exchange = async {
-            let everything = async {
-                self.local.listed().await;
-                self.hub.listed().await;
-                if *self.marked.borrow() != self.antrea {
-                    // All begins anew with those who are marked.
-                    std::future::pending::<()>().await;
-                }
-                self.knowledge.mark_all();
-                ours.await
-            };
-            if before(&stop, everything).await {
-                tokio::join!(
-                    drive("export", self.knowledge.exports.clone(), metrics.clone(), stop.clone(), |key| {
-                        exporting.clone().reconcile(key)
-                    }),
-                    drive("import", self.knowledge.imports.clone(), metrics.clone(), stop.clone(), |key| {
-                        importing.clone().reconcile(key)
-                    }),
-                );
-            }
-        };
-        tokio::join!(tell, exchange);
-    }
-}
-
-/// Announces us once we are present.
-async fn introduce(env: Env, target: Target, client: Client, mut present: watch::Receiver<Presence>) {
-    let writer = Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone());
-    while present.wait_for(|now| *now == Presence::Held).await.is_ok() {
-        let announced =
-            presence::announce(&target.us, &target.cluster_set, target.leader.as_deref(), &client, &writer)
-                .await;
-        match announced {
-            Ok(()) => return,
-            Err(error) => tracing::warn!(%error, "the announce was not written, trying again"),
-        }
-        tokio::time::sleep(RETRY).await;
     }
 }

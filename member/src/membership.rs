@@ -229,9 +229,9 @@ impl Belonging {
                 Err(verdict) => return verdict.into(),
             },
         };
-        let Report { state, mut members } = running.report();
+        let Report { state, wire, mut members } = running.report();
         if matches!(state, State::Connected { .. } | State::Blind { .. }) {
-            self.desk.with(|desk| desk.begun = Some(note));
+            self.desk.with(|desk| desk.begun = Some(Membership { wire, ..note }));
         }
         members.remove(&running.target.us.cluster);
         Word { verdict: verdict::of(&state, &running.target), members }
@@ -252,7 +252,12 @@ impl Belonging {
             (_, None) => return true,
         };
         let known = |last: &&Target| noted.as_ref().is_some_and(|noted| last.is_of(noted));
-        let target = target.or_else(|| self.last.as_ref().filter(known).cloned());
+        let last = || {
+            let mut last = self.last.as_ref().filter(known)?.clone();
+            last.wire = noted.as_ref().map(|noted| noted.wire);
+            Some(last)
+        };
+        let target = target.or_else(last);
         let work = Work { noted, order, target };
         match &self.leaving {
             Some(leaving) if leaving.work == work && leaving.done => self.forget(note, work).await,

@@ -1,5 +1,7 @@
 //! Being there: this member's announce in the Common Area, and what its Leases say of the others.
 
+pub mod heartbeat;
+
 use std::time::Instant;
 
 use api::{

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod antrea;
+mod antrea_leader;
 mod membership;
 mod schema;
 mod service;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::membership::Wire;
 use kit::{failure::Failure, roster::Standing, watch::Trouble};
 
 /// How it stands with the link.
@@ -13,6 +14,8 @@ pub enum State {
     Connected {
         /// Seconds by which the leader's clock is ahead of ours, if that is too much.
         skew: Option<i64>,
+        /// Whose leader it is.
+        wire: Wire,
         /// The leader's daemon has stopped renewing its Lease, though its API server answers.
         leader_is_silent: bool,
         /// What the CRDs of this cluster do not know of what we write, in words, a kind each.
@@ -47,12 +50,14 @@ pub enum State {
 pub struct Report {
     /// How it stands with the link.
     pub state: State,
+    /// Whose leader it is, once we are present there.
+    pub wire: Wire,
     /// How it stands with all members of the set, by cluster ID.
     pub members: BTreeMap<String, Standing>,
 }
 
 impl Default for Report {
     fn default() -> Self {
-        Self { state: State::Connecting, members: BTreeMap::new() }
+        Self { state: State::Connecting, wire: Wire::Freeport, members: BTreeMap::new() }
     }
 }

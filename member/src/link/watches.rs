@@ -2,13 +2,10 @@
 
 use std::time::Instant;
 
-use api::{
-    ServiceName, label, name,
-    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
-};
+use api::{ServiceName, label, membership::Wire, name, resource_export::ENDPOINT_SLICE};
 use jiff::Timestamp;
 use kit::{
-    heartbeat::{Announce, Heartbeats},
+    heartbeat::Heartbeats,
     index::{Change, Part, Shared},
     lease::LeaseView,
     watch::Source,
@@ -21,7 +18,6 @@ use super::Link;
 use crate::{
     membership::Target,
     service::{
-        antrea::PeerRecord,
         entry::ServiceEntry,
         view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
     },
@@ -73,6 +69,10 @@ impl Link {
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<OwnRecord>::namespaced(client.clone(), area);
         self.index(tasks, Scope::Own, records, there("own ResourceExport"), &own);
+        if self.wire == Wire::Antrea {
+            self.watch_antrea_leader(tasks, client, target);
+            return;
+        }
         let records = Api::<PeerSlice>::namespaced(client.clone(), area);
         self.index(tasks, Scope::Foreign, records, there("ResourceExport"), &peers);
         let imports = Api::<HubImport>::namespaced(client.clone(), area);
@@ -90,45 +90,14 @@ impl Link {
             },
         ));
         if !self.antrea.is_empty() {
-            self.watch_antrea(tasks, client, target, heartbeats);
+            let marked: Vec<_> = self.antrea.into_iter().map(String::as_str).collect();
+            let marked = format!(",{} in ({})", label::SOURCE_CLUSTER_ID, marked.join(","));
+            self.watch_antrea(tasks, client, target, heartbeats, &marked);
         }
     }
 
-    /// What members that run Antrea's controllers write: records of other kinds, and heartbeats.
-    fn watch_antrea(
-        &self,
-        tasks: &mut JoinSet<()>,
-        client: &Client,
-        target: &Target,
-        heartbeats: Shared<Heartbeats>,
-    ) {
-        let (us, area) = (&target.us.cluster, &target.us.common_area);
-        let clusters: Vec<_> = self.antrea.into_iter().map(String::as_str).collect();
-        let selector = format!(
-            "{cluster}!={us},{cluster} in ({}),{} in ({SERVICE},{ENDPOINTS})",
-            clusters.join(","),
-            label::SOURCE_KIND,
-            cluster = label::SOURCE_CLUSTER_ID,
-        );
-        let records = Api::<PeerRecord>::namespaced(client.clone(), area);
-        self.index(tasks, Scope::Foreign, records, there("ResourceExport of Antrea"), &selector);
-        let link = self.clone();
-        tasks.spawn(self.hub.watch(
-            Api::<Announce>::namespaced(client.clone(), area),
-            watcher::Config::default(),
-            there("MemberClusterAnnounce"),
-            self.env.metrics.clone(),
-            move |change| {
-                heartbeats
-                    .with(|beats| beats.change(change))
-                    .into_iter()
-                    .for_each(|change| link.hear(change));
-            },
-        ));
-    }
-
     /// Somebody renewed a Lease, or one is gone.
-    fn hear(&self, change: Change<LeaseView>) {
+    pub(super) fn hear(&self, change: Change<LeaseView>) {
         self.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
         self.told.notify_one();
         self.knowledge.imports.mark(self.vouching.with(|vouching| vouching.change(change)));
@@ -148,8 +117,14 @@ impl Link {
     }
 
     /// Watches what `selector` selects of a kind into the index.
-    fn index<P>(&self, tasks: &mut JoinSet<()>, scope: Scope, api: Api<P>, source: Source, selector: &str)
-    where
+    pub(super) fn index<P>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        scope: Scope,
+        api: Api<P>,
+        source: Source,
+        selector: &str,
+    ) where
         P: Part<ServiceName, ServiceEntry> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync,
     {
         let knowledge = self.knowledge.clone();
@@ -164,7 +139,7 @@ impl Link {
 
 /// What a watch tells about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     /// This cluster.
     Local,
     /// Our own records in the Common Area.
@@ -177,6 +152,6 @@ fn here(kind: &'static str) -> Source {
     Source { cluster: "local", kind }
 }
 
-fn there(kind: &'static str) -> Source {
+pub(super) fn there(kind: &'static str) -> Source {
     Source { cluster: "leader", kind }
 }

@@ -67,6 +67,7 @@ fn judge(noted: &Membership, crd: Option<&ObjectMeta>, namespace: Option<&Object
 
 #[cfg(test)]
 mod tests {
+    use api::membership::Wire;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
@@ -80,6 +81,7 @@ mod tests {
             common_area: "clusterset-demo".into(),
             server: String::new(),
             secret: String::new(),
+            wire: Wire::Freeport,
         };
         let meta = |created: &str, going: bool| {
             let at = Time(created.parse().unwrap());

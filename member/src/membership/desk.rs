@@ -148,6 +148,7 @@ impl Desk {
             common_area: spec.namespace.clone().ok_or_else(|| missing("namespace"))?,
             server: leader.server.clone().ok_or_else(|| missing("leaders[0].server"))?,
             secret: leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?,
+            wire: noted.map(|noted| noted.wire).unwrap_or_default(),
         };
         if let Some(noted) = noted.filter(|noted| !is_same(noted, &note)) {
             return Err(identity_changed(noted));
@@ -156,6 +157,7 @@ impl Desk {
             self.credential(&note).ok_or_else(|| no("SecretMissing", missing_secret(&note.secret)))?;
         let mut target = Target::noted(&note, credential);
         target.leader.clone_from(&leader.cluster_id);
+        target.wire = noted.map(|noted| noted.wire);
         Ok((target, note))
     }
 

@@ -113,13 +113,16 @@ pub(super) fn reason(set: &Set) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::membership::Wire;
+
     use crate::{
         link::State,
         membership::desk::tests::{desk, target},
     };
     use kit::failure::Failure;
 
-    const CONNECTED: State = State::Connected { skew: None, leader_is_silent: false, lacking: vec![] };
+    const CONNECTED: State =
+        State::Connected { wire: Wire::Freeport, skew: None, leader_is_silent: false, lacking: vec![] };
 
     fn now() -> Time {
         Time("2026-11-02T00:00:00Z".parse().unwrap())

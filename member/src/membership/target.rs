@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use api::{condition::Verdict, membership::Membership};
+use api::{
+    condition::Verdict,
+    membership::{Membership, Wire},
+};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::{client, view::lean};
 use kube::{Client, Resource, api::ObjectMeta};
@@ -37,6 +40,8 @@ pub struct Target {
     pub cluster_set: String,
     /// ID of the leader's cluster, as far as the ClusterSet says it.
     pub leader: Option<String>,
+    /// Whose leader it is, once that was noted.
+    pub wire: Option<Wire>,
     /// URL of the leader's API server.
     pub server: String,
     /// Name of the Secret.
@@ -44,7 +49,8 @@ pub struct Target {
     credential: BTreeMap<String, ByteString>,
 }
 
-/// The same link: who leads is only told, so it does not matter that a note does not say it.
+/// The same link: who leads is only told, so it does not matter that a note does not say it; and whose leader it is does not change
+/// by being noted.
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
         let way = |target: &Self| (target.cluster_set.clone(), target.server.clone(), target.secret.clone());
@@ -59,6 +65,7 @@ impl Target {
             us: Identity { cluster: note.cluster_id.clone(), common_area: note.common_area.clone() },
             cluster_set: note.cluster_set.clone(),
             leader: None,
+            wire: Some(note.wire),
             server: note.server.clone(),
             secret: note.secret.clone(),
             credential: credential.data.clone(),

@@ -3,6 +3,7 @@
 use api::{
     cluster_set::READY,
     condition::{Status, Verdict},
+    membership::Wire,
 };
 use kit::{failure::Failure, watch::Trouble};
 
@@ -15,6 +16,9 @@ const CONNECTING: &str = "Connecting";
 const CLOCK_SKEW: &str = "ClockSkew";
 const LEADER_SILENT: &str = "LeaderSilent";
 const CRD_OUTDATED: &str = "CRDOutdated";
+
+const UNDER_ANTREA: &str =
+    "exports and imports flow; the leader is Antrea's, by which only ports and endpoints travel";
 
 /// What is wrong, and what can be done about it.
 pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
@@ -45,9 +49,10 @@ pub(super) fn of(state: &State, target: &Target) -> Verdict {
         State::Connected { leader_is_silent: true, .. } => silent(target),
         State::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),
         State::Connected { skew: Some(ahead), .. } => skewed(*ahead),
-        State::Connected { skew: None, .. } => {
-            Verdict::new(READY, Status::True, "Connected", "exports and imports flow")
+        State::Connected { wire: Wire::Antrea, .. } => {
+            Verdict::new(READY, Status::True, "Connected", UNDER_ANTREA)
         }
+        State::Connected { .. } => Verdict::new(READY, Status::True, "Connected", "exports and imports flow"),
         State::Blind { troubles, unlisted } => blind(troubles, unlisted, target),
         State::Pruned { what } => no(
             "SchemaPruned",
@@ -261,7 +266,7 @@ mod tests {
 
     fn connected(skew: Option<i64>, leader_is_silent: bool, lacking: &[&str]) -> State {
         let lacking = lacking.iter().map(|what| (*what).to_owned()).collect();
-        State::Connected { skew, leader_is_silent, lacking }
+        State::Connected { wire: Wire::Freeport, skew, leader_is_silent, lacking }
     }
 
     #[test]
@@ -274,6 +279,15 @@ mod tests {
         }
         assert!(is_problem(&verdict));
         assert_eq!(of(&connected(None, true, &lacking), &target()).reason, "LeaderSilent");
+    }
+
+    #[test]
+    fn whose_leader_it_is_is_said_where_it_is_not_ours() {
+        let state =
+            State::Connected { wire: Wire::Antrea, skew: None, leader_is_silent: false, lacking: vec![] };
+        let verdict = of(&state, &target());
+        assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "Connected"));
+        assert!(verdict.message.contains("the leader is Antrea's") && !is_problem(&verdict));
     }
 
     #[test]

@@ -1,8 +1,11 @@
-//! Members that run Antrea's controllers: what they say in their records, as the slices that everybody else writes. Pure.
+//! Members that write as Antrea's controllers do: what they say in their records, as the slices that ours write; and
+//! [a leader of Antrea's](leader). Pure.
 //!
 //! Such a member has one record with its Service and one with all its endpoints, and takes either back by deleting it; the
 //! leader's finalizer keeps it until the leader has seen that, so a record that is being deleted is a word, as an emptied one is.
 //! What the one record says is all there is: no slice can be missing beside it.
+
+pub mod leader;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +61,11 @@ impl Peer {
         Some(slices(payload, ports).ok()?.into_iter().enumerate().map(named).collect())
     }
 
+    /// Whether there is a record of its endpoints.
+    pub fn has_endpoints(&self) -> bool {
+        self.endpoints.is_some()
+    }
+
     /// Whether it is known what slices it has, be it none.
     pub fn says_all(&self) -> bool {
         self.slices().is_some()
@@ -89,14 +97,21 @@ impl Part<ServiceName, ServiceEntry> for PeerRecord {
         let (Some((cluster, _)), name) = (self.tuple(), self.name_any()) else { return false };
         let is_going = self.metadata.deletion_timestamp.is_some();
         let Ok(spec) = self.spec.0 else { return false };
+        // A record that is being deleted is a word, whatever becomes of it; so is one that is there again.
+        let news = match is_going {
+            true => entry.parts_gone.insert(cluster.clone()),
+            false => entry.parts_gone.remove(&cluster),
+        };
         let peer = entry.antrea.entry(cluster.clone()).or_default();
+        let had_endpoints = peer.has_endpoints();
         if spec.kind.as_deref() == Some(SERVICE) {
             peer.service = spec.service.map(|service| (name, service.service_spec.ports.unwrap_or_default()));
         } else {
             let payload = if is_going { Some(EndpointsPayload::default()) } else { spec.endpoints };
             peer.endpoints = payload.map(|payload| (name, payload));
         }
-        tell(entry, &cluster)
+        let begins = peer.has_endpoints() != had_endpoints;
+        tell(entry, &cluster) || news || begins
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) {

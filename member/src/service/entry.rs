@@ -5,12 +5,13 @@ mod parts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    ServiceName, resource_export::ServicePayload, resource_import::ResourceImportSpec, slice::SlicePayload,
+    ServiceName, antrea::namesakes, resource_export::ServicePayload, resource_import::ResourceImportSpec,
+    slice::SlicePayload,
 };
 use kit::index::{Entry, Index};
 
 use super::{
-    antrea::Peer,
+    antrea::{Peer, leader},
     view::{Export, Import, OwnRecord, Service, Slice},
 };
 
@@ -21,6 +22,8 @@ pub struct Known {
     pub services: Index<ServiceName, ServiceEntry>,
     /// By Namespace.
     pub namespaces: Index<String, NamespaceEntry>,
+    /// Our cluster ID, where the leader is Antrea's.
+    pub under_antrea: Option<String>,
 }
 
 impl Known {
@@ -31,8 +34,25 @@ impl Known {
 
     /// Everything about one Service name, as a controller looks at it: with what its Namespace says.
     pub fn entry(&self, service: &ServiceName) -> Option<ServiceEntry> {
+        let entry = self.with_namespace(service)?;
+        let Some(us) = &self.under_antrea else { return Some(entry) };
+        let rival = leader::rival(us, service, &entry, |other| self.with_namespace(other));
+        Some(leader::as_told(us, service, entry, rival))
+    }
+
+    fn with_namespace(&self, service: &ServiceName) -> Option<ServiceEntry> {
         let is_excluded = self.namespaces.get(&service.namespace).is_some_and(|entry| entry.excluded);
         self.services.get(service).map(|entry| ServiceEntry { is_excluded, ..entry.clone() })
+    }
+
+    /// These, and those that what is said of them concerns too: under a leader of Antrea's those that want the same names.
+    pub fn concerned(&self, services: Vec<ServiceName>) -> Vec<ServiceName> {
+        if self.under_antrea.is_none() {
+            return services;
+        }
+        let others: Vec<_> = services.iter().flat_map(namesakes).collect();
+        let known = others.into_iter().filter(|other| self.services.get(other).is_some());
+        services.iter().cloned().chain(known).collect()
     }
 
     /// Whether the Namespace is there and not going.
@@ -48,6 +68,10 @@ pub struct ServiceEntry {
     pub export: Option<Export>,
     /// Whether the administrator excluded the Namespace from exporting; known only in what [`Known::entry`] gives.
     pub is_excluded: bool,
+    /// The leader is Antrea's; known only in what [`Known::entry`] gives.
+    pub antrea_leads: bool,
+    /// Another Service of ours that has the names our records need under such a leader; known only there.
+    pub rival: Option<ServiceName>,
     /// The Service of that name.
     pub service: Option<Service>,
     /// Its EndpointSlices, by name.
@@ -89,6 +113,11 @@ pub struct ServiceEntry {
 }
 
 impl ServiceEntry {
+    /// Whether there is a record of all endpoints of that cluster.
+    pub fn has_endpoints(&self, cluster: &str) -> bool {
+        self.antrea.get(cluster).is_some_and(Peer::has_endpoints)
+    }
+
     /// Whether the slices of that cluster are all there are, by its own word: others did not just vanish.
     pub fn says_all(&self, cluster: &str) -> bool {
         self.antrea.get(cluster).is_some_and(Peer::says_all)

@@ -44,15 +44,25 @@ pub struct Identity {
 
 /// One step towards the records this cluster has to have.
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+pub enum Step {
+    /// Write it.
     Put {
+        /// As the leader has it.
         have: Option<OwnRecord>,
+        /// As it has to be.
         want: OwnRecord,
     },
     /// Empty it, then delete it: removal is said before it is done.
     Remove {
+        /// As the leader has it.
         have: OwnRecord,
+        /// What says that it is going.
         emptied: OwnRecord,
+    },
+    /// Delete it, which says it all: a finalizer keeps it until the leader has seen that.
+    Delete {
+        /// As the leader has it.
+        have: OwnRecord,
     },
 }
 
@@ -60,7 +70,9 @@ enum Step {
 fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antrea: bool) -> Vec<Step> {
     let offer = offer(&us.cluster, service, entry).unwrap_or_default();
     let mut steps = Vec::new();
-    let have = entry.own_service.clone();
+    // One with another name is of a time when Antrea's controllers ran here, and is not ours to mend.
+    let named = |name: String| move |record: &OwnRecord| record.metadata.name.as_ref() == Some(&name);
+    let have = entry.own_service.clone().filter(named(name::service_export(&us.cluster, service)));
     let payload = match (&offer, &have) {
         (Some(offer), _) => Some(offer.service.clone()),
         (None, Some(have)) => Some(withdrawn(have)),
@@ -78,7 +90,8 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antre
             spec.endpoints = Some(payload);
         })
     };
-    match (all, entry.own_endpoints.clone()) {
+    let have = entry.own_endpoints.clone().filter(named(name::endpoints_export(&us.cluster, service)));
+    match (all, have) {
         (Some(payload), have) => steps.push(Step::Put { have, want: all_endpoints(payload) }),
         (None, Some(have)) => {
             steps.push(Step::Remove { have, emptied: all_endpoints(EndpointsPayload::default()) });
@@ -108,7 +121,8 @@ fn withdrawn(have: &OwnRecord) -> ServicePayload {
     ServicePayload { withdrawn: true, ..said.unwrap_or_default() }
 }
 
-fn record(
+/// A record of ours, with what `payload` puts into it.
+pub fn record(
     us: &Identity,
     service: &ServiceName,
     kind: &str,
@@ -138,6 +152,14 @@ fn record(
     OwnRecord { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }
 
+/// Whether the record is about another Service: Antrea's names may be the same for two, and one has to go first.
+fn is_anothers(there: &OwnRecord, want: &OwnRecord) -> bool {
+    let of = |record: &OwnRecord| {
+        record.spec.0.as_ref().ok().map(|spec| (spec.namespace.clone(), spec.name.clone()))
+    };
+    of(there).is_some_and(|there| Some(there) != of(want))
+}
+
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub struct Exporting {
@@ -164,7 +186,10 @@ impl Exporting {
         if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
             return Ok(Outcome::Again(Duration::ZERO));
         }
-        let steps = desired(&self.us, &service, &entry, !self.antrea.is_empty());
+        let steps = match entry.antrea_leads {
+            true => antrea::leader::desired(&self.us, &service, &entry),
+            false => desired(&self.us, &service, &entry, !self.antrea.is_empty()),
+        };
         // One record that is not taken, or not whole, must not keep the others out.
         let mut failed = None;
         for step in steps {
@@ -184,6 +209,7 @@ impl Exporting {
                 self.writer.delete(&emptied, true).await?;
                 self.knowledge.deleted(&emptied);
             }
+            Step::Delete { have } => self.writer.delete(&have, false).await?,
         }
         Ok(())
     }
@@ -218,6 +244,9 @@ impl Exporting {
             // It is there, but not labelled as ours, by which we would know of it: somebody has relabelled it.
             (None, Err(Error::Stale)) => {
                 let relabelled = self.writer.read(want).await?;
+                if is_anothers(&relabelled, want) {
+                    return Err(Error::Stale);
+                }
                 self.writer.put(Some(&relabelled), want).await?
             }
             (_, written) => written?,

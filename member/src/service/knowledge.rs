@@ -38,9 +38,16 @@ impl Default for Knowledge {
 }
 
 impl Knowledge {
+    /// Nothing yet, under a leader of Antrea's, where we are cluster `us`.
+    pub fn under_antrea(us: &str) -> Self {
+        let knowledge = Self::default();
+        knowledge.known.with(|known| known.under_antrea = Some(us.to_owned()));
+        knowledge
+    }
+
     /// Something changed that all three controllers look at.
     pub fn mark(&self, services: impl IntoIterator<Item = ServiceName>) {
-        let services: Vec<_> = services.into_iter().collect();
+        let services = self.known.with(|known| known.concerned(services.into_iter().collect()));
         self.exports.mark(services.iter().cloned());
         self.mark_foreign(services);
     }

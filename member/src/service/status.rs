@@ -37,7 +37,9 @@ fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Ve
         ],
         Ok(Some(_)) => {
             let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
-            let conflict = verdict_on(cluster, entry).map(|verdict| conflict(&verdict.conflicts));
+            // A leader of Antrea's knows of no conflicts but those it refuses a record for.
+            let verdict = verdict_on(cluster, entry).filter(|_| !entry.antrea_leads);
+            let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
             [valid, ready(cluster, entry)].into_iter().chain(conflict).collect()
         }
     }
@@ -56,12 +58,7 @@ fn conflict(objections: &[Objection]) -> Verdict {
 
 /// The leader's verdict on our record as it is; one on an older record says nothing about this one.
 fn verdict_on<'a>(cluster: &str, entry: &'a ServiceEntry) -> Option<&'a Exporter> {
-    let metadata = &entry.own_service.as_ref()?.metadata;
-    let observed = format!(
-        "{}/{}",
-        metadata.uid.as_deref().unwrap_or_default(),
-        metadata.generation.unwrap_or_default()
-    );
+    let observed = entry.own_service.as_ref()?.version();
     let mut exporters = entry.hub_import.as_ref()?.spec.exporters.iter().flatten();
     exporters.find(|exporter| exporter.cluster_id == cluster && exporter.observed == observed)
 }
@@ -69,6 +66,12 @@ fn verdict_on<'a>(cluster: &str, entry: &'a ServiceEntry) -> Option<&'a Exporter
 fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
     let pending = |message: &str| Verdict::new(READY, Status::Unknown, "Pending", message);
     let failed = |message: String| Verdict::new(READY, Status::False, "Failed", message);
+    if let Some(rival) = &entry.rival {
+        return failed(format!(
+            "NameTaken: the leader is Antrea's, whose names for the records of this Service are those of {rival} too, and that \
+             export is older: rename one of the two Services"
+        ));
+    }
     let Some(record) = &entry.own_service else {
         return pending("not yet told to the leader");
     };
@@ -225,6 +228,16 @@ mod tests {
         entry.hub_import =
             verdict("u1/2", Some(Objection { reason: "TooManyPorts".into(), message: "m".into() }));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
+
+        entry.hub_import = verdict("u1/2", None);
+        entry.antrea_leads = true;
+        assert_eq!(
+            says(&entry)[1..],
+            [(READY, "True", "Exported".into())],
+            "Antrea's leader tells no conflicts"
+        );
+        entry.rival = Some(ServiceName::new("shop-web", "x"));
+        assert_eq!(says(&entry)[1..], [(READY, "False", "Failed".into())], "and has one record for both");
 
         entry.service = None;
         assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));

@@ -174,6 +174,14 @@ pub struct OwnRecord {
     pub status: Lenient<ResourceExportStatus>,
 }
 
+impl OwnRecord {
+    /// What a verdict on just this record has observed.
+    pub fn version(&self) -> String {
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        format!("{uid}/{}", self.metadata.generation.unwrap_or_default())
+    }
+}
+
 /// Another cluster's slice in the Common Area.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{announce::MemberClusterAnnounce, antrea::Members, label, name};
+use api::{announce::MemberClusterAnnounce, antrea::Members, label, membership::Wire, name};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     anchor::Anchor,
@@ -26,8 +26,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often is looked whether it has.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Takes back everything we said to the leader, while our Lease keeps the ID ours.
+/// Takes back everything we said to the leader.
 pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Result<(), Failure> {
+    match target.wire.unwrap_or_default() {
+        Wire::Freeport => withdraw_under_lease(env, target, client).await,
+        // There is no Lease: that the ID is ours the token says. Its leader deletes what is left once our announce goes.
+        Wire::Antrea => {
+            let there = writer(env, client.clone(), "leader");
+            withdraw_records(env, target, client, &there).await?;
+            delete_announce(target, client, &there).await
+        }
+    }
+}
+
+/// While our Lease keeps the ID ours.
+async fn withdraw_under_lease(env: &Env, target: &Target, client: &Client) -> Result<(), Failure> {
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let lease = name::member_lease(&target.us.cluster);
@@ -49,13 +62,7 @@ pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Res
     withdraw_records(env, target, client, &there).await?;
     tasks.shutdown().await;
 
-    let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &target.us.common_area);
-    match announces.get_opt(&name::announce(&target.us.cluster)).await {
-        Ok(Some(announce)) => there.delete(&announce, false).await.map_err(|error| failure(&error))?,
-        Ok(None) => {}
-        Err(error) if classify(&error) == Failure::KindMissing => {}
-        Err(error) => return Err(classify(&error)),
-    }
+    delete_announce(target, client, &there).await?;
     let ours = |lease: &Lease| {
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
         holder.split_once('/').is_some_and(|(uid, _)| uid == env.holder.cluster_uid)
@@ -63,6 +70,16 @@ pub(super) async fn withdraw(env: &Env, target: &Target, client: &Client) -> Res
     match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
         Some(lease) => there.delete(&lease, true).await.map_err(|error| failure(&error)),
         None => Ok(()),
+    }
+}
+
+async fn delete_announce(target: &Target, client: &Client, there: &Writer) -> Result<(), Failure> {
+    let announces = Api::<MemberClusterAnnounce>::namespaced(client.clone(), &target.us.common_area);
+    match announces.get_opt(&name::announce(&target.us.cluster)).await {
+        Ok(Some(announce)) => there.delete(&announce, false).await.map_err(|error| failure(&error)),
+        Ok(None) => Ok(()),
+        Err(error) if classify(&error) == Failure::KindMissing => Ok(()),
+        Err(error) => Err(classify(&error)),
     }
 }
 
@@ -90,7 +107,10 @@ async fn withdraw_records(
     let begun = Instant::now();
     loop {
         let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
-        let knowledge = Knowledge::default();
+        let knowledge = match target.wire.unwrap_or_default() {
+            Wire::Freeport => Knowledge::default(),
+            Wire::Antrea => Knowledge::under_antrea(&target.us.cluster),
+        };
         let services = knowledge.known.with(|known| {
             let services = known.services.change(Change::Reset(records));
             // Leaving is a decision, whatever became of the ServiceExports.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use api::{
-    ServiceName, label, name,
+    ServiceName,
+    antrea::{Members, RECORD_FINALIZERS},
+    label, name,
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
     resource_import::SERVICE_IMPORT,
 };
@@ -119,16 +121,19 @@ fn is_imported(slice: &Slice) -> bool {
     slice.labels().get(label::SLICE_MANAGED_BY).is_some_and(|by| by == label::FREEPORT)
 }
 
-/// Our records are ours by their labels, so that even one that does not decode is found and put right.
+/// Our records are ours by their labels, so that even one that does not decode is found and put right. One that Antrea's finalizer
+/// holds has Antrea's names.
 impl Part<ServiceName, ServiceEntry> for OwnRecord {
     fn key(&self) -> Option<ServiceName> {
         let labels = self.labels();
         let service = ServiceName::new(labels.get(label::SOURCE_NAMESPACE)?, labels.get(label::SOURCE_NAME)?);
         let cluster = labels.get(label::SOURCE_CLUSTER_ID)?;
+        let is_antreas = self.finalizers().iter().any(|held| RECORD_FINALIZERS.contains(&held.as_str()));
+        let names = if is_antreas { Members::everyone() } else { Members::default() };
         let named = match labels.get(label::SOURCE_KIND)?.as_str() {
-            SERVICE => self.name_any() == name::service_export(cluster, &service),
+            SERVICE => self.name_any() == names.service_export(cluster, &service),
             ENDPOINT_SLICE => name::is_slice_export(&self.name_any(), cluster, &service),
-            ENDPOINTS => self.name_any() == name::endpoints_export(cluster, &service),
+            ENDPOINTS => self.name_any() == names.endpoints_export(cluster, &service),
             _ => false,
         };
         named.then_some(service)

@@ -79,7 +79,9 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
             Step::Put { want, .. } => {
                 drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), want))
             }
-            Step::Remove { have, .. } => drop(entry.own_slices.remove(have.metadata.name.as_ref().unwrap())),
+            Step::Remove { have, .. } | Step::Delete { have } => {
+                drop(entry.own_slices.remove(have.metadata.name.as_ref().unwrap()))
+            }
         }
     }
     entry
@@ -151,7 +153,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
     let steps = desired(&us(), &service(), &entry, false);
     let withdrawn = |step: &Step| match step {
         Step::Put { want, .. } => want.spec.0.as_ref().unwrap().service.as_ref().is_some_and(|s| s.withdrawn),
-        Step::Remove { .. } => true,
+        Step::Remove { .. } | Step::Delete { .. } => true,
     };
     assert!(steps.len() == 2 && steps.iter().all(withdrawn), "{steps:?}");
     let nobody_asked = ServiceEntry { export: None, unexported: Some(Unexported::Decided), ..entry };
@@ -199,7 +201,9 @@ fn a_record_that_does_not_decode_is_put_right() {
 
 fn all_endpoints(steps: &[Step]) -> Vec<&Step> {
     let of = |step: &&Step| {
-        let (Step::Put { want: record, .. } | Step::Remove { emptied: record, .. }) = step;
+        let (Step::Put { want: record, .. }
+        | Step::Remove { emptied: record, .. }
+        | Step::Delete { have: record }) = step;
         record.metadata.name.as_deref() == Some("east-shop-web-endpoints")
     };
     steps.iter().filter(of).collect()

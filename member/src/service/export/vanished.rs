@@ -22,9 +22,14 @@ pub(super) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePa
     if entry.export.is_some() || entry.unexported == Some(Unexported::Decided) {
         return None;
     }
-    let record = entry.own_service.as_ref().and_then(|record| record.spec.0.as_ref().ok()?.service.as_ref());
-    match (record, &entry.said) {
-        (Some(record), _) => (!record.withdrawn).then(|| record.clone()),
+    let record = entry.own_service.as_ref();
+    let said = record.and_then(|record| record.spec.0.as_ref().ok()?.service.as_ref());
+    match (said, &entry.said) {
+        (Some(said), _) => (!said.withdrawn).then(|| {
+            // Antrea's records do not say it: the record is hardly younger than the export.
+            let created = record.and_then(|record| record.metadata.creation_timestamp.clone());
+            ServicePayload { exported_at: said.exported_at.clone().or(created), ..said.clone() }
+        }),
         (None, Some(said)) => Some(said.clone()),
         (None, None) => {
             let slices = imported_from(entry, us).filter_map(|name| entry.imported_slices.get(name));

@@ -115,8 +115,10 @@ impl Importing {
         let api =
             Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
-        let there =
-            api.get_opt(&name::service_import(service)).await.map_err(|e| Error::Unreachable(Box::new(e)))?;
+        let there = api
+            .get_opt(&self.antrea.service_import(service))
+            .await
+            .map_err(|e| Error::Unreachable(Box::new(e)))?;
         if there.is_none() {
             tracing::info!(%service, "its import is gone, and the leader vouches for that");
             self.knowledge.known.with(|known| {
