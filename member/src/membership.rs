@@ -103,7 +103,7 @@ async fn watch(belonging: &Belonging, changed: &Arc<Notify>, tasks: &mut JoinSet
     );
     let note = anything.clone().fields(&format!("metadata.name={}", membership::NAME));
     belonging.watch(&watches, note, "ConfigMap", changed, tasks, |desk, change: Change<Note>| {
-        fold(&mut desk.notes, change);
+        desk.hear_of_note(change);
     });
     // The CRD may not be there, and that is no trouble: these are waited for only where there is need.
     belonging.watch(&claims, anything, "ClusterClaim", changed, tasks, |desk, change: Change<Claim>| {

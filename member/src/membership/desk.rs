@@ -58,21 +58,30 @@ pub(super) struct Desk {
     pub claims: BTreeMap<String, Claim>,
     /// What we noted, by the name of the ConfigMap: one, or none.
     pub notes: BTreeMap<String, Note>,
+    /// The latest version of the note that was told of, be it that of its deletion.
+    note_version: u64,
     /// What is to be noted: we are present at a leader, and the note is perhaps not written yet.
     pub begun: Option<Membership>,
     /// What was found out about the absence of the noted ClusterSet.
     pub absence: Option<Absence>,
 }
 
-/// Takes in what a watch told.
+/// Takes in what a watch told. What it tells late, of before the answer to a write of ours, is no news.
 pub(super) fn fold<P: Resource>(map: &mut BTreeMap<String, P>, change: Change<P>) {
+    let is_old =
+        |object: &P| map.get(&object.name_any()).is_some_and(|known| version(known) > version(object));
     match change {
+        Change::Apply(object) | Change::Remove(object) if is_old(&object) => {}
         Change::Apply(object) => drop(map.insert(object.name_any(), object)),
         Change::Remove(object) => drop(map.remove(&object.name_any())),
         Change::Reset(objects) => {
             *map = objects.into_iter().map(|object| (object.name_any(), object)).collect()
         }
     }
+}
+
+fn version<P: Resource>(object: &P) -> u64 {
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 /// What has to be done about belonging.
@@ -91,6 +100,19 @@ pub(super) enum Course {
 }
 
 impl Desk {
+    /// Takes in what is told of the note, by its watch or by the answer to a write of ours. The watch may have told of what came
+    /// after a write before that is answered, and it tells nothing twice: an old answer would stay for ever.
+    pub fn hear_of_note(&mut self, change: Change<Note>) {
+        let newest = match &change {
+            Change::Apply(note) | Change::Remove(note) => version(note),
+            Change::Reset(notes) => notes.iter().map(version).max().unwrap_or(0),
+        };
+        if newest >= self.note_version || matches!(change, Change::Reset(_)) {
+            self.note_version = self.note_version.max(newest);
+            fold(&mut self.notes, change);
+        }
+    }
+
     /// What we noted.
     pub fn note(&self) -> Option<&Note> {
         self.notes.get(membership::NAME)

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::{
     Belonging,
     absence::{self, Absence},
-    desk::fold,
     leave::Work,
     status, tell,
 };
@@ -110,7 +109,7 @@ impl Belonging {
     /// Writes the note; whether that is done.
     pub(super) async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
         match self.writer.put(have, want).await {
-            Ok(Some(note)) => self.desk.with(|desk| fold(&mut desk.notes, Change::Apply(note))),
+            Ok(Some(note)) => self.desk.with(|desk| desk.hear_of_note(Change::Apply(note))),
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "the membership could not be noted, trying again");

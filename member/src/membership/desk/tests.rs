@@ -144,3 +144,25 @@ fn a_secret_never_shows() {
         !format!("{:?}", desk.secrets).contains("c2VjcmV0") && !format!("{:?}", desk.secrets).contains("115")
     );
 }
+
+#[test]
+fn what_is_heard_late_of_the_note_is_no_news() {
+    let at = |version: &str, leaving: bool| {
+        let note = Note::of("freeport-system", &noted().noted().unwrap());
+        let mut note = if leaving { note.leaving() } else { note };
+        note.metadata.resource_version = Some(version.into());
+        note
+    };
+    let mut desk = Desk::default();
+    desk.hear_of_note(Change::Apply(at("10", true)));
+    desk.hear_of_note(Change::Apply(at("9", false)));
+    assert!(desk.note().unwrap().order().is_some(), "the answer to our write, after what came later");
+    desk.hear_of_note(Change::Remove(at("12", true)));
+    desk.hear_of_note(Change::Apply(at("11", true)));
+    assert!(desk.note().is_none(), "it is gone");
+    desk.hear_of_note(Change::Apply(at("13", false)));
+    desk.hear_of_note(Change::Remove(at("12", true)));
+    assert!(desk.note().is_some(), "another one");
+    desk.hear_of_note(Change::Reset(vec![]));
+    assert!(desk.note().is_none());
+}
