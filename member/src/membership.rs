@@ -89,7 +89,7 @@ async fn watch(belonging: &Belonging, changed: &Arc<Notify>, tasks: &mut JoinSet
     let anything = watcher::Config::default();
     belonging.watch(&watches, anything.clone(), "ClusterSet", changed, tasks, |desk, change: Change<Set>| {
         desk.absence = None;
-        fold(&mut desk.sets, change);
+        desk.told_of_sets(change);
     });
     belonging.watch(
         &watches,
@@ -103,7 +103,7 @@ async fn watch(belonging: &Belonging, changed: &Arc<Notify>, tasks: &mut JoinSet
     );
     let note = anything.clone().fields(&format!("metadata.name={}", membership::NAME));
     belonging.watch(&watches, note, "ConfigMap", changed, tasks, |desk, change: Change<Note>| {
-        desk.hear_of_note(change);
+        desk.told_of_note(change);
     });
     // The CRD may not be there, and that is no trouble: these are waited for only where there is need.
     belonging.watch(&claims, anything, "ClusterClaim", changed, tasks, |desk, change: Change<Claim>| {

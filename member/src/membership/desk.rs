@@ -58,8 +58,9 @@ pub(super) struct Desk {
     pub claims: BTreeMap<String, Claim>,
     /// What we noted, by the name of the ConfigMap: one, or none.
     pub notes: BTreeMap<String, Note>,
-    /// The latest version of the note that was told of, be it that of its deletion.
-    note_version: u64,
+    /// The latest versions that watches told of, be it those of deletions.
+    sets_told: u64,
+    notes_told: u64,
     /// What is to be noted: we are present at a leader, and the note is perhaps not written yet.
     pub begun: Option<Membership>,
     /// What was found out about the absence of the noted ClusterSet.
@@ -77,6 +78,13 @@ pub(super) fn fold<P: Resource>(map: &mut BTreeMap<String, P>, change: Change<P>
         Change::Reset(objects) => {
             *map = objects.into_iter().map(|object| (object.name_any(), object)).collect()
         }
+    }
+}
+
+fn newest<P: Resource>(change: &Change<P>) -> u64 {
+    match change {
+        Change::Apply(object) | Change::Remove(object) => version(object),
+        Change::Reset(objects) => objects.iter().map(version).max().unwrap_or(0),
     }
 }
 
@@ -100,16 +108,30 @@ pub(super) enum Course {
 }
 
 impl Desk {
-    /// Takes in what is told of the note, by its watch or by the answer to a write of ours. The watch may have told of what came
-    /// after a write before that is answered, and it tells nothing twice: an old answer would stay for ever.
-    pub fn hear_of_note(&mut self, change: Change<Note>) {
-        let newest = match &change {
-            Change::Apply(note) | Change::Remove(note) => version(note),
-            Change::Reset(notes) => notes.iter().map(version).max().unwrap_or(0),
-        };
-        if newest >= self.note_version || matches!(change, Change::Reset(_)) {
-            self.note_version = self.note_version.max(newest);
-            fold(&mut self.notes, change);
+    /// Takes in what a watch told of ClusterSets.
+    pub fn told_of_sets(&mut self, change: Change<Set>) {
+        self.sets_told = self.sets_told.max(newest(&change));
+        fold(&mut self.sets, change);
+    }
+
+    /// Takes in what the watch told of the note.
+    pub fn told_of_note(&mut self, change: Change<Note>) {
+        self.notes_told = self.notes_told.max(newest(&change));
+        fold(&mut self.notes, change);
+    }
+
+    /// Takes in the API server's answer to a write of ours, unless the watch has told of what came after that already: it tells
+    /// nothing twice, so an old answer, to what may be deleted since, would stay for ever.
+    pub fn answered_set(&mut self, set: Set) {
+        if version(&set) > self.sets_told {
+            fold(&mut self.sets, Change::Apply(set));
+        }
+    }
+
+    /// As [`answered_set`](Self::answered_set), of the note.
+    pub fn answered_note(&mut self, note: Note) {
+        if version(&note) > self.notes_told {
+            fold(&mut self.notes, Change::Apply(note));
         }
     }
 

@@ -8,7 +8,7 @@ use api::{
     membership::{self, Membership},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kit::{index::Change, view::lean, write::Error};
+use kit::{view::lean, write::Error};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,7 @@ impl Belonging {
     /// Writes the note; whether that is done.
     pub(super) async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
         match self.writer.put(have, want).await {
-            Ok(Some(note)) => self.desk.with(|desk| desk.hear_of_note(Change::Apply(note))),
+            Ok(Some(note)) => self.desk.with(|desk| desk.answered_note(note)),
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "the membership could not be noted, trying again");

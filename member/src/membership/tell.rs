@@ -50,7 +50,7 @@ pub(super) async fn status(env: &Env, desk: &Shared<Desk>, writer: &Writer, set:
     match writer.put_status(set, &want).await {
         Ok(told) => {
             tell_change(env, set, &word.verdict);
-            desk.with(|desk| fold(&mut desk.sets, Change::Apply(told)));
+            desk.with(|desk| desk.answered_set(told));
             true
         }
         // Deleted meanwhile: nobody is left to be told.

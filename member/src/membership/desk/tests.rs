@@ -154,15 +154,25 @@ fn what_is_heard_late_of_the_note_is_no_news() {
         note
     };
     let mut desk = Desk::default();
-    desk.hear_of_note(Change::Apply(at("10", true)));
-    desk.hear_of_note(Change::Apply(at("9", false)));
+    desk.told_of_note(Change::Apply(at("10", true)));
+    desk.answered_note(at("9", false));
     assert!(desk.note().unwrap().order().is_some(), "the answer to our write, after what came later");
-    desk.hear_of_note(Change::Remove(at("12", true)));
-    desk.hear_of_note(Change::Apply(at("11", true)));
+    desk.told_of_note(Change::Remove(at("12", true)));
+    desk.answered_note(at("11", true));
     assert!(desk.note().is_none(), "it is gone");
-    desk.hear_of_note(Change::Apply(at("13", false)));
-    desk.hear_of_note(Change::Remove(at("12", true)));
+    desk.answered_note(at("14", false));
+    desk.told_of_note(Change::Remove(at("13", true)));
     assert!(desk.note().is_some(), "another one");
-    desk.hear_of_note(Change::Reset(vec![]));
-    assert!(desk.note().is_none());
+}
+
+#[test]
+fn a_cluster_set_that_was_deleted_while_its_status_was_written_is_gone() {
+    let mut desk = desk(|_| {});
+    let mut set = desk.sets.remove("demo").unwrap();
+    set.metadata.resource_version = Some("9".into());
+    let mut gone = set.clone();
+    gone.metadata.resource_version = Some("10".into());
+    desk.told_of_sets(Change::Remove(gone));
+    desk.answered_set(set);
+    assert!(desk.course() == Course::Nothing);
 }
