@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     boot::Env,
-    index::{Change, Shared},
+    index::Shared,
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt};
 
 use super::{
-    desk::{Desk, Set, fold},
+    desk::{Desk, Set},
     status::{self, Word},
     verdict,
 };
