@@ -16,6 +16,7 @@ use super::{
     Belonging,
     absence::{self, Absence},
     leave::Work,
+    running::Running,
     status, tell,
 };
 
@@ -99,10 +100,14 @@ impl Belonging {
     }
 
     /// The ClusterSet is deleted, though our watch has not told so yet: to take part on its word would undo a leave that has just
-    /// ended. Without it what has begun is left, our Lease and announce at the leader among it.
+    /// ended. Before the note there is nothing to withdraw. Where only the note was lost, what has begun is left.
     fn give_up(&self, begun: &Membership) -> bool {
-        tracing::info!(cluster_set = begun.cluster_set, "it is deleted already: leaving");
-        self.desk.with(|desk| drop(desk.sets.remove(&begun.cluster_set)));
+        tracing::info!(cluster_set = begun.cluster_set, "it is deleted already");
+        let has_begun = self.running.as_ref().is_some_and(Running::has_begun);
+        self.desk.with(|desk| {
+            desk.sets.remove(&begun.cluster_set);
+            desk.begun.take_if(|_| !has_begun);
+        });
         false
     }
 

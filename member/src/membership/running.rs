@@ -45,6 +45,11 @@ impl Running {
         self.noted.send_replace(true);
     }
 
+    /// Whether exports and imports may be under way.
+    pub fn has_begun(&self) -> bool {
+        *self.noted.borrow()
+    }
+
     /// How it stands.
     pub fn report(&mut self) -> Report {
         self.report.borrow_and_update().clone()
