@@ -156,6 +156,9 @@ impl Belonging {
 
     /// Sees to it that we do what has to be done; what there is to say about that.
     async fn follow(&mut self) -> Words {
+        if !self.running.as_ref().is_some_and(Running::has_begun) {
+            self.desk.with(Desk::forget_unnoted);
+        }
         let mut course = self.desk.with(|desk| desk.course());
         if let Course::Missing(noted) = &course {
             self.find_out(noted).await;

@@ -135,6 +135,13 @@ impl Desk {
         }
     }
 
+    /// Before the note nothing has begun: if the ClusterSet goes first, there is nothing to leave.
+    pub fn forget_unnoted(&mut self) {
+        if self.note().is_none() && self.chosen().is_none() {
+            self.begun = None;
+        }
+    }
+
     /// What we noted.
     pub fn note(&self) -> Option<&Note> {
         self.notes.get(membership::NAME)

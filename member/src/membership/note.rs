@@ -16,7 +16,6 @@ use super::{
     Belonging,
     absence::{self, Absence},
     leave::Work,
-    running::Running,
     status, tell,
 };
 
@@ -100,14 +99,10 @@ impl Belonging {
     }
 
     /// The ClusterSet is deleted, though our watch has not told so yet: to take part on its word would undo a leave that has just
-    /// ended. Before the note there is nothing to withdraw. Where only the note was lost, what has begun is left.
+    /// ended.
     fn give_up(&self, begun: &Membership) -> bool {
         tracing::info!(cluster_set = begun.cluster_set, "it is deleted already");
-        let has_begun = self.running.as_ref().is_some_and(Running::has_begun);
-        self.desk.with(|desk| {
-            desk.sets.remove(&begun.cluster_set);
-            desk.begun.take_if(|_| !has_begun);
-        });
+        self.desk.with(|desk| drop(desk.sets.remove(&begun.cluster_set)));
         false
     }
 
