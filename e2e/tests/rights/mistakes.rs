@@ -204,8 +204,10 @@ fn r7_an_administrator_excludes_a_namespace_from_exporting() {
                 )
             })
             .await;
-            let changed = tried(west, &space, &kind, Do::Patch("before".into(), note.clone())).await;
+            let asks_for_more = json!({"spec": {"exportedLabels": {"seen": version}}});
+            let changed = tried(west, &space, &kind, Do::Patch("before".into(), asks_for_more)).await;
             is_told(&changed, "mistakes-excluded/before", says).unwrap();
+            tried(west, &space, &kind, Do::Patch("before".into(), note.clone())).await.unwrap();
             let status = json!({"status": {"conditions": []}});
             tried(west, &space, &kind, Do::PatchStatus("before".into(), status)).await.unwrap();
         }
