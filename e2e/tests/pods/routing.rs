@@ -1,6 +1,6 @@
 //! Which Pods answer where exports differ, stick or prefer the near ones: kube-proxy decides that by what we write.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use e2e::{
     ask::Protocol::Http,
@@ -39,9 +39,11 @@ fn r42_r43_only_pods_that_serve_the_very_port_answer() {
         let ns = "strict";
         world.namespace(ns).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
-        // 80: both, whatever they call it. 81: `http` is taken by 80. 90: west alone.
+        // 80: both, whatever they call it. 70: `side` of the oldest, so 81 is left out. 90: west alone.
         let in_east = exported(east, ns, &[("http", 80), ("side", 70)]).await;
-        vip_of(world, "west", ns).await;
+        world.vip("west", ns, "web").await;
+        // Ages of exports are told in seconds.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
         let in_west = exported(west, ns, &[("web", 80), ("side", 81), ("admin", 90)]).await;
         for cluster in CLUSTERS {
             let vip = vip_of_both(world, cluster, ns).await;
@@ -52,13 +54,6 @@ fn r42_r43_only_pods_that_serve_the_very_port_answer() {
         }
         world.release(ns).await;
     });
-}
-
-/// The oldest export has to be known as such.
-async fn vip_of(world: &World, cluster: &str, ns: &str) -> String {
-    let vip = world.vip(cluster, ns, "web").await;
-    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
-    vip
 }
 
 #[test]

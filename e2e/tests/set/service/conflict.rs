@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::mcs::{ServiceExport, ServiceImport};
 use e2e::{
     fixture::{CLUSTERS, World, shared},
-    seen::{conditions, imported},
+    seen::{conditions, imported, right},
     waiting::eventually,
 };
 use k8s_openapi::api::core::v1::Service;
@@ -85,8 +85,11 @@ fn r13_r41_a_port_more_is_a_conflict_and_who_leaves_takes_it_along() {
         assert!(messages[1].contains("this export has http 80/TCP, admin 90/TCP"), "{}", messages[1]);
         world.cluster("west").unexport(ns, "web").await;
         conflicting(world, ns, &["east"], "NoConflicts").await;
-        let seen = imported(world.leader(), ns, "web").await.unwrap();
-        assert_eq!(seen.ports, [("http".to_owned(), 80)], "R-13");
+        eventually("the port is gone with its exporter (R-13)", || async {
+            let seen = imported(world.leader(), ns, "web").await;
+            right(seen, |seen| seen.ports == [("http".to_owned(), 80)]).map(drop)
+        })
+        .await;
         world.release(ns).await;
     });
 }
