@@ -10,6 +10,7 @@
 //! | [`resource_import`] | `ResourceImport`: what the leader made of all offers |
 //! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
 //! | [`endpoints`] | the `Endpoints` records of Antrea, and slices |
+//! | [`family`] | IP families |
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
 //! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
@@ -26,6 +27,7 @@ pub mod cluster_set;
 pub mod condition;
 pub mod crd;
 pub mod endpoints;
+pub mod family;
 pub mod label;
 pub mod mcs;
 pub mod membership;

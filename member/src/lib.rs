@@ -23,6 +23,7 @@ use kit::{
     lease::{self, Presence, Settled},
 };
 use kube::Api;
+use service::export::EndpointIp;
 use tokio::sync::watch;
 
 /// freeport-member exports Services of its cluster to a ClusterSet and makes the Services of the set usable here. It
@@ -33,12 +34,16 @@ pub struct Args {
     /// Flags both daemons share.
     #[command(flatten)]
     pub common: Common,
+    /// What of a Service is exported: the addresses of its Pods, or, for gateways that route nothing else, its ClusterIP as
+    /// the one endpoint.
+    #[arg(long, env = "FREEPORT_ENDPOINT_IP", value_enum, default_value_t)]
+    pub endpoint_ip: EndpointIp,
 }
 
 /// Takes part in the ClusterSet there is, until the daemon shall stop.
-pub async fn run(env: Env) {
+pub async fn run(args: Args, env: Env) {
     tokio::select! {
-        () = membership::run(env.clone()) => {}
+        () = membership::run(env.clone(), args.endpoint_ip) => {}
         () = show_life(&env) => {}
     }
 }

@@ -3,6 +3,7 @@
 mod antrea;
 mod appear;
 mod control;
+mod families;
 mod report;
 mod schemas;
 mod watches;
@@ -26,7 +27,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::report::{Report, State};
-use crate::{membership::Target, presence::Heard, service::knowledge::Knowledge};
+use crate::{
+    membership::Target,
+    presence::Heard,
+    service::{export::EndpointIp, knowledge::Knowledge},
+};
 
 /// Once present at the leader, the first lists come within seconds, or something is wrong.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,13 +82,14 @@ struct Beginning {
     /// The Common Area was restored from a backup while we were linked to it.
     restored: bool,
     antrea: Members,
+    endpoint_ip: EndpointIp,
 }
 
 impl Beginning {
-    fn by(noted: Option<Wire>) -> Self {
+    fn by(noted: Option<Wire>, endpoint_ip: EndpointIp) -> Self {
         let wire = noted.unwrap_or_default();
         let antrea = if wire == Wire::Antrea { Members::everyone() } else { Members::default() };
-        Self { wire, is_certain: noted.is_some(), restored: false, antrea }
+        Self { wire, is_certain: noted.is_some(), restored: false, antrea, endpoint_ip }
     }
 }
 
@@ -91,13 +97,14 @@ impl Beginning {
 /// exported or imported before `begin` says that it is noted whom we belong to.
 pub async fn run(
     env: Env,
+    endpoint_ip: EndpointIp,
     target: Target,
     client: Client,
     report: watch::Sender<Report>,
     begin: watch::Receiver<bool>,
     stop: CancellationToken,
 ) {
-    let mut beginning = Beginning::by(target.wire);
+    let mut beginning = Beginning::by(target.wire, endpoint_ip);
     loop {
         let ended = once(&env, &target, &client, beginning.clone(), &report, &begin, &stop).await;
         // A link ends like that only when it was one.
@@ -117,7 +124,7 @@ pub async fn run(
             }
             Ended::Antrea => {
                 tracing::info!("the leader is Antrea's: talking to it in its own way");
-                beginning = Beginning::by(Some(Wire::Antrea));
+                beginning = Beginning::by(Some(Wire::Antrea), endpoint_ip);
             }
         }
     }
@@ -127,7 +134,7 @@ async fn once(
     env: &Env,
     target: &Target,
     client: &Client,
-    Beginning { wire, is_certain, restored, antrea }: Beginning,
+    Beginning { wire, is_certain, restored, antrea, endpoint_ip }: Beginning,
     report: &watch::Sender<Report>,
     begin: &watch::Receiver<bool>,
     stop: &CancellationToken,
@@ -139,6 +146,7 @@ async fn once(
         // Its announce is looked at with each heartbeat.
         Wire::Antrea => (Knowledge::under_antrea(&target.us.cluster), Watches::default()),
     };
+    knowledge.known.with(|known| known.local.endpoint_ip = endpoint_ip);
     let link = Link {
         env: env.clone(),
         wire,
@@ -158,6 +166,8 @@ async fn once(
     link.watch_here(&mut tasks);
     link.watch_there(&mut tasks, client, target);
     link.watch_schemas(&mut tasks);
+    let (known, families) = watch::channel(false);
+    tasks.spawn(link.clone().learn_families(known));
 
     let mut present = link.appear(&mut tasks, client, target, anchor);
     let asked = present.clone();
@@ -180,7 +190,7 @@ async fn once(
             }
         }
     };
-    let controllers = link.control(target, client, ours, stop.clone());
+    let controllers = link.control(target, client, ours, families, stop.clone());
     tokio::pin!(controllers);
     let mut marks = link.marked.subscribe();
     let (mut since, mut lost) = (None::<Instant>, false);

@@ -3,5 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    kit::boot::main(api::label::MEMBER, |args: &member::Args| &args.common, |_, env| member::run(env))
+    kit::boot::main(
+        api::label::MEMBER,
+        |args: &member::Args| &args.common,
+        |args, env| member::run(args, env),
+    )
 }

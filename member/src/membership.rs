@@ -43,7 +43,10 @@ use self::{
     target::Credential,
     tell::Words,
 };
-use crate::link::{Report, State};
+use crate::{
+    link::{Report, State},
+    service::export::EndpointIp,
+};
 
 /// How soon a link that ended is started again, and what could not be written or found out is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -51,12 +54,13 @@ const AGAIN: Duration = Duration::from_secs(2);
 const CLAIMS: Duration = Duration::from_secs(5);
 
 /// Takes part in the ClusterSet there is, until the daemon shall stop.
-pub async fn run(env: Env) {
+pub async fn run(env: Env, endpoint_ip: EndpointIp) {
     let changed = Arc::new(Notify::new());
     let mut belonging = Belonging {
         writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
         desk: Shared::default(),
         env: env.clone(),
+        endpoint_ip,
         running: None,
         leaving: None,
         last: None,
@@ -118,6 +122,7 @@ async fn watch(belonging: &Belonging, changed: &Arc<Notify>, tasks: &mut JoinSet
 /// What we take part in.
 struct Belonging {
     env: Env,
+    endpoint_ip: EndpointIp,
     desk: Shared<Desk>,
     writer: Writer,
     running: Option<Running>,
@@ -228,7 +233,9 @@ impl Belonging {
         let running = match &mut self.running {
             Some(running) => running,
             None => match target::client(&target) {
-                Ok(client) => self.running.insert(Running::start(&self.env, target, client)),
+                Ok(client) => {
+                    self.running.insert(Running::start(&self.env, self.endpoint_ip, target, client))
+                }
                 Err(verdict) => return verdict.into(),
             },
         };

@@ -8,6 +8,7 @@ mod ports;
 mod property;
 
 use api::{
+    family,
     mcs::ServiceImportSpec,
     resource_export::ServicePayload,
     resource_import::{MergedMetadata, MergedService, Objection},
@@ -58,13 +59,13 @@ pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
     told
 }
 
-/// Families that every exporter has, in the oldest one's order. An exporter that has none of those that are left is passed
-/// over: it says nothing of families, or nobody could reach it anyhow.
+/// Families that every exporter has, in the oldest one's order: with more, whom a client reaches would depend on the family it
+/// happens to use. An exporter that has none of those that are left is passed over, or nobody would reach anybody.
 fn families(oldest_first: &[Exported<'_>]) -> Vec<String> {
     let mut exporters = oldest_first.iter().map(|(_, payload)| property::families_of(payload));
-    let mut common = exporters.find(|families| !families.is_empty()).unwrap_or_default();
+    let mut common = exporters.next().unwrap_or_default();
     for families in exporters {
-        let both: Vec<_> = common.iter().filter(|family| families.contains(family)).cloned().collect();
+        let both = family::common(&common, &families);
         if !both.is_empty() {
             common = both;
         }

@@ -2,6 +2,7 @@
 
 use kit::drive::{before, drive};
 use kube::Client;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Link;
@@ -12,12 +13,13 @@ use crate::{
 
 impl Link {
     /// Runs the controllers until `stop`. What users see is told as soon as this cluster has been seen; nothing is exported
-    /// or imported before the Common Area has been seen too and our ID is `ours`.
+    /// or imported before the Common Area has been seen too, the `families` of this cluster are known and our ID is `ours`.
     pub(super) async fn control(
         &self,
         target: &Target,
         leader: &Client,
         ours: impl Future<Output = ()>,
+        mut families: watch::Receiver<bool>,
         stop: CancellationToken,
     ) {
         let metrics = &self.env.metrics;
@@ -56,6 +58,10 @@ impl Link {
             let everything = async {
                 self.local.listed().await;
                 self.hub.listed().await;
+                // Nobody is left to ask when that is not answered any more: the link ends.
+                if families.wait_for(|known| *known).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
                 if *self.marked.borrow() != self.antrea {
                     // All begins anew with those who are marked.
                     std::future::pending::<()>().await;

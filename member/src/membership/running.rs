@@ -12,7 +12,10 @@ use super::{
     note::Note,
     target::Target,
 };
-use crate::link::{self, Report};
+use crate::{
+    link::{self, Report},
+    service::export::EndpointIp,
+};
 
 /// Time for running writes when a link is to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -27,7 +30,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub fn start(env: &Env, target: Target, client: Client) -> Self {
+    pub fn start(env: &Env, endpoint_ip: EndpointIp, target: Target, client: Client) -> Self {
         tracing::info!(
             cluster = target.us.cluster,
             cluster_set = target.cluster_set,
@@ -36,7 +39,7 @@ impl Running {
         let (stop, (tell, report)) = (env.stop.child_token(), watch::channel(Report::default()));
         let (noted, begin) = watch::channel(false);
         let mut task = JoinSet::new();
-        task.spawn(link::run(env.clone(), target.clone(), client, tell, begin, stop.clone()));
+        task.spawn(link::run(env.clone(), endpoint_ip, target.clone(), client, tell, begin, stop.clone()));
         Self { target, stop, task, report, noted }
     }
 

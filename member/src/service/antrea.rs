@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     ServiceName, antrea,
     endpoints::{payload, slices},
-    label,
+    family, label,
     resource_export::{ENDPOINTS, EndpointsPayload, ResourceExport, ResourceExportSpec, SERVICE},
     slice::SlicePayload,
 };
@@ -149,9 +149,10 @@ fn tell(entry: &mut ServiceEntry, cluster: &str) -> bool {
     now.is_empty() || said.as_ref() != Some(&now)
 }
 
-/// All endpoints of an export in one, for importers that know nothing else.
+/// All endpoints of an export in one, for importers that know nothing else, nor IPv6.
 pub fn all_endpoints(slices: &BTreeMap<String, SlicePayload>) -> EndpointsPayload {
-    payload(slices.values(), |port| Some(port.name.clone()))
+    let known = slices.values().filter(|slice| slice.address_type == family::IPV4);
+    payload(known, |port| Some(port.name.clone()))
 }
 
 #[cfg(test)]

@@ -12,8 +12,18 @@ use kit::index::{Entry, Index};
 
 use super::{
     antrea::{Peer, leader},
+    export::EndpointIp,
     view::{Export, Import, OwnRecord, Service, Slice},
 };
+
+/// What holds for this cluster as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Local {
+    /// IP families that its Services can have, the preferred one first; none while they are not known.
+    pub families: Vec<String>,
+    /// What of a Service is exported.
+    pub endpoint_ip: EndpointIp,
+}
 
 /// Everything a member knows.
 #[derive(Default)]
@@ -24,6 +34,8 @@ pub struct Known {
     pub namespaces: Index<String, NamespaceEntry>,
     /// Our cluster ID, where the leader is Antrea's.
     pub under_antrea: Option<String>,
+    /// This cluster.
+    pub local: Local,
 }
 
 impl Known {
@@ -42,7 +54,9 @@ impl Known {
 
     fn with_namespace(&self, service: &ServiceName) -> Option<ServiceEntry> {
         let is_excluded = self.namespaces.get(&service.namespace).is_some_and(|entry| entry.excluded);
-        self.services.get(service).map(|entry| ServiceEntry { is_excluded, ..entry.clone() })
+        let (local, antrea_leads) = (self.local.clone(), self.under_antrea.is_some());
+        let entry = self.services.get(service)?.clone();
+        Some(ServiceEntry { is_excluded, local, antrea_leads, ..entry })
     }
 
     /// These, and those that what is said of them concerns too: under a leader of Antrea's those that want the same names.
@@ -68,6 +82,8 @@ pub struct ServiceEntry {
     pub export: Option<Export>,
     /// Whether the administrator excluded the Namespace from exporting; known only in what [`Known::entry`] gives.
     pub is_excluded: bool,
+    /// This cluster; known only in what [`Known::entry`] gives.
+    pub local: Local,
     /// The leader is Antrea's; known only in what [`Known::entry`] gives.
     pub antrea_leads: bool,
     /// Another Service of ours that has the names our records need under such a leader; known only there.

@@ -3,6 +3,7 @@
 //! to run twice: the records are a function of the local objects, and only differences are sent.
 
 mod offer;
+mod slices;
 mod vanished;
 
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use api::{
     ServiceName,
     antrea::Members,
-    label, name,
+    family, label, name,
     resource_export::{
         ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, ResourceExportSpec, SERVICE, ServicePayload,
     },
@@ -24,8 +25,11 @@ use kit::{
 };
 use kube::{Client, Resource, api::ObjectMeta};
 
-pub use self::offer::{Invalid, Offer, offer};
-use self::{offer::IPV4, vanished::still_exported};
+use self::vanished::still_exported;
+pub use self::{
+    offer::{Invalid, Offer, offer},
+    slices::EndpointIp,
+};
 use super::{
     antrea,
     entry::{ServiceEntry, Unexported},
@@ -104,7 +108,7 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antre
     };
     for (name, have) in entry.own_slices.iter().filter(|(name, _)| !slices.contains_key(*name)) {
         let had = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
-        let address_type = had.map_or_else(|| IPV4.into(), |payload| payload.address_type.clone());
+        let address_type = had.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
         let emptied = slice(name, SlicePayload { address_type, ..SlicePayload::default() });
         steps.push(Step::Remove { have: have.clone(), emptied });
     }

@@ -3,10 +3,12 @@
 //! slices, not by way of the leader. Safe to run twice: what is written is a function of what is watched, deletions name
 //! the uid, and nothing without our label is touched.
 
+mod address;
 pub mod belief;
 mod doubt;
 mod exported;
 mod object;
+mod place;
 pub mod plan;
 mod slice;
 mod verdict;
@@ -17,7 +19,6 @@ use api::{
     ServiceName,
     antrea::Members,
     condition::{Verdict, already_said, conditions},
-    label,
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
     name,
 };
@@ -35,7 +36,7 @@ use kube::{Client, Resource, ResourceExt};
 
 use self::{
     belief::Hub,
-    object::{derived, service_import},
+    object::service_import,
     plan::{Plan, Realise, desired},
     verdict::{Refusal, Refusals, Transition},
 };
@@ -43,11 +44,8 @@ use super::{
     entry::ServiceEntry,
     export::Identity,
     knowledge::Knowledge,
-    view::{Derived, Import, Service, is_ours},
+    view::{Import, is_ours},
 };
-
-/// Pauses between attempts to get the address of a lost Service back, in milliseconds.
-const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -124,9 +122,7 @@ impl Importing {
         for slice in entry.imported_slices.values() {
             self.delete(slice).await?;
         }
-        if let Some(derived) = entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)) {
-            self.delete(&Derived::from(derived.clone())).await?;
-        }
+        self.remove_service(entry).await?;
         if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
             self.delete(import).await?;
         }
@@ -159,26 +155,22 @@ impl Importing {
             return Ok(());
         }
         let mut refusals = Refusals::default();
-        let addresses = if realise.taken {
-            vec![]
+        let import = |addresses| service_import(service, hub, entry, &realise, addresses);
+        // A headless one is told of first, and one with an address when it has it: nobody finds an address that is not, or
+        // not any more.
+        let (want, written, is_reachable) = if realise.is_headless() {
+            let want = import(vec![]);
+            let written = self.put_import(entry, &want, &mut refusals).await?;
+            self.place(service, entry, &realise, &mut refusals).await?;
+            // Its endpoints are found by way of the import, even where the Service is refused.
+            (want, written, !realise.taken)
         } else {
-            let placed = self.put_service(service, entry, &realise).await;
-            let there = || entry.derived.clone().filter(|derived| is_ours(&derived.metadata));
-            refusals
-                .note(Refusal::Service, placed)?
-                .or_else(there)
-                .and_then(|s| s.spec.cluster_ip)
-                .into_iter()
-                .collect()
+            let addresses = self.place(service, entry, &realise, &mut refusals).await?;
+            let is_reachable = !addresses.is_empty();
+            let want = import(addresses);
+            let written = self.put_import(entry, &want, &mut refusals).await?;
+            (want, written, is_reachable)
         };
-        let is_reachable = !addresses.is_empty();
-        let want = service_import(service, hub, entry, &realise, addresses);
-        let written = refusals
-            .note(Refusal::ServiceImport, self.writer.put(entry.import.as_ref(), &want).await)?
-            .flatten();
-        if let Some(import) = written.clone() {
-            self.knowledge.echo(import);
-        }
         if is_reachable {
             self.put_slices(entry, &realise, &mut refusals).await?;
         }
@@ -190,6 +182,40 @@ impl Importing {
             None => self.complain(&want, &refusals),
         }
         refusals.into_error().map_or(Ok(()), Err)
+    }
+
+    /// Brings the Service up to date, or takes it away where it cannot be reached. The addresses it has then.
+    async fn place(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        realise: &Realise,
+        refusals: &mut Refusals,
+    ) -> Result<Vec<String>, Error> {
+        if realise.taken {
+            return Ok(vec![]);
+        }
+        if realise.families.is_empty() {
+            return self.remove_service(entry).await.map(|()| vec![]);
+        }
+        let placed = self.put_service(service, entry, realise).await;
+        let there = || entry.derived.clone().filter(|derived| is_ours(&derived.metadata));
+        let service = refusals.note(Refusal::Service, placed)?.or_else(there);
+        Ok(service.iter().flat_map(|service| service.spec.addresses()).cloned().collect())
+    }
+
+    async fn put_import(
+        &self,
+        entry: &ServiceEntry,
+        want: &Import,
+        refusals: &mut Refusals,
+    ) -> Result<Option<Import>, Error> {
+        let written = self.writer.put(entry.import.as_ref(), want).await;
+        let written = refusals.note(Refusal::ServiceImport, written)?.flatten();
+        if let Some(import) = written.clone() {
+            self.knowledge.echo(import);
+        }
+        Ok(written)
     }
 
     /// One slice that the API server does not take must not keep the others out.
@@ -209,58 +235,6 @@ impl Importing {
             }
         }
         failed.map_or(Ok(()), Err)
-    }
-
-    /// Makes or mends the Service. One that was lost gets the address noted in the import back, if it is still free.
-    async fn put_service(
-        &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
-        realise: &Realise,
-    ) -> Result<Service, Error> {
-        let want = derived(service, entry, realise);
-        let mut written = self.writer.put(entry.derived.as_ref(), &want).await;
-        if entry.derived.is_none() && want.spec.cluster_ip.is_some() {
-            // The API server releases the address of a deleted Service a moment after the Service is gone.
-            for wait in ADDRESS_RELEASE {
-                let Err(Error::Refused(_)) = &written else { break };
-                tokio::time::sleep(Duration::from_millis(wait)).await;
-                written = self.writer.put(None, &want).await;
-            }
-            if let Err(Error::Refused(why)) = &written {
-                tracing::warn!(%service, why, "the imported Service cannot have its old address back");
-                let mut any = want.clone();
-                any.spec.cluster_ip = None;
-                written = self.writer.put(None, &any).await;
-            }
-        }
-        if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
-            // An older API server does not know the word. The hints in the slices do its work, and the ServiceImport has it.
-            let mut without = want.clone();
-            without.spec.traffic_distribution = None;
-            written = self.writer.put(entry.derived.as_ref(), &without).await;
-        }
-        let written = match written {
-            Err(Error::Stale) if entry.derived.is_none() => return Err(self.in_the_way(&want).await?),
-            other => other?,
-        };
-        if let Some(service) = written.clone() {
-            self.knowledge.echo(Derived::from(service));
-        }
-        Ok(written.or_else(|| entry.derived.clone()).unwrap_or(want))
-    }
-
-    /// Why a Service cannot be made though none is known here: our watch is behind, or, if its name was shortened, it is not known
-    /// as what it stands in the way of.
-    async fn in_the_way(&self, want: &Service) -> Result<Error, Error> {
-        let there = self.writer.read(want).await?;
-        let name = want.name_any();
-        let of = |service: &Service| service.labels().get(label::MCS_SERVICE_NAME).cloned();
-        Ok(if is_ours(&there.metadata) && of(&there) == of(want) {
-            Error::Stale
-        } else {
-            Error::Refused(format!("another Service {name} is there; it is left alone"))
-        })
     }
 
     async fn tell(&self, import: &Import, realise: &Realise, refusals: &Refusals) -> Result<(), Error> {

@@ -53,12 +53,18 @@ pub struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// Its address; `None` in words on a headless Service.
+    /// Its first address; `None` in words on a headless Service.
     #[serde(rename = "clusterIP", default, skip_serializing_if = "Option::is_none")]
     pub cluster_ip: Option<String>,
-    /// Families of its addresses.
+    /// Its addresses, or `None` in words.
+    #[serde(rename = "clusterIPs", default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_ips: Vec<String>,
+    /// Families of its addresses, in their order; on a headless Service those of its endpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<String>,
+    /// `SingleStack`, `PreferDualStack` or `RequireDualStack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_family_policy: Option<String>,
     /// `None` or `ClientIP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,
@@ -74,6 +80,23 @@ pub struct ServiceSpec {
     /// Its ports, without what the API server adds for this cluster alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ServicePort>,
+}
+
+/// What a Service without an address has in place of one.
+pub const HEADLESS: &str = "None";
+
+impl ServiceSpec {
+    /// Whether it has no address of its own.
+    pub fn is_headless(&self) -> bool {
+        self.cluster_ip.as_deref() == Some(HEADLESS)
+    }
+
+    /// Its addresses, in the order of its families.
+    pub fn addresses(&self) -> impl Iterator<Item = &String> {
+        // An API server tells all of them; what is to be written may say only the first.
+        let first = self.cluster_ip.iter().filter(|_| self.cluster_ips.is_empty());
+        self.cluster_ips.iter().chain(first).filter(|ip| !ip.is_empty() && *ip != HEADLESS)
+    }
 }
 
 /// An EndpointSlice of this cluster: of a local Service, or one we imported.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::{
-    name,
+    family, name,
     resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Objection,
     slice::SlicePayload,
@@ -40,23 +40,18 @@ pub(super) fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
         return Ok(());
     }
     let invalid = |message: String| Err(objection("InvalidService", message));
-    if payload.service_spec.cluster_ip.as_deref() == Some("None") {
-        return invalid("headless Services cannot be imported yet".into());
-    }
     let families = payload.service_spec.ip_families.as_deref().unwrap_or_default();
-    let is_known = |family: &String| family == "IPv4" || family == "IPv6";
+    let is_known = |family: &String| family == family::IPV4 || family == family::IPV6;
     if families.len() > 2
         || !families.iter().all(is_known)
         || (families.len() == 2 && families[0] == families[1])
     {
         return invalid(format!("IP families {families:?} are not IPv4, IPv6 or both"));
     }
-    if families == ["IPv6"] {
-        return invalid("Services without IPv4 cannot be imported yet".into());
-    }
     let ports = payload.service_spec.ports.as_deref().unwrap_or_default();
-    if ports.is_empty() {
-        return invalid("the Service has no ports".into());
+    let is_headless = payload.service_spec.cluster_ip.as_deref() == Some("None");
+    if ports.is_empty() && !is_headless {
+        return invalid("the Service has no ports, which only a headless one can do without".into());
     }
     if ports.len() > PORTS_MAX {
         return Err(objection(

@@ -50,7 +50,8 @@ fn what_cannot_be_judged_says_why() {
     let service = |field: &'static str, value: Value| {
         refused(move |r| r["spec"]["service"]["serviceSpec"][field] = value)
     };
-    assert_eq!(service("ipFamilies", json!(["IPv6"])), "InvalidService");
+    assert_eq!(service("ipFamilies", json!(["IPv6", "IPv6"])), "InvalidService");
+    assert_eq!(service("ipFamilies", json!(["IPX"])), "InvalidService");
     assert_eq!(service("ports", json!([{"port": 80, "appProtocol": "no such"}])), "InvalidService");
     assert_eq!(service("sessionAffinity", json!("Sticky")), "InvalidService");
     assert_eq!(
@@ -76,6 +77,13 @@ fn foreign_kinds_and_slices_pass() {
         assert_eq!(record.judgement, Judgement::Passed);
         assert_eq!(Part::<String, Reported>::key(&record), None, "and are not reported on");
     }
+}
+
+#[test]
+fn r12_a_headless_service_needs_no_ports_and_no_ipv4() {
+    let mut record = record();
+    record["spec"]["service"]["serviceSpec"] = json!({"clusterIP": "None", "ipFamilies": ["IPv6"]});
+    assert!(matches!(judged(record).judgement, Judgement::Service { .. }));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
+    family,
     mcs::{ClientIpConfig, ServiceImportSpec, ServiceImportType, SessionAffinityConfig},
     resource_export::ServicePayload,
     resource_import::Objection,
 };
 use k8s_openapi::api::core::v1 as core;
 
-use super::{Exported, families, ports};
+use super::{Exported, ports};
 
 /// Longest value in a message: labels can be long, and the message of a condition has a limit.
 const SHOWN: usize = 400;
@@ -96,26 +97,26 @@ impl Property {
             ),
             Wins::Intersection => format!(
                 "what all have in common with cluster {winner}, the oldest export, is used: {}",
-                families(oldest_first).join(", ")
+                merged.ip_families.join(", ")
             ),
         };
         let own = (self.value)(about.1);
         let used = match self.wins {
-            Wins::Intersection => families(oldest_first)
-                .into_iter()
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
-                .join(", "),
+            Wins::Intersection => set(merged.ip_families.clone()),
             Wins::Oldest | Wins::Union => winning.clone(),
         };
-        let side = match (own == used, self.wins == Wins::Union) {
-            (true, _) => "this export agrees with it".to_owned(),
-            (false, false) => format!("this export has {:?}", short(&own)),
-            (false, true) => {
+        let side = match self.wins {
+            _ if own == used => "this export agrees with it".to_owned(),
+            Wins::Oldest => format!("this export has {:?}", short(&own)),
+            Wins::Union => {
                 let left_out = ports::left_out(about.1, &merged.ports);
                 let lost = left_out.map(|ports| format!(", of which nobody reaches {}", short(&ports)));
                 format!("this export has {}{}", short(&own), lost.unwrap_or_default())
+            }
+            Wins::Intersection => {
+                let is_reached = !family::common(&families_of(about.1), &merged.ip_families).is_empty();
+                let lost = if is_reached { "" } else { ", and nobody reaches it" };
+                format!("this export has {own}{lost}")
             }
         };
         let message = format!("{field}: {from}; {others} of {all} clusters disagree; {side}");
@@ -175,17 +176,17 @@ fn traffic_distribution(payload: &ServicePayload) -> String {
     }
 }
 
-/// Families an export says it has.
+/// Families of an export.
 pub(super) fn families_of(payload: &ServicePayload) -> Vec<String> {
-    payload.service_spec.ip_families.clone().unwrap_or_default()
+    family::said(payload.service_spec.ip_families.as_deref().unwrap_or_default())
 }
 
-/// Who says nothing of families (Antrea's records do not) has the one that all have.
+/// Their order means nothing.
 fn family_set(payload: &ServicePayload) -> String {
-    let mut families = families_of(payload);
-    if families.is_empty() {
-        families.push("IPv4".into());
-    }
+    set(families_of(payload))
+}
+
+fn set(families: Vec<String>) -> String {
     families.into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
 }
 

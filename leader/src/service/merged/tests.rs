@@ -1,4 +1,4 @@
-use api::mcs::ServicePort;
+use api::mcs::{ServiceImportType, ServicePort};
 use k8s_openapi::api::core::v1::{self as core, ClientIPConfig, ServicePort as CorePort, ServiceSpec};
 use proptest::prelude::*;
 
@@ -189,7 +189,7 @@ fn what_was_merged_before_lends_its_ports() {
 }
 
 #[test]
-fn families_that_nobody_shares_are_the_oldest_ones() {
+fn r48_families_are_those_that_all_have_or_else_the_oldest_ones() {
     let has = |families: &[&str]| {
         with(|payload| {
             payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect())
@@ -198,9 +198,35 @@ fn families_that_nobody_shares_are_the_oldest_ones() {
     let families = |exports: &[ServicePayload]| merged(&named(exports)).unwrap().spec.ip_families;
     assert_eq!(families(&[has(&["IPv6", "IPv4"]), has(&["IPv4", "IPv6"])]), ["IPv6", "IPv4"]);
     assert_eq!(families(&[has(&["IPv4"]), has(&["IPv6"]), has(&["IPv4"])]), ["IPv4"]);
-    assert_eq!(families(&[has(&[]), has(&["IPv4"])]), ["IPv4"], "who says nothing of families has no say");
-    assert_eq!(reasons(&[has(&[]), has(&["IPv4"])]), vec![vec![""; 0]; 2], "nor does it disagree (R-48)");
+    assert_eq!(families(&[has(&[]), has(&["IPv6", "IPv4"])]), ["IPv4"], "who says nothing means IPv4");
+    assert_eq!(reasons(&[has(&[]), has(&["IPv4"])]), vec![vec![""; 0]; 2]);
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
+    let told = conflicts(&named(&[has(&["IPv4", "IPv6"]), has(&["IPv4"]), has(&["IPv6"])]));
+    let used = "ipFamilies: what all have in common with cluster a, the oldest export, is used: IPv4; 2 of 3 clusters disagree; ";
+    let sides = [
+        "this export has IPv4, IPv6",
+        "this export agrees with it",
+        "this export has IPv6, and nobody reaches it",
+    ];
+    for (told, side) in told.iter().zip(sides) {
+        assert_eq!(
+            (told[0].reason.as_str(), told[0].message.clone()),
+            ("IPFamilyConflict", format!("{used}{side}"))
+        );
+    }
+}
+
+#[test]
+fn r44_the_oldest_export_decides_whether_the_import_is_headless() {
+    let headless = with(|payload| payload.service_spec.cluster_ip = Some("None".into()));
+    let plain = export(&["web 80", "admin 90"]);
+    let type_of = |exports: &[ServicePayload]| {
+        let spec = merged(&named(exports)).unwrap().spec;
+        (spec.type_, spec.ports.len())
+    };
+    assert_eq!(type_of(&[headless.clone(), plain.clone()]), (ServiceImportType::Headless, 2));
+    assert_eq!(type_of(&[plain.clone(), headless.clone()]), (ServiceImportType::ClusterSetIP, 2));
+    assert_eq!(type_of(&[headless]), (ServiceImportType::Headless, 1), "when the oldest leaves");
 }
 
 /// Exports as an API server takes them, of few names and numbers, so that they meet.

@@ -80,7 +80,7 @@ pub fn as_told(
     if let Some(import) = &mut entry.hub_import {
         import.spec.exporters = Some(exporters);
     }
-    ServiceEntry { accepted: None, rival, antrea_leads: true, ..entry }
+    ServiceEntry { accepted: None, rival, ..entry }
 }
 
 fn has_succeeded(record: &OwnRecord) -> bool {

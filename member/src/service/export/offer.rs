@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use api::{
-    ServiceName, label,
+    ServiceName, family, label,
     mcs::{ServicePort, SessionAffinityConfig},
-    name,
     resource_export::ServicePayload,
-    slice::{SlicePayload, SlicePort},
+    slice::SlicePayload,
 };
 use k8s_openapi::api::core::v1 as core;
 
-use super::vanished::still_exported;
+use super::{
+    slices::{self, EndpointIp},
+    vanished::still_exported,
+};
 use crate::service::{
-    entry::ServiceEntry,
-    view::{Export, Service, ServiceSpec, Slice},
+    entry::{Local, ServiceEntry},
+    view::{Export, HEADLESS, Service},
 };
 
 /// What this cluster offers under one Service name.
@@ -24,6 +26,8 @@ pub struct Offer {
     pub service: ServicePayload,
     /// The slice records' payloads, by the records' names.
     pub slices: BTreeMap<String, SlicePayload>,
+    /// The slices of the Service here, which this cluster uses itself, by what records of them would be called.
+    pub own: BTreeMap<String, SlicePayload>,
 }
 
 /// Why a ServiceExport exports nothing.
@@ -48,16 +52,13 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
     }
     let local = entry.service.as_ref().filter(|s| s.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
-    exportable(local)?;
-    let payload = ServicePayload { service_spec: exported_spec(&local.spec), ..asked? };
-    let slices =
-        entry.slices.iter().filter(|(_, slice)| slice.address_type == IPV4).map(|(source, slice)| {
-            (name::slice_export(cluster, service, source), exported_slice(slice, &local.spec.ports))
-        });
-    Ok(Some(Offer { service: payload, slices: slices.collect() }))
+    exportable(local, entry)?;
+    Ok(Some(Offer {
+        service: ServicePayload { service_spec: exported_spec(local, &entry.local), ..asked? },
+        slices: slices::exported(cluster, service, entry, local),
+        own: slices::own(cluster, service, entry, local),
+    }))
 }
-
-pub(super) const IPV4: &str = "IPv4";
 
 /// What the ServiceExport itself says.
 fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
@@ -87,7 +88,7 @@ fn excluded(namespace: &str) -> Invalid {
     invalid("NamespaceExcluded", message)
 }
 
-fn exportable(service: &Service) -> Result<(), Invalid> {
+fn exportable(service: &Service, entry: &ServiceEntry) -> Result<(), Invalid> {
     let annotations = service.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
         return Err(invalid(
@@ -95,40 +96,54 @@ fn exportable(service: &Service) -> Result<(), Invalid> {
             "this Service is an import of other clusters' and cannot be exported again",
         ));
     }
+    let no = |message: &str| Err(invalid("InvalidServiceType", message));
     match service.spec.type_.as_deref() {
         None | Some("ClusterIP" | "NodePort" | "LoadBalancer") => {}
-        Some(other) => {
-            return Err(invalid(
-                "InvalidServiceType",
-                format!("a Service of type {other} cannot be exported"),
-            ));
-        }
+        Some(other) => return no(&format!("a Service of type {other} cannot be exported")),
     }
-    if service.spec.cluster_ip.as_deref() == Some("None") {
-        return Err(invalid("InvalidServiceType", "headless Services cannot be exported yet"));
+    let is_headless = service.spec.is_headless();
+    if is_headless && entry.local.endpoint_ip == EndpointIp::Cluster {
+        return no(
+            "a headless Service has no ClusterIP, and ClusterIPs are all that this member exports (--endpoint-ip \
+                   cluster): give the Service a ClusterIP, or run the member with --endpoint-ip pod",
+        );
     }
-    if !service.spec.ip_families.is_empty() && !service.spec.ip_families.iter().any(|family| family == IPV4) {
-        return Err(invalid("InvalidServiceType", "Services without IPv4 cannot be exported yet"));
+    if is_headless && entry.antrea_leads {
+        return no(
+            "the leader is Antrea's, where an imported Service always has a ClusterIP: give this one a ClusterIP, too",
+        );
     }
-    if service.spec.ports.is_empty() {
-        return Err(invalid("InvalidServiceType", "the Service has no ports"));
+    if entry.antrea_leads && !families(service, &entry.local).iter().any(|family| family == family::IPV4) {
+        return no("the leader is Antrea's, which knows IPv4 only, and the Service has no IPv4");
+    }
+    if service.spec.ports.is_empty() && !is_headless {
+        return no("the Service has no ports");
     }
     Ok(())
 }
 
-fn protocol(protocol: Option<&String>) -> String {
+/// Families in which the Service is reached here. A headless one without a selector says both wherever it is.
+pub(super) fn families(service: &Service, local: &Local) -> Vec<String> {
+    let said = family::said(&service.spec.ip_families);
+    let here = family::common(&said, &local.families);
+    if here.is_empty() { said } else { here }
+}
+
+pub(super) fn protocol(protocol: Option<&String>) -> String {
     protocol.cloned().unwrap_or_else(|| "TCP".into())
 }
 
 /// What other clusters need to know of it: as it is, said or not (R-29).
-fn exported_spec(spec: &ServiceSpec) -> core::ServiceSpec {
+fn exported_spec(service: &Service, local: &Local) -> core::ServiceSpec {
+    let spec = &service.spec;
     let client_ip = |config: &SessionAffinityConfig| {
         let timeout_seconds = config.client_ip.as_ref()?.timeout_seconds;
         Some(core::ClientIPConfig { timeout_seconds })
     };
     core::ServiceSpec {
         ports: Some(spec.ports.iter().map(exported_port).collect()),
-        ip_families: Some(vec![IPV4.into()]),
+        cluster_ip: spec.is_headless().then(|| HEADLESS.to_owned()),
+        ip_families: Some(families(service, local)),
         session_affinity: spec.session_affinity.clone(),
         session_affinity_config: spec
             .session_affinity_config
@@ -148,30 +163,4 @@ fn exported_port(port: &ServicePort) -> core::ServicePort {
         port: port.port,
         ..core::ServicePort::default()
     }
-}
-
-/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
-/// through the Service here, and so not elsewhere.
-fn exported_slice(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
-    let mut ports: Vec<_> = slice
-        .ports
-        .iter()
-        .filter_map(|port| {
-            let name = port.name.clone().filter(|name| !name.is_empty());
-            let service_port = service_ports
-                .iter()
-                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
-            Some(SlicePort {
-                name,
-                protocol: protocol(port.protocol.as_ref()),
-                port: port.port?,
-                service_port: service_port.port,
-                app_protocol: service_port.app_protocol.clone(),
-            })
-        })
-        .collect();
-    ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
-    let mut endpoints: Vec<_> = slice.endpoints.iter().map(|endpoint| endpoint.shared.clone()).collect();
-    endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
-    SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
 }

@@ -121,13 +121,24 @@ fn a_second_pass_has_nothing_to_say() {
 #[test]
 fn what_cannot_be_exported_says_why() {
     assert_eq!(reason(|s| s["spec"]["type"] = json!("ExternalName")), "InvalidServiceType");
-    assert_eq!(reason(|s| s["spec"]["clusterIP"] = json!("None")), "InvalidServiceType");
-    assert_eq!(reason(|s| s["spec"]["ipFamilies"] = json!(["IPv6"])), "InvalidServiceType");
     assert_eq!(reason(|s| s["spec"]["ports"] = json!([])), "InvalidServiceType");
     let imported = json!({"multicluster.antrea.io/imported-service": "true"});
     assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");
     let none = ServiceEntry { service: None, ..entry() };
     assert_eq!(offer("east", &service(), &none).unwrap_err().reason, "NoService");
+}
+
+#[test]
+fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
+    for change in [json!({"clusterIP": "None"}), json!({"ipFamilies": ["IPv6"]})] {
+        let change = |service: &mut Value| {
+            service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
+        };
+        let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
+        assert!(offer("east", &service(), &entry).is_ok());
+        let entry = ServiceEntry { antrea_leads: true, ..entry };
+        assert_eq!(offer("east", &service(), &entry).unwrap_err().reason, "InvalidServiceType");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use api::{
     ServiceName, label,
-    mcs::ServiceImportSpec,
+    mcs::{ServiceImportSpec, ServiceImportType},
     name,
     resource_import::{MergedService, ResourceImportSpec},
 };
@@ -96,7 +96,8 @@ pub fn realised(entry: &ServiceEntry) -> Option<MergedService> {
         metadata: Some(exported::of(&import.metadata)),
         status: None,
     };
-    (!merged.spec.ports.is_empty()).then_some(merged)
+    let is_headless = merged.spec.type_ == ServiceImportType::Headless;
+    (is_headless || !merged.spec.ports.is_empty()).then_some(merged)
 }
 
 /// The merged Service that an import brings.

@@ -1,21 +1,19 @@
 //! The Service and the ServiceImport that realise an import: pure.
 
 use api::{
-    ServiceName, label,
+    ServiceName, family, label,
     mcs::{ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
     name,
 };
 use kit::view::Lenient;
 use kube::api::ObjectMeta;
 
-use super::{belief::Hub, exported, plan::Realise};
+use super::{address, belief::Hub, exported, plan::Realise};
 use crate::service::{
     entry::ServiceEntry,
     view::{Import, Service, ServiceSpec},
 };
 
-/// Services of both families are not imported yet.
-const IPV4: &str = "IPv4";
 const CLIENT_IP: &str = "ClientIP";
 /// Kubernetes' own default.
 const AFFINITY_SECONDS: i32 = 10_800;
@@ -35,29 +33,27 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
     let mut metadata = metadata(service, name::imported_service(&service.name));
     metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
     metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
-    let noted = || entry.import.as_ref()?.spec.0.as_ref().ok()?.ips.first().cloned();
-    let (cluster_ip, ip_families) = match &entry.derived {
-        Some(there) => (there.spec.cluster_ip.clone(), there.spec.ip_families.clone()),
-        None => {
-            (noted(), realise.merged.ip_families.iter().filter(|family| *family == IPV4).cloned().collect())
-        }
-    };
+    let (families, is_headless) = (&realise.families, realise.is_headless());
+    let there = entry.derived.as_ref().map(|there| &there.spec);
+    let there = there.filter(|there| address::can_become(there, families, is_headless));
+    let noted = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
+    let noted = noted.map(|spec| spec.ips.as_slice()).unwrap_or_default();
     let merged = &realise.merged;
     // What the API server adds to what is not said is said here, or each look would find a difference.
     let said = |value: &Option<String>, default: &str| {
         Some(value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned()))
     };
-    let session_affinity = said(&merged.session_affinity, "None");
+    // Without an address nothing comes by way of the Service, and so nothing can stick.
+    let session_affinity = said(&merged.session_affinity.clone().filter(|_| !is_headless), "None");
     let sticks = session_affinity.as_deref() == Some(CLIENT_IP);
     let spec = ServiceSpec {
         type_: Some("ClusterIP".into()),
-        cluster_ip,
-        ip_families,
         session_affinity,
         session_affinity_config: sticks.then(|| affinity_config(merged)),
         internal_traffic_policy: said(&merged.internal_traffic_policy, "Cluster"),
         traffic_distribution: merged.traffic_distribution.clone(),
         ports: merged.ports.clone(),
+        ..address::asked(families, is_headless, there, noted)
     };
     Service { metadata, spec }
 }
@@ -79,8 +75,10 @@ pub fn service_import(
     realise: &Realise,
     addresses: Vec<String>,
 ) -> Import {
-    let family = |ip: &String| if ip.contains(':') { "IPv6" } else { "IPv4" }.to_owned();
-    let ip_families = addresses.iter().map(family).collect();
+    let ip_families = match realise.is_headless() {
+        true => realise.families.clone(),
+        false => addresses.iter().map(|ip| family::of(ip).to_owned()).collect(),
+    };
     let spec = ServiceImportSpec { ips: addresses, ip_families, ..realise.merged.clone() };
     let mut metadata = metadata(service, service.name.clone());
     let noted = match (&realise.accepted, &entry.accepted) {

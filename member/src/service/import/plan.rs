@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     ServiceName, label,
-    mcs::ServiceImportSpec,
+    mcs::{ServiceImportSpec, ServiceImportType},
     name,
     resource_import::{Exporter, MergedMetadata, MergedService},
 };
 use kube::ResourceExt;
 
 use super::{
+    address,
     belief::{self, Hub},
     slice::{Source, imported},
 };
@@ -57,6 +58,8 @@ pub enum Doubt {
 pub struct Realise {
     /// The merged Service.
     pub merged: ServiceImportSpec,
+    /// IP families in which it can be reached here; none if its exporters have others than this cluster.
+    pub families: Vec<String>,
     /// Labels and annotations of the ServiceImport that exporters gave it.
     pub exported: MergedMetadata,
     /// Somebody else's Service has the name of ours: no Service and no slices then.
@@ -73,6 +76,13 @@ pub struct Realise {
     pub doubts: Vec<Doubt>,
     /// uid of the import, when nothing of what is here is missing in it.
     pub accepted: Option<String>,
+}
+
+impl Realise {
+    /// Whether it has no address of its own.
+    pub fn is_headless(&self) -> bool {
+        self.merged.type_ == ServiceImportType::Headless
+    }
 }
 
 /// Plans for one import.
@@ -131,7 +141,8 @@ fn realise(
     kept: BTreeSet<String>,
 ) -> Realise {
     let (exported, merged) = (merged.metadata.unwrap_or_default(), merged.spec);
-    let own = offer(us, service, entry).ok().flatten().map(|offer| offer.slices).unwrap_or_default();
+    let families = address::served(&merged, &entry.local);
+    let own = offer(us, service, entry).ok().flatten().map(|offer| offer.own).unwrap_or_default();
     let sources: BTreeMap<_, _> =
         entry.slices.iter().map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
     let taking_part: BTreeSet<String> = named.union(&kept).cloned().collect();
@@ -144,7 +155,8 @@ fn realise(
             continue;
         }
         let said = if cluster == us { &own } else { entry.peers.get(cluster).unwrap_or(&none) };
-        slices.extend(said.iter().filter_map(|(record, payload)| {
+        let served = said.iter().filter(|(_, payload)| families.contains(&payload.address_type));
+        slices.extend(served.filter_map(|(record, payload)| {
             let local = sources.get(record).copied().filter(|_| cluster == us);
             imported(service, &Source { cluster, record, local }, payload, &merged)
         }));
@@ -167,7 +179,7 @@ fn realise(
         (slices, doubts, leftover) = (vec![], vec![], entry.imported_slices.keys().cloned().collect());
     }
     let clusters = taking_part.into_iter().collect();
-    Realise { merged, exported, taken, clusters, kept, slices, leftover, doubts, accepted: None }
+    Realise { merged, families, exported, taken, clusters, kept, slices, leftover, doubts, accepted: None }
 }
 
 /// Names of the slices that are to be imported from what `cluster` says now.

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::{ServiceName, label, mcs::ServiceImportSpec, name, slice::SlicePayload};
+use api::{
+    ServiceName, label,
+    mcs::{ServiceImportSpec, ServiceImportType},
+    name,
+    slice::SlicePayload,
+};
 use k8s_openapi::api::discovery::v1::{EndpointHints, ForNode, ForZone};
 
 use super::object::metadata;
@@ -42,7 +47,9 @@ pub fn imported(
             })
         })
         .collect();
-    if ports.is_empty() || payload.endpoints.is_empty() {
+    // By an address of its own an endpoint is reached on all its ports, and on none by way of a Service.
+    let is_reached = !ports.is_empty() || merged.type_ == ServiceImportType::Headless;
+    if !is_reached || payload.endpoints.is_empty() {
         return None;
     }
     let labels = [

@@ -2,6 +2,7 @@
 
 use api::{
     condition::{Condition, Status, Verdict},
+    family,
     mcs::READY,
     name,
 };
@@ -73,11 +74,16 @@ pub fn ready(import: &str, realise: &Realise, refusals: &Refusals) -> Verdict {
         let message = format!("a Service {service} is there that Freeport did not make; it is left alone");
         return Verdict::new(READY, Status::False, "ServiceNameTaken", message);
     }
+    if realise.families.is_empty() {
+        let exported = family::said(&realise.merged.ip_families).join(" and ");
+        let message = format!("the Service is exported with {exported}, which this cluster does not have");
+        return Verdict::new(READY, Status::False, "IPFamilyNotSupported", message);
+    }
     if let Some((reason, message)) = refusals.said(import) {
         return Verdict::new(READY, Status::False, reason, message);
     }
     let mut message = "the imported Service is in place".to_owned();
-    if realise.merged.internal_traffic_policy.as_deref() == Some("Local") {
+    if !realise.is_headless() && realise.merged.internal_traffic_policy.as_deref() == Some("Local") {
         message += "; its internalTrafficPolicy is Local, so that a client reaches only endpoints on its own node and \
                     none of other clusters";
     }

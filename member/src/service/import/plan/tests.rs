@@ -8,6 +8,8 @@ use kit::index::{Change, Index, Part};
 use proptest::prelude::*;
 use serde_json::json;
 
+mod reach;
+
 use super::*;
 use crate::service::{
     entry::HubRecord,
@@ -91,20 +93,33 @@ fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
             entry.imported_slices.clear();
         }
         Plan::Realise(realise) => {
-            let mut derived = derived(&service(), &entry, &realise);
-            let address = derived.spec.cluster_ip.get_or_insert_with(|| "10.96.0.9".into()).clone();
-            let mut import = service_import(&service(), &hub(), &entry, &realise, vec![address]);
+            let derived = (!realise.families.is_empty()).then(|| derived(&service(), &entry, &realise));
+            let derived = derived.map(with_addresses);
+            let addresses = derived.iter().flat_map(|s| s.spec.addresses()).cloned().collect();
+            let mut import = service_import(&service(), &hub(), &entry, &realise, addresses);
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations);
             import.metadata.annotations = import.metadata.annotations.or(noted);
             entry.import = Some(import);
-            entry.derived = Some(derived);
+            entry.derived = derived;
             entry.accepted = realise.accepted.clone().or(entry.accepted);
             entry.imported_slices.retain(|name, _| !realise.leftover.contains(name));
             entry.imported_slices.extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
         }
     }
     entry
+}
+
+/// As an API server completes it.
+fn with_addresses(mut service: view::Service) -> view::Service {
+    if !service.spec.is_headless() {
+        let given = service.spec.cluster_ips.len();
+        let more = service.spec.ip_families.iter().skip(given);
+        let more = more.map(|family| if family == "IPv6" { "fd00:96::9" } else { "10.96.0.9" }.to_owned());
+        service.spec.cluster_ips.extend(more.collect::<Vec<_>>());
+        service.spec.cluster_ip = service.spec.cluster_ips.first().cloned();
+    }
+    service
 }
 
 #[test]

@@ -1,0 +1,222 @@
+//! A Service's endpoints as slices: those that travel, and those that this cluster uses itself. Pure.
+
+use std::collections::BTreeMap;
+
+use api::{
+    ServiceName, family,
+    mcs::ServicePort,
+    name,
+    slice::{self, SlicePayload, SlicePort},
+};
+use clap::ValueEnum;
+use k8s_openapi::api::discovery::v1::EndpointConditions;
+
+use super::offer::{families, protocol};
+use crate::service::{
+    entry::ServiceEntry,
+    view::{Service, Slice},
+};
+
+/// What of a Service is exported.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndpointIp {
+    /// The addresses of its Pods, which other clusters have to have a route to.
+    #[default]
+    Pod,
+    /// Its ClusterIP as the one endpoint, for gateways that have a route to nothing else.
+    Cluster,
+}
+
+/// The slices that other clusters are told of, by the names of the records that tell it.
+pub fn exported(
+    cluster: &str,
+    service: &ServiceName,
+    entry: &ServiceEntry,
+    local: &Service,
+) -> BTreeMap<String, SlicePayload> {
+    match entry.local.endpoint_ip {
+        EndpointIp::Pod => own(cluster, service, entry, local),
+        EndpointIp::Cluster => {
+            let of_family = |address: &String| {
+                // Not the name of any EndpointSlice.
+                let source = format!("ClusterIP/{}", family::of(address));
+                (name::slice_export(cluster, service, &source), cluster_ip(address, entry, local))
+            };
+            local.spec.addresses().map(of_family).collect()
+        }
+    }
+}
+
+/// The slices of the Service here, as other clusters would see them.
+pub fn own(
+    cluster: &str,
+    service: &ServiceName,
+    entry: &ServiceEntry,
+    local: &Service,
+) -> BTreeMap<String, SlicePayload> {
+    let families = families(local, &entry.local);
+    let of_families = entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
+    let named = of_families.map(|(source, slice)| (name::slice_export(cluster, service, source), slice));
+    named.map(|(name, slice)| (name, payload(slice, &local.spec.ports))).collect()
+}
+
+/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
+/// through the Service here, and so not elsewhere.
+fn payload(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
+    let mut ports: Vec<_> = slice
+        .ports
+        .iter()
+        .filter_map(|port| {
+            let name = port.name.clone().filter(|name| !name.is_empty());
+            let service_port = service_ports
+                .iter()
+                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
+            Some(SlicePort {
+                name,
+                protocol: protocol(port.protocol.as_ref()),
+                port: port.port?,
+                service_port: service_port.port,
+                app_protocol: service_port.app_protocol.clone(),
+            })
+        })
+        .collect();
+    ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
+    let mut endpoints: Vec<_> = slice.endpoints.iter().map(|endpoint| endpoint.shared.clone()).collect();
+    endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
+    SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
+}
+
+/// A ClusterIP as an endpoint: ready while any Pod behind it is.
+fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayload {
+    let address_type = family::of(address);
+    let behind = entry.slices.values().filter(|slice| slice.address_type == address_type);
+    let is_ready = |endpoint: &slice::Endpoint| {
+        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
+    };
+    let ready = behind.flat_map(|slice| &slice.endpoints).any(|endpoint| is_ready(&endpoint.shared));
+    let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
+    let port = |port: &ServicePort| SlicePort {
+        name: port.name.clone().filter(|name| !name.is_empty()),
+        protocol: protocol(port.protocol.as_ref()),
+        port: port.port,
+        service_port: port.port,
+        app_protocol: port.app_protocol.clone(),
+    };
+    SlicePayload {
+        address_type: address_type.to_owned(),
+        ports: local.spec.ports.iter().map(port).collect(),
+        endpoints: vec![slice::Endpoint {
+            addresses: vec![address.to_owned()],
+            conditions: Some(conditions),
+            ..slice::Endpoint::default()
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::service::{
+        entry::Local,
+        export::{Offer, offer, tests::entry},
+    };
+
+    fn offered(change: impl FnOnce(&mut ServiceEntry)) -> Result<Offer, &'static str> {
+        let mut entry = entry();
+        change(&mut entry);
+        let offer = offer("east", &ServiceName::new("shop", "web"), &entry);
+        offer.map(Option::unwrap).map_err(|invalid| invalid.reason)
+    }
+
+    fn spec(entry: &mut ServiceEntry, change: serde_json::Value) {
+        let mut service = serde_json::to_value(entry.service.take().unwrap()).unwrap();
+        service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        entry.service = Some(serde_json::from_value(service).unwrap());
+    }
+
+    fn slice(entry: &mut ServiceEntry, address_type: &str, address: &str, ready: bool) {
+        let slice = serde_json::from_value(json!({
+            "metadata": {"name": address_type, "namespace": "shop"},
+            "addressType": address_type,
+            "endpoints": [{"addresses": [address], "conditions": {"ready": ready}, "hostname": "db-0"}],
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+        }));
+        entry.slices.insert(address_type.into(), slice.unwrap());
+    }
+
+    fn addresses(offer: &Offer) -> Vec<(&str, &str)> {
+        let mut all: Vec<_> = offer
+            .slices
+            .values()
+            .flat_map(|slice| {
+                slice.endpoints.iter().map(|e| (slice.address_type.as_str(), e.addresses[0].as_str()))
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn r12_a_headless_service_is_exported_with_host_names_and_with_or_without_ports() {
+        for ports in [json!([{"name": "http", "port": 80}]), json!([])] {
+            let headless = offered(|entry| {
+                entry.slices.clear();
+                slice(entry, "IPv4", "10.1.0.7", true);
+                spec(entry, json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
+            });
+            let headless = headless.unwrap();
+            assert_eq!(headless.service.service_spec.cluster_ip.as_deref(), Some("None"));
+            let slice = headless.slices.values().next().unwrap();
+            assert_eq!(slice.endpoints[0].hostname.as_deref(), Some("db-0"));
+            assert_eq!(slice.ports.len(), ports.as_array().unwrap().len());
+        }
+    }
+
+    #[test]
+    fn slices_are_of_the_services_families_and_those_of_this_cluster() {
+        let both = |entry: &mut ServiceEntry| {
+            entry.slices.clear();
+            slice(entry, "IPv4", "10.1.0.7", true);
+            slice(entry, "IPv6", "fd00::7", true);
+            slice(entry, "FQDN", "example.com", true);
+            spec(entry, json!({"ipFamilies": ["IPv6", "IPv4"]}));
+        };
+        let offer = offered(both).unwrap();
+        assert_eq!(addresses(&offer), [("IPv4", "10.1.0.7"), ("IPv6", "fd00::7")]);
+        assert_eq!(offer.service.service_spec.ip_families.unwrap(), ["IPv6", "IPv4"]);
+        let six = offered(|entry| {
+            both(entry);
+            // As a headless Service without selector says wherever it is.
+            entry.local = Local { families: vec!["IPv6".into()], ..Local::default() };
+        });
+        let six = six.unwrap();
+        assert_eq!(addresses(&six), [("IPv6", "fd00::7")]);
+        assert_eq!(six.service.service_spec.ip_families.unwrap(), ["IPv6"]);
+    }
+
+    #[test]
+    fn a_cluster_ip_stands_for_all_endpoints_and_a_headless_service_has_none() {
+        let by_cluster_ip = |entry: &mut ServiceEntry| {
+            entry.local.endpoint_ip = EndpointIp::Cluster;
+            entry.slices.clear();
+            slice(entry, "IPv4", "10.1.0.7", false);
+            slice(entry, "IPv6", "fd00::7", true);
+            let dual = json!({"clusterIPs": ["10.0.0.1", "fd00:1::1"], "ipFamilies": ["IPv4", "IPv6"]});
+            spec(entry, dual);
+        };
+        let offer = offered(by_cluster_ip).unwrap();
+        assert_eq!(addresses(&offer), [("IPv4", "10.0.0.1"), ("IPv6", "fd00:1::1")]);
+        for slice in offer.slices.values() {
+            assert_eq!((slice.ports[0].port, slice.ports[0].service_port), (80, 80));
+            let ready = slice.endpoints[0].conditions.as_ref().unwrap().ready;
+            assert_eq!(ready, Some(slice.address_type == "IPv6"), "as what is behind it");
+        }
+        let headless = offered(|entry| {
+            by_cluster_ip(entry);
+            spec(entry, json!({"clusterIP": "None", "clusterIPs": ["None"]}));
+        });
+        assert_eq!(headless.unwrap_err(), "InvalidServiceType");
+    }
+}

@@ -1,0 +1,84 @@
+//! Placing the Service of an import: made, mended, or made anew where an API server does not change what is there.
+
+use std::time::Duration;
+
+use api::{ServiceName, label};
+use kit::write::Error;
+use kube::ResourceExt;
+
+use super::{Importing, address::can_become, object::derived, plan::Realise};
+use crate::service::{
+    entry::ServiceEntry,
+    view::{Derived, Service, is_ours},
+};
+
+/// Pauses between attempts to get the address of a lost Service back, in milliseconds.
+const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
+
+impl Importing {
+    /// Makes or mends the Service. One that was lost gets the addresses noted in the import back, if they are still free.
+    pub(super) async fn put_service(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        realise: &Realise,
+    ) -> Result<Service, Error> {
+        let (families, is_headless) = (&realise.families, realise.is_headless());
+        let there = entry.derived.as_ref().filter(|there| can_become(&there.spec, families, is_headless));
+        if let (Some(unfit), None) = (&entry.derived, there) {
+            tracing::info!(%service, ?families, is_headless, "the imported Service is made anew");
+            self.delete(&Derived::from(unfit.clone())).await?;
+        }
+        let want = derived(service, entry, realise);
+        let mut written = self.writer.put(there, &want).await;
+        if there.is_none() && want.spec.addresses().next().is_some() {
+            // The API server releases the address of a deleted Service a moment after the Service is gone.
+            for wait in ADDRESS_RELEASE {
+                let Err(Error::Refused(_)) = &written else { break };
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+                written = self.writer.put(None, &want).await;
+            }
+            if let Err(Error::Refused(why)) = &written {
+                tracing::warn!(%service, why, "the imported Service cannot have its old address back");
+                let mut any = want.clone();
+                (any.spec.cluster_ip, any.spec.cluster_ips) = (None, vec![]);
+                written = self.writer.put(None, &any).await;
+            }
+        }
+        if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
+            // An older API server does not know the word. The hints in the slices do its work, and the ServiceImport has it.
+            let mut without = want.clone();
+            without.spec.traffic_distribution = None;
+            written = self.writer.put(there, &without).await;
+        }
+        let written = match written {
+            Err(Error::Stale) if there.is_none() => return Err(self.in_the_way(&want).await?),
+            other => other?,
+        };
+        if let Some(service) = written.clone() {
+            self.knowledge.echo(Derived::from(service));
+        }
+        Ok(written.or_else(|| there.cloned()).unwrap_or(want))
+    }
+
+    /// Takes a Service of ours away.
+    pub(super) async fn remove_service(&self, entry: &ServiceEntry) -> Result<(), Error> {
+        match entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)) {
+            Some(derived) => self.delete(&Derived::from(derived.clone())).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Why a Service cannot be made though none is known here: our watch is behind, or, if its name was shortened, it is not known
+    /// as what it stands in the way of.
+    async fn in_the_way(&self, want: &Service) -> Result<Error, Error> {
+        let there = self.writer.read(want).await?;
+        let name = want.name_any();
+        let of = |service: &Service| service.labels().get(label::MCS_SERVICE_NAME).cloned();
+        Ok(if is_ours(&there.metadata) && of(&there) == of(want) {
+            Error::Stale
+        } else {
+            Error::Refused(format!("another Service {name} is there; it is left alone"))
+        })
+    }
+}
