@@ -3,9 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    kit::boot::main(
-        api::label::MEMBER,
-        |args: &member::Args| &args.common,
-        |args, env| member::run(args, env),
-    )
+    kit::boot::main(api::label::MEMBER, |args: &member::Args| &args.common, member::run)
 }

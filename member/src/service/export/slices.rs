@@ -130,7 +130,7 @@ mod tests {
         offer.map(Option::unwrap).map_err(|invalid| invalid.reason)
     }
 
-    fn spec(entry: &mut ServiceEntry, change: serde_json::Value) {
+    fn spec(entry: &mut ServiceEntry, change: &serde_json::Value) {
         let mut service = serde_json::to_value(entry.service.take().unwrap()).unwrap();
         service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         entry.service = Some(serde_json::from_value(service).unwrap());
@@ -164,7 +164,7 @@ mod tests {
             let headless = offered(|entry| {
                 entry.slices.clear();
                 slice(entry, "IPv4", "10.1.0.7", true);
-                spec(entry, json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
+                spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
             });
             let headless = headless.unwrap();
             assert_eq!(headless.service.service_spec.cluster_ip.as_deref(), Some("None"));
@@ -181,7 +181,7 @@ mod tests {
             slice(entry, "IPv4", "10.1.0.7", true);
             slice(entry, "IPv6", "fd00::7", true);
             slice(entry, "FQDN", "example.com", true);
-            spec(entry, json!({"ipFamilies": ["IPv6", "IPv4"]}));
+            spec(entry, &json!({"ipFamilies": ["IPv6", "IPv4"]}));
         };
         let offer = offered(both).unwrap();
         assert_eq!(addresses(&offer), [("IPv4", "10.1.0.7"), ("IPv6", "fd00::7")]);
@@ -204,7 +204,7 @@ mod tests {
             slice(entry, "IPv4", "10.1.0.7", false);
             slice(entry, "IPv6", "fd00::7", true);
             let dual = json!({"clusterIPs": ["10.0.0.1", "fd00:1::1"], "ipFamilies": ["IPv4", "IPv6"]});
-            spec(entry, dual);
+            spec(entry, &dual);
         };
         let offer = offered(by_cluster_ip).unwrap();
         assert_eq!(addresses(&offer), [("IPv4", "10.0.0.1"), ("IPv6", "fd00:1::1")]);
@@ -215,7 +215,7 @@ mod tests {
         }
         let headless = offered(|entry| {
             by_cluster_ip(entry);
-            spec(entry, json!({"clusterIP": "None", "clusterIPs": ["None"]}));
+            spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"]}));
         });
         assert_eq!(headless.unwrap_err(), "InvalidServiceType");
     }
