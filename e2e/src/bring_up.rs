@@ -6,8 +6,8 @@ use fleet::{Error, Fleet, Lifetime, Options};
 
 use crate::{cluster::Cluster, say::say};
 
-/// Real clusters of these names, and an administrator in each. `name` tells the fleets of one program apart. They end with this
-/// process, whatever ends it.
+/// Real clusters, each named as `fleet up --clusters` takes it (`east`, `east=ipv6`, `east=dual`), and an administrator in each. `name`
+/// tells the fleets of one program apart. They end with this process, whatever ends it.
 ///
 /// # Errors
 /// As [`Fleet::up`].
@@ -25,9 +25,10 @@ pub async fn bring_up_nodes(name: &str, clusters: &[&str]) -> Result<(Fleet, Vec
 
 async fn up(name: &str, clusters: &[&str], nodes: bool) -> Result<(Fleet, Vec<Cluster>), Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let clusters: Result<_, _> = clusters.iter().map(|cluster| cluster.parse()).collect();
     let options = Options {
         dir: env::temp_dir().join(format!("freeport-{name}-{}", std::process::id())),
-        clusters: clusters.iter().map(|&cluster| cluster.to_owned()).collect(),
+        clusters: clusters?,
         nodes,
         lifetime: Lifetime::Attached { remove: !is_kept() },
     };

@@ -1,9 +1,10 @@
 //! One control plane of a fleet, as its users see it.
 
+mod address;
+
 use std::{
     collections::BTreeMap,
     fmt,
-    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -95,16 +96,6 @@ impl Cluster {
         &self.record.name
     }
 
-    /// The API server's URL.
-    pub fn server(&self) -> String {
-        format!("https://{}:{}", self.address(), self.record.ports.api)
-    }
-
-    /// Where the cluster's components listen: 127.0.0.1, or the address of its machine, which is its node's too.
-    pub fn address(&self) -> Ipv4Addr {
-        self.record.address()
-    }
-
     /// Whether Pods run. The node is called as the cluster is.
     pub fn has_node(&self) -> bool {
         self.record.network.is_some()
@@ -113,11 +104,6 @@ impl Cluster {
     /// The parts it has, in the order of starting.
     pub fn components(&self) -> &'static [Component] {
         self.record.components()
-    }
-
-    /// The IPv4 network of Pods, if it has a node: routed between all machines of the fleet and this one.
-    pub fn pod_network(&self) -> Option<String> {
-        self.record.network.map(|network| network.pods(self.record.index).to_string())
     }
 
     /// Imports images (archives of `docker save`, or of [`Image::write`](crate::Image::write)) into its node.
@@ -163,14 +149,6 @@ impl Cluster {
     /// The log of a component.
     pub fn log(&self, component: Component) -> PathBuf {
         self.logs().join(format!("{component}.log"))
-    }
-
-    /// The IPv4 network of ClusterIPs, disjoint from those of the fleet's other clusters.
-    pub fn service_network(&self) -> String {
-        match self.record.network {
-            Some(network) => network.services(self.record.index).to_string(),
-            None => format!("10.{}.0.0/16", self.service_octet()),
-        }
     }
 
     /// The fleet's name for the process of a component.
@@ -259,18 +237,5 @@ impl Cluster {
 
     pub(crate) fn logs(&self) -> PathBuf {
         self.dir().join("logs")
-    }
-
-    /// The first ClusterIP, which is the API server's.
-    pub(crate) fn kubernetes_service(&self) -> Ipv4Addr {
-        match self.record.network {
-            Some(network) => network.services(self.record.index).address(1),
-            None => Ipv4Addr::new(10, self.service_octet(), 0, 1),
-        }
-    }
-
-    /// The second octet of the Service network without nodes: `name::MOST_CLUSTERS` many from 96 on.
-    fn service_octet(&self) -> u8 {
-        96 + self.record.index
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    Error, Fleet, Lifetime, Options,
+    ClusterSpec, Error, Fleet, Lifetime, Options,
     images::{self, DaemonImage},
     packages, status,
 };
@@ -31,9 +31,15 @@ enum Action {
     /// unless KUBEBUILDER_ASSETS names a directory that has them. On a running fleet with the same clusters this
     /// does nothing.
     Up {
-        /// Names of the clusters, separated by commas.
-        #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
-        clusters: Vec<String>,
+        /// The clusters, separated by commas: NAME, or NAME=ipv6 or NAME=dual for one whose Pods and Services have IPv6
+        /// addresses, or both.
+        #[arg(
+            long,
+            value_delimiter = ',',
+            default_value = "leader,east,west",
+            value_name = "NAME[=ipv4|ipv6|dual]"
+        )]
+        clusters: Vec<ClusterSpec>,
         /// Gives each cluster a node, on which Pods run: network namespaces, containerd, kubelet, kube-proxy and
         /// CoreDNS. Needs root; what else is missing is listed.
         #[arg(long)]

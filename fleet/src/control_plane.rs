@@ -3,12 +3,13 @@
 use std::{fs, io, path::Path};
 
 use crate::{
-    Cluster, Component, ProcessSpec, Stage,
+    Cluster, Component, Family, ProcessSpec, Stage,
     cluster::Ports,
     keeper::{OWN_EXECUTABLE, machine::MACHINE},
     kubeconfig::{self, Access},
     layout::Layout,
     node, packages, pki,
+    subnet::Subnet,
     tools::Tool,
 };
 
@@ -32,8 +33,8 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
     for dir in [cluster.dir(), cluster.pki(""), cluster.logs(), cluster.dir().join("etcd")] {
         Layout::make_private_dir(&dir)?;
     }
-    let node = cluster.record.network.map(|_| cluster.address());
-    pki::write(&cluster.pki(""), cluster.name(), node, &api_server_names(cluster))?;
+    let node = cluster.machine_addresses();
+    pki::write(&cluster.pki(""), cluster.name(), &node, &api_server_names(cluster))?;
     fs::write(audit_policy(cluster), AUDIT_POLICY)?;
     let write = |path: &Path, user: &str| {
         let text = kubeconfig_of(&[cluster], user)?;
@@ -41,9 +42,9 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
     };
     let write_for = |user: &str| write(&cluster.dir().join(format!("{user}.kubeconfig")), user);
     write_for("controller-manager")?;
-    if let Some(network) = cluster.record.network {
+    if cluster.has_node() {
         ["scheduler", "kubelet", "kube-proxy"].into_iter().try_for_each(write_for)?;
-        node::prepare(cluster, network)?;
+        node::prepare(cluster)?;
     }
     write(&cluster.kubeconfig(), "admin")
 }
@@ -111,13 +112,13 @@ fn machine(cluster: &Cluster) -> Vec<String> {
 
 /// The URL of etcd's client port.
 pub(crate) fn etcd_url(cluster: &Cluster) -> String {
-    format!("https://{}:{}", cluster.address(), cluster.record.ports.etcd)
+    cluster.url(cluster.record.ports.etcd)
 }
 
 fn etcd(cluster: &Cluster) -> Vec<String> {
     let Ports { etcd_peer, .. } = cluster.record.ports;
     let client = etcd_url(cluster);
-    let peer = format!("https://{}:{etcd_peer}", cluster.address());
+    let peer = cluster.url(etcd_peer);
     let mut args = Args::new(cluster);
     args.path("data-dir", "etcd")
         .value("name", "default")
@@ -151,7 +152,9 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
         args.value("endpoint-reconciler-type", "none");
     }
     let address = cluster.address().to_string();
-    args.value("bind-address", &address)
+    // Members of either family may ask the machine, which has addresses of both if any cluster has IPv6.
+    let is_asked_by_both = cluster.has_node() && cluster.families().has(Family::Ipv6);
+    args.value("bind-address", if is_asked_by_both { "::" } else { &address })
         .value("advertise-address", &address)
         .value("secure-port", &cluster.record.ports.api.to_string())
         .path("tls-cert-file", "pki/apiserver.crt")
@@ -163,7 +166,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
         .path("etcd-keyfile", "pki/etcd/client.key")
         .value("authorization-mode", "Node,RBAC")
         .value("enable-admission-plugins", "NodeRestriction")
-        .value("service-cluster-ip-range", &cluster.service_network())
+        .value("service-cluster-ip-range", &list(&cluster.services()))
         .value("service-account-issuer", "https://kubernetes.default.svc.cluster.local")
         .path("service-account-key-file", "pki/sa.pub")
         .path("service-account-signing-key-file", "pki/sa.key")
@@ -179,12 +182,14 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
     for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         args.path(flag, "controller-manager.kubeconfig");
     }
-    if let Some(pods) = cluster.pod_network() {
+    if cluster.has_node() {
+        let pods = cluster.pods();
+        args.value("allocate-node-cidrs", "true").value("cluster-cidr", &list(&pods));
         // One node takes it all.
-        let bits = pods.rsplit('/').next().unwrap_or_default();
-        args.value("allocate-node-cidrs", "true")
-            .value("cluster-cidr", &pods)
-            .value("node-cidr-mask-size", bits);
+        for (family, pods) in cluster.families().list().iter().zip(&pods) {
+            let flag = format!("node-cidr-mask-size-{family}").to_lowercase();
+            args.value(&flag, &pods.bits().to_string());
+        }
     }
     args.value("controllers", "*")
         .value("use-service-account-credentials", "true")
@@ -212,20 +217,23 @@ fn scheduler(cluster: &Cluster) -> Vec<String> {
 }
 
 fn api_server_names(cluster: &Cluster) -> Vec<String> {
-    let (address, service) = (cluster.address().to_string(), cluster.kubernetes_service().to_string());
-    [
+    let names = [
         "127.0.0.1",
         "localhost",
-        &address,
-        &service,
         "kubernetes",
         "kubernetes.default",
         "kubernetes.default.svc",
-    ]
-    .into_iter()
-    .chain(["kubernetes.default.svc.cluster.local"])
-    .map(str::to_owned)
-    .collect()
+        "kubernetes.default.svc.cluster.local",
+    ];
+    // The first ClusterIP is the API server's.
+    let service = cluster.services().first().map(|services| services.address(1));
+    let addresses = cluster.machine_addresses().into_iter().chain(service);
+    names.map(str::to_owned).into_iter().chain(addresses.map(|address| address.to_string())).collect()
+}
+
+/// As flags take networks of two families.
+pub(crate) fn list(subnets: &[Subnet]) -> String {
+    subnets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn audit_policy(cluster: &Cluster) -> std::path::PathBuf {

@@ -1,6 +1,6 @@
 //! CoreDNS as a cluster's DNS server: the Service `kube-dns` in `kube-system` and what it takes.
 
-use std::{fmt::Debug, net::Ipv4Addr, time::Duration};
+use std::{fmt::Debug, net::IpAddr, time::Duration};
 
 use api::mcs::ServiceImport;
 use k8s_openapi::{
@@ -57,14 +57,14 @@ pub fn clusterset_name(namespace: &str, service: &str) -> String {
     format!("{service}.{namespace}.svc.clusterset.local")
 }
 
-/// Creates what CoreDNS is made of, behind this ClusterIP.
-pub(crate) async fn deploy(client: &Client, address: Ipv4Addr) -> Result<(), kube::Error> {
+/// Creates what CoreDNS is made of, behind these ClusterIPs, one of each of the cluster's families.
+pub(crate) async fn deploy(client: &Client, addresses: &[IpAddr]) -> Result<(), kube::Error> {
     create::<ServiceAccount>(&system(client), json!({"metadata": {"name": NAME}})).await?;
     create::<ClusterRole>(&Api::all(client.clone()), cluster_role()).await?;
     create::<ClusterRoleBinding>(&Api::all(client.clone()), cluster_role_binding()).await?;
     let config = json!({"metadata": {"name": NAME}, "data": {"Corefile": COREFILE}});
     create::<ConfigMap>(&system(client), config).await?;
-    create::<Service>(&system(client), service(address)).await?;
+    create::<Service>(&system(client), service(addresses)).await?;
     create::<Deployment>(&system(client), deployment()).await
 }
 
@@ -134,14 +134,20 @@ fn cluster_role_binding() -> Value {
     })
 }
 
-fn service(address: Ipv4Addr) -> Value {
+fn service(addresses: &[IpAddr]) -> Value {
     let port = |protocol: &str| {
         let name = format!("dns-{}", protocol.to_lowercase());
         json!({"name": name, "protocol": protocol, "port": 53, "targetPort": PORT})
     };
     json!({
         "metadata": {"name": "kube-dns", "labels": labels()},
-        "spec": {"clusterIP": address, "selector": labels(), "ports": [port("UDP"), port("TCP")]},
+        "spec": {
+            "clusterIP": addresses.first(),
+            "clusterIPs": addresses,
+            "ipFamilyPolicy": if addresses.len() > 1 { "RequireDualStack" } else { "SingleStack" },
+            "selector": labels(),
+            "ports": [port("UDP"), port("TCP")],
+        },
     })
 }
 

@@ -9,7 +9,7 @@ use std::{
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images, inotify,
+    Cluster, ClusterSpec, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images, inotify,
     keeper::{self, Client, ClientError, Refusal},
     layout::Layout,
     name, packages,
@@ -26,8 +26,8 @@ const NEEDED_MIB: u64 = 1024;
 pub struct Options {
     /// The fleet's directory, which holds all its files. Made if absent; must be empty or a fleet's.
     pub dir: PathBuf,
-    /// Names of the clusters: RFC 1123 labels.
-    pub clusters: Vec<String>,
+    /// The clusters.
+    pub clusters: Vec<ClusterSpec>,
     /// Whether each cluster has a node, on which Pods run; needs root, and what [`packages`](crate::packages) checks.
     pub nodes: bool,
     /// What ends the fleet.
@@ -197,6 +197,11 @@ impl Fleet {
         self.clusters.iter().find(|cluster| cluster.name() == name)
     }
 
+    /// This machine's interface to the fleet's machines, if it has nodes.
+    pub fn interface(&self) -> Option<String> {
+        Some(self.clusters.first()?.record.network?.interface())
+    }
+
     /// A kubeconfig with a context per cluster, named as the cluster, as administrator.
     pub fn kubeconfig(&self) -> PathBuf {
         self.layout.kubeconfig()
@@ -242,12 +247,13 @@ impl Fleet {
             return if claim::is_empty(dir)? { Ok(None) } else { Err(Error::NotOurs(dir.to_owned())) };
         };
         match Self::open(dir).await {
-            Ok(fleet) if record.names() == wanted.clusters && record.has_nodes() == wanted.nodes => {
+            Ok(fleet) if record.specs() == wanted.clusters && record.has_nodes() == wanted.nodes => {
                 Ok(Some(fleet))
             }
             Ok(_) => {
                 let nodes = if record.has_nodes() { "with nodes" } else { "without nodes" };
-                let clusters = format!("{} {nodes}", record.names().join(","));
+                let clusters: Vec<_> = record.specs().iter().map(ToString::to_string).collect();
+                let clusters = format!("{} {nodes}", clusters.join(","));
                 Err(Error::OtherClusters { dir: dir.to_owned(), clusters })
             }
             Err(Error::NotRunning(_) | Error::Keeper(ClientError::EndedMeanwhile)) => {

@@ -6,6 +6,7 @@
 //! | module | noun |
 //! |---|---|
 //! | [`Fleet`], [`Options`] | the clusters of one directory: up, open, down, further processes |
+//! | [`ClusterSpec`], [`Families`] | a cluster that is wanted, with IPv4, IPv6 or both |
 //! | [`Cluster`] | one cluster: address, files, pause and restart |
 //! | [`command`] | the command line `fleet up\|install\|load\|down\|status` |
 //! | [`cluster_set`] | the clusters as members of one set, by `freeport init` and `join`, with their daemons |
@@ -18,7 +19,7 @@
 //! | [`Image`], [`images`] | container images, built without an engine; those that every node has |
 //! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
 //! | `node`, [`dns`] | how one node is made, and the cluster's DNS server with names for the set |
-//! | `keeper::machine`, `network`, `cgroup`, `inotify` | what a node runs on |
+//! | `keeper::machine`, `network`, `subnet`, `cgroup`, `inotify` | what a node runs on |
 //! | `claim`, `layout`, `record` | the files of a fleet's directory |
 //! | `started` | whether a process still is the one that is wanted |
 //!
@@ -42,6 +43,7 @@ pub mod demo;
 mod disk;
 pub mod dns;
 mod error;
+mod families;
 mod fleet;
 mod image;
 pub mod images;
@@ -60,14 +62,18 @@ mod process;
 pub mod program;
 mod ready;
 mod record;
+mod spec;
 mod start;
 mod started;
 mod status;
+mod subnet;
 pub mod tools;
 
 pub use cluster::{Cluster, Component};
 pub use error::Error;
+pub use families::{Families, Family};
 pub use fleet::{Fleet, Lifetime, Options};
 pub use image::Image;
 pub use keeper::{Exit, ProcessSpec, ProcessState, Signal, Stage};
 pub use process::Process;
+pub use spec::ClusterSpec;

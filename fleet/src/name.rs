@@ -1,6 +1,6 @@
 //! Names of clusters.
 
-use crate::{layout::Layout, network};
+use crate::{ClusterSpec, families, layout::Layout, network};
 
 /// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
 pub(crate) const MOST_CLUSTERS: usize = 64;
@@ -17,6 +17,14 @@ pub enum Error {
     /// A file of the fleet has that name.
     #[error("`{0}` cannot name a cluster: the fleet keeps a file of its own under that name")]
     Reserved(String),
+    /// Not ipv4, ipv6 or dual.
+    #[error("cluster `{cluster}`: {source}")]
+    Families {
+        /// The cluster's name.
+        cluster: String,
+        /// What was said instead.
+        source: families::Unknown,
+    },
     /// Named twice.
     #[error("the cluster `{0}` is named twice")]
     Twice(String),
@@ -29,16 +37,16 @@ pub enum Error {
 }
 
 /// Checks the names of a fleet's clusters.
-pub(crate) fn check_all(names: &[String], nodes: bool) -> Result<(), Error> {
-    if names.is_empty() || names.len() > MOST_CLUSTERS {
-        return Err(Error::Count(names.len()));
+pub(crate) fn check_all(clusters: &[ClusterSpec], nodes: bool) -> Result<(), Error> {
+    if clusters.is_empty() || clusters.len() > MOST_CLUSTERS {
+        return Err(Error::Count(clusters.len()));
     }
-    if nodes && names.len() > network::MOST_CLUSTERS.into() {
-        return Err(Error::NodeCount(names.len()));
+    if nodes && clusters.len() > network::MOST_CLUSTERS.into() {
+        return Err(Error::NodeCount(clusters.len()));
     }
-    for (index, name) in names.iter().enumerate() {
+    for (index, ClusterSpec { name, .. }) in clusters.iter().enumerate() {
         check(name)?;
-        if names[..index].contains(name) {
+        if clusters[..index].iter().any(|other| other.name == *name) {
             return Err(Error::Twice(name.clone()));
         }
     }
@@ -78,11 +86,14 @@ mod tests {
 
     #[test]
     fn each_once() {
-        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(check_all(&names(&["east", "west"]), false), Ok(()));
-        assert_eq!(check_all(&names(&["east", "west", "east"]), false), Err(Error::Twice("east".into())));
+        let specs = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
+        assert_eq!(check_all(&specs(&["east", "west"]), false), Ok(()));
+        assert_eq!(
+            check_all(&specs(&["east", "west", "east=dual"]), false),
+            Err(Error::Twice("east".into()))
+        );
         assert_eq!(check_all(&[], false), Err(Error::Count(0)));
-        let many: Vec<_> = (0..16).map(|n| n.to_string()).collect();
+        let many: Vec<_> = (0..16).map(|n| n.to_string().parse().unwrap()).collect();
         assert_eq!(check_all(&many, false), Ok(()));
         assert_eq!(check_all(&many, true), Err(Error::NodeCount(16)));
     }

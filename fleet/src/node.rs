@@ -3,13 +3,13 @@
 use std::{
     fmt::Display,
     fs, io,
-    net::Ipv4Addr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
 
-use crate::{Cluster, images, layout::Layout, network::Network, packages};
+use crate::{Cluster, control_plane, images, layout::Layout, packages, subnet::Subnet};
 
 /// Where containerd listens, in the machine.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
@@ -19,12 +19,12 @@ pub(crate) const KUBELET_HEALTH_PORT: u16 = 10248;
 pub(crate) const PROXY_HEALTH_PORT: u16 = 10256;
 
 /// Writes the node's configuration into the cluster's directory.
-pub(crate) fn prepare(cluster: &Cluster, network: Network) -> io::Result<()> {
+pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
     let cni = dir(cluster).join("cni");
     Layout::make_private_dir(&cni)?;
     let write = |name: &str, content: Value| fs::write(dir(cluster).join(name), content.to_string());
-    write("cni/fleet.conflist", cni_config(&network.pods(cluster.record.index).to_string()))?;
-    write("kubelet.json", kubelet_config(cluster, network))?;
+    write("cni/fleet.conflist", cni_config(&cluster.pods()))?;
+    write("kubelet.json", kubelet_config(cluster))?;
     fs::write(dir(cluster).join("containerd.toml"), containerd_config(&cni)?)?;
     // Nobody to ask for names outside of the clusters.
     fs::write(dir(cluster).join("resolv.conf"), "")
@@ -39,11 +39,12 @@ pub(crate) fn containerd(cluster: &Cluster) -> Vec<String> {
 }
 
 pub(crate) fn kubelet(cluster: &Cluster) -> Vec<String> {
+    let node_ips: Vec<_> = cluster.node_addresses().iter().map(ToString::to_string).collect();
     vec![
         flag("config", dir(cluster).join("kubelet.json").display()),
         flag("kubeconfig", cluster.dir().join("kubelet.kubeconfig").display()),
         flag("hostname-override", cluster.name()),
-        flag("node-ip", cluster.address()),
+        flag("node-ip", node_ips.join(",")),
     ]
 }
 
@@ -51,9 +52,9 @@ pub(crate) fn kube_proxy(cluster: &Cluster) -> Vec<String> {
     vec![
         flag("kubeconfig", cluster.dir().join("kube-proxy.kubeconfig").display()),
         flag("hostname-override", cluster.name()),
-        flag("cluster-cidr", cluster.pod_network().unwrap_or_default()),
+        flag("cluster-cidr", control_plane::list(&cluster.pods())),
         flag("proxy-mode", "nftables"),
-        flag("healthz-bind-address", format_args!("{}:{PROXY_HEALTH_PORT}", cluster.address())),
+        flag("healthz-bind-address", SocketAddr::new(cluster.address(), PROXY_HEALTH_PORT)),
         // Settings of this machine as a whole, not of a network namespace.
         flag("conntrack-max-per-core", 0),
         flag("conntrack-tcp-timeout-established", 0),
@@ -65,12 +66,12 @@ fn flag(name: &str, value: impl Display) -> String {
     format!("--{name}={value}")
 }
 
-/// The address of the cluster's DNS server: by convention the tenth ClusterIP.
-pub(crate) fn dns_address(network: Network, index: u8) -> Ipv4Addr {
-    network.services(index).address(10)
+/// The addresses of the cluster's DNS server: by convention the tenth ClusterIP, of each family.
+pub(crate) fn dns_addresses(cluster: &Cluster) -> Vec<IpAddr> {
+    cluster.services().iter().map(|services| services.address(10)).collect()
 }
 
-fn kubelet_config(cluster: &Cluster, network: Network) -> Value {
+fn kubelet_config(cluster: &Cluster) -> Value {
     let file = |name: &str| cluster.pki(name).display().to_string();
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -88,7 +89,7 @@ fn kubelet_config(cluster: &Cluster, network: Network) -> Value {
         "tlsPrivateKeyFile": file("kubelet.key"),
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
         "clusterDomain": "cluster.local",
-        "clusterDNS": [dns_address(network, cluster.record.index)],
+        "clusterDNS": dns_addresses(cluster),
         "resolvConf": dir(cluster).join("resolv.conf"),
         "volumePluginDir": "/var/lib/kubelet/volumeplugins",
         // A tree of groups for qualities of service asks for controllers that not every machine has.
@@ -112,14 +113,16 @@ fn kubelet_config(cluster: &Cluster, network: Network) -> Value {
 
 /// Each Pod has a link of its own to the node, which routes between them: on a common bridge, answers of a Service's
 /// Pod to its neighbour would not pass through the node's address translation, unless a kernel module is loaded.
-fn cni_config(pods: &str) -> Value {
+fn cni_config(pods: &[Subnet]) -> Value {
+    let ranges: Vec<_> = pods.iter().map(|pods| json!([{"subnet": pods.to_string()}])).collect();
+    let routes: Vec<_> = pods.iter().map(|pods| json!({"dst": pods.everywhere().to_string()})).collect();
     json!({
         "cniVersion": "0.4.0",
         "name": "fleet",
         "plugins": [{
             "type": "ptp",
             "ipMasq": false,
-            "ipam": {"type": "host-local", "subnet": pods, "routes": [{"dst": "0.0.0.0/0"}]},
+            "ipam": {"type": "host-local", "ranges": ranges, "routes": routes},
         }],
     })
 }

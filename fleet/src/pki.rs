@@ -1,7 +1,7 @@
 //! Certificates of one control plane. Two CAs: one for the API server and its clients, one for etcd alone, so
 //! that a certificate the cluster signs (CSR API) is none for its store.
 
-use std::{fs, io, net::Ipv4Addr, path::Path};
+use std::{fs, io, net::IpAddr, path::Path};
 
 use jiff::{Span, Zoned, tz::TimeZone};
 use rcgen::{
@@ -22,12 +22,12 @@ struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// Writes `ca`, `apiserver`, `admin`, `controller-manager` and, with an address, those of a node (`.crt` and `.key` each), `sa.key` and
+/// Writes `ca`, `apiserver`, `admin`, `controller-manager` and, with addresses of a node, its own (`.crt` and `.key` each), `sa.key` and
 /// `sa.pub` (the key of ServiceAccount tokens) to `dir`, and `ca`, `server` and `client` to `dir/etcd`.
 pub(crate) fn write(
     dir: &Path,
     cluster: &str,
-    node: Option<Ipv4Addr>,
+    node: &[IpAddr],
     api_server_names: &[String],
 ) -> io::Result<()> {
     let client = |common_name, organization| Subject { common_name, organization, names: &[] };
@@ -37,14 +37,14 @@ pub(crate) fn write(
     ca.issue(dir, "apiserver", &api_server)?;
     ca.issue(dir, "admin", &client("kubernetes-admin", Some("system:masters")))?;
     ca.issue(dir, "controller-manager", &client("system:kube-controller-manager", None))?;
-    if let Some(address) = node {
+    if !node.is_empty() {
         ca.issue(dir, "scheduler", &client("system:kube-scheduler", None))?;
         ca.issue(dir, "kube-proxy", &client("system:kube-proxy", None))?;
         // A node is a client of the API server, which in turn is one of the node (logs, exec).
         let kubelet = Subject {
             common_name: &format!("system:node:{cluster}"),
             organization: Some("system:nodes"),
-            names: &[address.to_string(), cluster.to_owned()],
+            names: &node_names(node).chain([cluster.to_owned()]).collect::<Vec<_>>(),
         };
         ca.issue(dir, "kubelet", &kubelet)?;
         ca.issue(dir, "apiserver-kubelet-client", &client("kube-apiserver", Some("system:masters")))?;
@@ -58,12 +58,14 @@ pub(crate) fn write(
     fs::create_dir_all(&etcd)?;
     let etcd_ca = Authority::new(&format!("{cluster} etcd CA"))?;
     etcd_ca.write(&etcd)?;
-    let names: Vec<_> = ["127.0.0.1".into(), "localhost".into()]
-        .into_iter()
-        .chain(node.map(|node| node.to_string()))
-        .collect();
+    let names: Vec<_> =
+        ["127.0.0.1".into(), "localhost".into()].into_iter().chain(node_names(node)).collect();
     etcd_ca.issue(&etcd, "server", &Subject { common_name: "etcd", organization: None, names: &names })?;
     etcd_ca.issue(&etcd, "client", &client("kube-apiserver", None))
+}
+
+fn node_names(addresses: &[IpAddr]) -> impl Iterator<Item = String> {
+    addresses.iter().map(ToString::to_string)
 }
 
 impl Authority {

@@ -1,11 +1,17 @@
 //! `fleet.json`: marks a directory as a fleet's and says what is in it.
 
-use std::{collections::BTreeMap, fs, io, net::Ipv4Addr, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Component, cgroup::Hierarchy, cluster::Ports, layout::Layout, name, network::Network, tools::Tool,
+    ClusterSpec, Component, Families, Family, cgroup::Hierarchy, cluster::Ports, layout::Layout, name,
+    network::Network, tools::Tool,
 };
 
 const FORMAT: u32 = 1;
@@ -26,6 +32,8 @@ pub(crate) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClusterRecord {
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) families: Families,
     /// Position in the fleet; determines the Service network.
     pub(crate) index: u8,
     pub(crate) ports: Ports,
@@ -35,8 +43,14 @@ pub(crate) struct ClusterRecord {
 }
 
 impl ClusterRecord {
-    pub(crate) fn address(&self) -> Ipv4Addr {
-        self.network.map_or(Ipv4Addr::LOCALHOST, |network| network.address(self.index))
+    /// In the family that comes first, but without node on 127.0.0.1 in any case: only ClusterIPs have a family then.
+    pub(crate) fn address(&self) -> IpAddr {
+        let of = |network: Network| network.address(self.families.primary(), self.index);
+        self.network.map_or(Ipv4Addr::LOCALHOST.into(), of)
+    }
+
+    pub(crate) fn url(&self, port: u16) -> String {
+        format!("https://{}", SocketAddr::new(self.address(), port))
     }
 
     pub(crate) fn components(&self) -> &'static [Component] {
@@ -49,12 +63,19 @@ impl Record {
         Self { format: FORMAT, ready: false, tools, clusters, cgroups: Vec::new() }
     }
 
+    pub(crate) fn has_ipv6(&self) -> bool {
+        self.clusters.iter().any(|cluster| cluster.families.has(Family::Ipv6))
+    }
+
     pub(crate) fn has_nodes(&self) -> bool {
         self.clusters.iter().any(|cluster| cluster.network.is_some())
     }
 
-    pub(crate) fn names(&self) -> Vec<&str> {
-        self.clusters.iter().map(|cluster| cluster.name.as_str()).collect()
+    /// What was asked for.
+    pub(crate) fn specs(&self) -> Vec<ClusterSpec> {
+        let spec =
+            |cluster: &ClusterRecord| ClusterSpec { name: cluster.name.clone(), families: cluster.families };
+        self.clusters.iter().map(spec).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, Error, ProcessSpec, ProcessState, Stage,
+    Cluster, ClusterSpec, Error, ProcessSpec, ProcessState, Stage,
     cluster::Ports,
     control_plane,
     keeper::{Client, OWN_EXECUTABLE, machine},
@@ -74,7 +74,7 @@ async fn connect(
     let switch = keeper.pid(SWITCH).await?;
     ready::switch(keeper, SWITCH, switch).await?;
     let count = u8::try_from(record.clusters.len()).unwrap_or(u8::MAX);
-    let network = Network::claim(switch, count).await?;
+    let network = Network::claim(switch, count, record.has_ipv6()).await?;
     for cluster in &mut record.clusters {
         cluster.network = Some(network);
     }
@@ -104,11 +104,11 @@ async fn one(
     Err(Error::NoPorts)
 }
 
-pub(crate) fn pick_ports(names: &[String], nodes: bool) -> Result<Vec<ClusterRecord>, Error> {
+pub(crate) fn pick_ports(clusters: &[ClusterSpec], nodes: bool) -> Result<Vec<ClusterRecord>, Error> {
     let mut taken = BTreeSet::new();
-    let records = (0..).zip(names).map(|(index, name)| {
+    let records = (0..).zip(clusters).map(|(index, ClusterSpec { name, families })| {
         let ports = if nodes { MACHINE_PORTS } else { pick(&mut taken)? };
-        Ok(ClusterRecord { name: name.clone(), index, ports, network: None })
+        Ok(ClusterRecord { name: name.clone(), families: *families, index, ports, network: None })
     });
     records.collect()
 }

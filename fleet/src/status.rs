@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    Component, Error, ProcessState,
+    ClusterSpec, Component, Error, Families, ProcessState,
     keeper::{Client, ClientError, is_alive},
     layout::Layout,
     record::{self, ClusterRecord},
@@ -39,7 +39,7 @@ pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
     };
     let rows = rows(&record.clusters, &processes);
     let all_well = record.ready && rows.iter().all(|row| row.state == RUNNING);
-    let mut text = render(&rows);
+    let mut text = render(&rows) + &families(&record.specs());
     match keeper {
         Some(pid) => text += &format!("\nkept by process {pid}; files and logs in {}\n", dir.display()),
         None => text += &format!("\nnothing runs; files and logs in {}\n", dir.display()),
@@ -58,6 +58,15 @@ pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
     Ok(Report { text, all_well })
 }
 
+/// Which clusters have other families than IPv4, if any.
+fn families(clusters: &[ClusterSpec]) -> String {
+    let others = clusters.iter().filter(|cluster| cluster.families != Families::Ipv4);
+    match others.map(ToString::to_string).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => none,
+        others => format!("\nIP families: {others}; ipv4 otherwise\n"),
+    }
+}
+
 const RUNNING: &str = "running";
 
 fn rows(clusters: &[ClusterRecord], processes: &[ProcessState]) -> Vec<Row> {
@@ -72,7 +81,7 @@ fn rows(clusters: &[ClusterRecord], processes: &[ProcessState]) -> Vec<Row> {
                 Component::ApiServer => Some(cluster.ports.api),
                 _ => None,
             };
-            let address = port.map_or("-".into(), |port| format!("https://{}:{port}", cluster.address()));
+            let address = port.map_or("-".into(), |port| cluster.url(port));
             rows.push(row(&cluster.name, component.name(), find(&name), address));
             parts.push(name);
         }
@@ -126,7 +135,8 @@ mod tests {
     #[test]
     fn every_part_has_a_row() {
         let ports = Ports { api: 1, etcd: 2, etcd_peer: 3 };
-        let clusters = [ClusterRecord { name: "east".into(), index: 0, ports, network: None }];
+        let clusters =
+            [ClusterRecord { name: "east".into(), families: Families::Ipv4, index: 0, ports, network: None }];
         let processes = [
             process("east/etcd", None),
             process("east/kube-apiserver", Some(Exit::Status(1))),
@@ -142,6 +152,16 @@ east     kube-apiserver           -    ended (exit status 1)  https://127.0.0.1:
 east     kube-controller-manager  -    not running            -
 -        freeport-leader          7    running                -
 "
+        );
+    }
+
+    #[test]
+    fn families_are_named_where_they_are_not_plain() {
+        let specs = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
+        assert_eq!(families(&specs(&["a", "b=ipv4"])), "");
+        assert_eq!(
+            families(&specs(&["a=dual", "b", "c=ipv6"])),
+            "\nIP families: a=dual, c=ipv6; ipv4 otherwise\n"
         );
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use fleet::{Cluster, Component, Error, Exit, Fleet, Lifetime, Options, ProcessSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::{
     Api, Client, Config,
     api::{ListParams, ObjectMeta, PostParams},
@@ -30,7 +30,7 @@ const OWNER_DIR: &str = "FLEET_TEST_OWNER_DIR";
 fn options(dir: &Path, clusters: &[&str]) -> Options {
     Options {
         dir: dir.to_owned(),
-        clusters: clusters.iter().map(ToString::to_string).collect(),
+        clusters: clusters.iter().map(|cluster| cluster.parse().unwrap()).collect(),
         nodes: false,
         lifetime: Lifetime::Attached { remove: true },
     }
@@ -248,8 +248,10 @@ async fn fleets_end_with_their_owner_and_do_not_disturb_each_other() {
     assert!(text(&status).contains("west     kube-apiserver"), "{}", text(&status));
     let again = run(&["up", "--clusters", "west"], &detached);
     assert!(again.status.success() && text(&again).contains("already running"));
-    let other = run(&["up", "--clusters", "west,east"], &detached);
-    assert!(!other.status.success() && text(&other).contains("take it down first"));
+    for others in ["west,east", "west=dual"] {
+        let other = run(&["up", "--clusters", others], &detached);
+        assert!(!other.status.success() && text(&other).contains("take it down first"), "{others}");
+    }
 
     kill_keeper(&detached);
     eventually("all has ended with the keeper", async || processes_of(&detached).is_empty()).await;
@@ -258,6 +260,39 @@ async fn fleets_end_with_their_owner_and_do_not_disturb_each_other() {
         assert!(run(&["down"], &detached).status.success());
         assert!(!detached.exists());
     }
+}
+
+#[tokio::test]
+async fn services_have_addresses_of_their_clusters_families() {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("fleet");
+    let fleet = Fleet::up(options(&dir, &["a=dual", "b=ipv6", "c"]), say).await.unwrap();
+    let mut addresses = Vec::new();
+    for (cluster, families) in
+        fleet.clusters().iter().zip([["IPv4", "IPv6"].as_slice(), &["IPv6"], &["IPv4"]])
+    {
+        assert_eq!(cluster.families().list().iter().map(ToString::to_string).collect::<Vec<_>>(), families);
+        let service: Service = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "web"},
+            "spec": {"ports": [{"port": 80}], "ipFamilyPolicy": "PreferDualStack"},
+        }))
+        .unwrap();
+        let services = Api::<Service>::namespaced(cluster.client().await.unwrap(), "default");
+        let spec = services.create(&PostParams::default(), &service).await.unwrap().spec.unwrap();
+        assert_eq!(spec.ip_families.unwrap(), families, "{}", cluster.name());
+        addresses.extend(spec.cluster_ips.unwrap());
+    }
+    let [ipv4_of_a, ipv6_of_a, of_b, of_c] = addresses.as_slice() else { panic!("{addresses:?}") };
+    for (address, network) in [
+        (ipv4_of_a, "10.96."),
+        (ipv6_of_a, "fd46:7265:6570::"),
+        (of_b, "fd46:7265:6570:1::"),
+        (of_c, "10.98."),
+    ] {
+        assert!(address.starts_with(network), "{addresses:?}");
+    }
+    let status = text(&run(&["status"], &dir));
+    assert!(status.contains("IP families: a=dual, b=ipv6; ipv4 otherwise\n"), "{status}");
 }
 
 /// Not a test: the program that [`fleets_end_with_their_owner_and_do_not_disturb_each_other`] kills.

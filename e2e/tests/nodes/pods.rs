@@ -20,7 +20,7 @@ pub fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Options {
         dir: env::temp_dir().join(format!("freeport-nodes-{}-{name}", std::process::id())),
-        clusters: clusters.iter().map(ToString::to_string).collect(),
+        clusters: clusters.iter().map(|cluster| cluster.parse().unwrap()).collect(),
         nodes: true,
         lifetime,
     }

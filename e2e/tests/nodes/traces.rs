@@ -66,7 +66,8 @@ impl Traces {
         let machine = fleet.clusters()[0].machine().await.unwrap();
         let traces = Self {
             processes: descendants(keeper),
-            interface: fs::read_to_string(format!("/sys/class/net/{}/ifindex", interface(fleet))).unwrap(),
+            interface: fs::read_to_string(format!("/sys/class/net/{}/ifindex", fleet.interface().unwrap()))
+                .unwrap(),
             cgroups: groups(machine),
         };
         assert!(traces.processes.len() > processes.len(), "Pods as well: {traces:?}");
@@ -101,11 +102,6 @@ impl Traces {
         })
         .await;
     }
-}
-
-/// The interface by which this machine reaches the fleet's.
-fn interface(fleet: &Fleet) -> String {
-    format!("freeport{}", fleet.clusters()[0].address().octets()[1])
 }
 
 fn pid(process: &ProcessState) -> u32 {

@@ -10,7 +10,7 @@ use std::{
 use clap::{Parser, ValueEnum};
 use cli::objects::SYSTEM;
 use fleet::{
-    Fleet, Lifetime, Options,
+    ClusterSpec, Fleet, Lifetime, Options,
     cluster_set::{self, Ensured},
     demo, packages,
 };
@@ -29,9 +29,15 @@ struct Args {
     /// Installs what nodes need, with apt-get.
     #[arg(long)]
     install: bool,
-    /// Names of the clusters, separated by commas; the first leads. At least two.
-    #[arg(long, value_delimiter = ',', default_value = "leader,east,west")]
-    clusters: Vec<String>,
+    /// The clusters, separated by commas; the first leads. At least two. NAME, or NAME=ipv6 or NAME=dual for one whose Pods and
+    /// Services have IPv6 addresses, or both.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "leader,east,west",
+        value_name = "NAME[=ipv4|ipv6|dual]"
+    )]
+    clusters: Vec<ClusterSpec>,
     /// Directory for the clusters' files [default: freeport/quickstart in $XDG_STATE_HOME or ~/.local/state].
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -85,7 +91,8 @@ async fn run(args: Args) -> anyhow::Result<()> {
     } else {
         "Control planes (no nodes: Pods do not run in them)"
     };
-    step(&format!("1. {kind}: {}", args.clusters.join(", ")));
+    let clusters: Vec<_> = args.clusters.iter().map(ToString::to_string).collect();
+    step(&format!("1. {kind}: {}", clusters.join(", ")));
     let options = Options { dir, clusters: args.clusters, nodes, lifetime: Lifetime::Detached };
     let fleet = Fleet::up(options, |line| println!("   {line}")).await?;
 

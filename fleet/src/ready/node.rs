@@ -1,6 +1,6 @@
 //! What a cluster with a node needs besides, and when it is ready.
 
-use std::{io, net::Ipv4Addr, path::PathBuf};
+use std::{io, net::IpAddr, path::PathBuf};
 
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
@@ -53,7 +53,7 @@ pub(super) async fn go_on(cluster: &Cluster, done: Component, nodes: &Nodes) -> 
         Component::KubeProxy => {
             let client = cluster.client().await?;
             let said = |source| Error::Dns { cluster: cluster.name().to_owned(), source: Box::new(source) };
-            dns::deploy(&client, node::dns_address(network, index)).await.map_err(said)?;
+            dns::deploy(&client, &node::dns_addresses(cluster)).await.map_err(said)?;
             until(cluster, Component::Kubelet, || dns::ready(&client)).await
         }
         _ => Ok(()),
@@ -103,7 +103,7 @@ async fn node_is_ready(client: &Client, name: &str) -> Result<(), String> {
 }
 
 /// The kubelet is healthy once it has containerd; kube-proxy, once its rules are in place.
-async fn is_healthy(address: (Ipv4Addr, u16)) -> Result<(), String> {
+async fn is_healthy(address: (IpAddr, u16)) -> Result<(), String> {
     let ask = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await?;
