@@ -20,7 +20,7 @@ fn complete_lines(world: &World, cluster: &str) -> String {
     text
 }
 
-/// What our daemons have asked API servers to write since, Leases apart, refused or not:
+/// What our daemons have asked API servers to write since, Leases apart, refused or not. What is only tried is not written:
 /// `time cluster user verb uri code`.
 pub fn writes(world: &World, since: &Mark) -> Vec<String> {
     let members = format!("system:serviceaccount:{AREA}:freeport-member-");
@@ -32,7 +32,7 @@ pub fn writes(world: &World, since: &Mark) -> Vec<String> {
                 (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
             let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
                 || user.starts_with(&members);
-            if ours && !uri.contains("/leases") {
+            if ours && !uri.contains("/leases") && !uri.contains("dryRun=All") {
                 let (verb, code, time) =
                     (&event["verb"], &event["responseStatus"]["code"], &event["stageTimestamp"]);
                 writes.push(format!("{time} {cluster} {user} {verb} {uri} {code}"));

@@ -31,6 +31,8 @@ pub use cli::objects::SYSTEM;
 pub const SET: &str = "demo";
 pub const AREA: &str = "clusterset-demo";
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
+/// Their IP families.
+const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 
 /// All tests share it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -43,7 +45,7 @@ static TURNS: Semaphore = Semaphore::const_new(3);
 static FREE: Mutex<Vec<&'static World>> = Mutex::new(Vec::new());
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// Three clusters that are a ClusterSet. Never dropped: the fleet ends with this process, whatever ends it.
+/// Three clusters that are a ClusterSet; Services of `leader` and `east` can have IPv6, too. Never dropped: the fleet ends with this process, whatever ends it.
 pub struct World {
     pub fleet: Fleet,
     pub daemons: Vec<Daemon>,
@@ -52,7 +54,7 @@ pub struct World {
 
 impl World {
     async fn up(name: &str) -> Result<Self, Box<dyn Error>> {
-        let (fleet, clusters) = bring_up(&format!("e2e-{name}"), &CLUSTERS).await?;
+        let (fleet, clusters) = bring_up(&format!("e2e-{name}"), &FAMILIES).await?;
         let daemons = cluster_set::set_up(&fleet, SET, &mut |_: &str| {}).await?;
         for daemon in &daemons {
             daemon.start(&fleet).await?;

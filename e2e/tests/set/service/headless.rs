@@ -17,7 +17,9 @@ use e2e::{
 
 /// Service `db` without an address, with these ports, and a slice with endpoints of these host names and addresses.
 async fn headless(cluster: &Cluster, ns: &str, ports: Value, endpoints: &[(&str, &str)]) {
-    let spec = json!({"clusterIP": "None", "ports": ports});
+    // Without selector it would say both families wherever both are possible.
+    let spec =
+        json!({"clusterIP": "None", "ports": ports, "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"});
     let _: Service = cluster.create(ns, json!({"metadata": {"name": "db"}, "spec": spec})).await;
     let endpoint = |(hostname, address): &(&str, &str)| json!({"addresses": [address], "hostname": hostname, "conditions": {"ready": true}});
     let slice = json!({
