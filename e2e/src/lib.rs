@@ -11,6 +11,7 @@
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | the daemons: their end, their start |
+//! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
 //! | [`hub`] | what befalls the leader's cluster |
@@ -42,6 +43,7 @@ pub mod cluster;
 pub mod cluster_set;
 pub mod crds;
 pub mod daemon;
+pub mod dns;
 pub mod fixture;
 pub mod hub;
 pub mod manifests;

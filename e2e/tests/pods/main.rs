@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod deployed;
+mod dns;
 mod downtime;
 mod readiness;
 mod routing;
