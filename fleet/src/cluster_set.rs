@@ -16,7 +16,7 @@ pub use self::{
     ready::{ready, ready_saying},
 };
 use crate::{
-    Cluster, Exit, Fleet, dns,
+    Cluster, Exit, Families, Fleet, dns,
     images::{self, DaemonImage},
     program,
 };
@@ -39,6 +39,20 @@ pub enum Error {
     /// The fleet has no cluster of that name.
     #[error("there is no cluster {0:?} in the fleet")]
     NoCluster(String),
+    /// Give one of them the other's families.
+    #[error(
+        "Pods of cluster {member}, which is {of_member}, do not reach cluster {leader}, which is {of_leader} and is to lead"
+    )]
+    NoCommonFamily {
+        /// Which member.
+        member: String,
+        /// Its families.
+        of_member: Families,
+        /// Who leads.
+        leader: String,
+        /// Its families.
+        of_leader: Families,
+    },
     /// No free port.
     #[error("no free port on 127.0.0.1: {0}")]
     Port(#[source] io::Error),
@@ -168,16 +182,23 @@ async fn install(
     let Composition { set, leader, members } = composition;
     let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let joining = members.iter().filter(|member| *member != leader);
-    let mut all = Vec::new();
+    let named = |name: &String| fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()));
+    let leading = named(leader)?;
+    let mut planned = Vec::new();
     for name in std::iter::once(leader).chain(joining) {
-        let run = run(fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()))?);
+        let cluster = named(name)?;
+        let run = run(cluster);
+        planned.push((name, leader_server(leading, cluster, &run)?, run));
+    }
+    let mut all = Vec::new();
+    for (name, leader_server, run) in planned {
         let installed = if name == leader {
             let options = InitOptions {
                 cluster_set: set.clone(),
                 cluster_id: name.clone(),
                 dedicated: !members.contains(leader),
                 cluster: context(name),
-                leader_server: None,
+                leader_server,
                 run,
             };
             cli::init(&options, say).await?
@@ -187,7 +208,7 @@ async fn install(
                 cluster_id: name.clone(),
                 cluster: context(name),
                 leader: context(leader),
-                leader_server: None,
+                leader_server,
                 run,
             };
             cli::join(&options, say).await?
@@ -195,4 +216,21 @@ async fn install(
         all.push((name.clone(), installed));
     }
     Ok(all)
+}
+
+/// The URL of the leader's API server for the member's daemon, if the one in the leader's kubeconfig is none for it.
+fn leader_server(leader: &Cluster, member: &Cluster, run: &Run) -> Result<Option<String>, Error> {
+    // This machine reaches all.
+    if matches!(run.daemons, Daemons::Outside(_)) {
+        return Ok(None);
+    }
+    match leader.server_for(member) {
+        Some(server) => Ok(Some(server).filter(|server| *server != leader.server())),
+        None => Err(Error::NoCommonFamily {
+            member: member.name().to_owned(),
+            of_member: member.families(),
+            leader: leader.name().to_owned(),
+            of_leader: leader.families(),
+        }),
+    }
 }
