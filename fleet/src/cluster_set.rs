@@ -6,7 +6,7 @@
 mod daemon;
 mod ready;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
 use api::label;
 use cli::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Run};
@@ -125,14 +125,14 @@ pub async fn set_up_as(
 ) -> Result<Vec<Daemon>, Error> {
     let leader_program = program::path("leader", label::LEADER).await?;
     let member_program = program::path("member", label::MEMBER).await?;
-    // In the cluster's own directory, which `down` removes.
+    // In the cluster's own directory, which `down` removes. They run on this machine, which reaches all clusters.
     let outside = |cluster: &Cluster| Run {
         daemons: Daemons::Outside(cluster.dir().join("daemons")),
         wait: false,
         ..deployed()
     };
     let mut daemons = Vec::new();
-    for (name, installed) in install(fleet, composition, outside, say).await? {
+    for (name, installed) in install(fleet, composition, &BTreeMap::new(), outside, say).await? {
         for (kubeconfig, program, kind) in [
             (installed.leader, &leader_program, label::LEADER),
             (installed.member, &member_program, label::MEMBER),
@@ -150,9 +150,11 @@ pub async fn set_up_as(
 /// # Errors
 /// See [`Error`].
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let composition = Composition::of_all(fleet, set);
+    let servers = leader_servers(fleet, &composition)?;
     let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
-    install(fleet, &Composition::of_all(fleet, set), inside, say).await?;
+    install(fleet, &composition, &servers, inside, say).await?;
     for cluster in fleet.clusters() {
         let looked = dns::look_for_imports(&cluster.client().await?).await.map_err(Box::new);
         looked.map_err(|source| crate::Error::Dns { cluster: cluster.name().to_owned(), source })?;
@@ -172,26 +174,22 @@ fn deployed() -> Run {
     }
 }
 
-/// Runs `freeport init` for the leader, then `freeport join` for the other members.
+/// Runs `freeport init` for the leader, then `freeport join` for the other members. `servers` are URLs of the leader's API server for
+/// those who need another than its kubeconfig has.
 async fn install(
     fleet: &Fleet,
     composition: &Composition,
+    servers: &BTreeMap<String, String>,
     run: impl Fn(&Cluster) -> Run,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<(String, Installed)>, Error> {
     let Composition { set, leader, members } = composition;
     let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let joining = members.iter().filter(|member| *member != leader);
-    let named = |name: &String| fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()));
-    let leading = named(leader)?;
-    let mut planned = Vec::new();
-    for name in std::iter::once(leader).chain(joining) {
-        let cluster = named(name)?;
-        let run = run(cluster);
-        planned.push((name, leader_server(leading, cluster, &run)?, run));
-    }
     let mut all = Vec::new();
-    for (name, leader_server, run) in planned {
+    for name in std::iter::once(leader).chain(joining) {
+        let run = run(fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()))?);
+        let leader_server = servers.get(name).cloned();
         let installed = if name == leader {
             let options = InitOptions {
                 cluster_set: set.clone(),
@@ -218,19 +216,22 @@ async fn install(
     Ok(all)
 }
 
-/// The URL of the leader's API server for the member's daemon, if the one in the leader's kubeconfig is none for it.
-fn leader_server(leader: &Cluster, member: &Cluster, run: &Run) -> Result<Option<String>, Error> {
-    // This machine reaches all.
-    if matches!(run.daemons, Daemons::Outside(_)) {
-        return Ok(None);
-    }
-    match leader.server_for(member) {
-        Some(server) => Ok(Some(server).filter(|server| *server != leader.server())),
-        None => Err(Error::NoCommonFamily {
-            member: member.name().to_owned(),
+/// The URL of the leader's API server for members whose Pods do not reach the one in the leader's kubeconfig.
+fn leader_servers(fleet: &Fleet, composition: &Composition) -> Result<BTreeMap<String, String>, Error> {
+    let named = |name: &String| fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()));
+    let leader = named(&composition.leader)?;
+    let mut servers = BTreeMap::new();
+    for name in &composition.members {
+        let member = named(name)?;
+        let server = leader.server_for(member).ok_or_else(|| Error::NoCommonFamily {
+            member: name.clone(),
             of_member: member.families(),
-            leader: leader.name().to_owned(),
+            leader: composition.leader.clone(),
             of_leader: leader.families(),
-        }),
+        })?;
+        if server != leader.server() {
+            servers.insert(name.clone(), server);
+        }
     }
+    Ok(servers)
 }
