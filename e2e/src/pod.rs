@@ -18,7 +18,13 @@ use crate::{cluster::Cluster, say::say, waiting::eventually};
 
 /// Whether tests with nodes can run here. Where they cannot, says so in a line; in CI that is a failure.
 pub fn nodes_are_possible() -> bool {
-    let Err(why) = fleet::packages::check() else { return true };
+    nodes_are_possible_for(&[])
+}
+
+/// [`nodes_are_possible`], of clusters named as [`bring_up`](fn@crate::bring_up::bring_up) takes them, some of which may have IPv6.
+pub fn nodes_are_possible_for(clusters: &[&str]) -> bool {
+    let clusters: Vec<_> = clusters.iter().map(|cluster| cluster.parse().unwrap()).collect();
+    let Err(why) = fleet::packages::check_for(&clusters) else { return true };
     let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     assert!(!is_ci, "{why}");
     static SAID: Once = Once::new();

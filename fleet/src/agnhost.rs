@@ -67,11 +67,17 @@ pub fn service_spec(app: &str) -> Value {
     })
 }
 
-/// The address of a Pod that is ready and stays.
+/// The address of a Pod that is ready and stays: the first if it has several.
 pub fn ready_address(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
+    ready_addresses(pod).into_iter().next()
+}
+
+/// All addresses of a Pod that is ready and stays.
+pub fn ready_addresses(pod: &Pod) -> Vec<String> {
+    let status = pod.status.clone().unwrap_or_default();
     let is_ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    status.pod_ip.clone().filter(|_| is_ready && pod.metadata.deletion_timestamp.is_none())
+    let addresses = status.pod_ips.into_iter().flatten().map(|address| address.ip);
+    addresses.filter(|_| is_ready && pod.metadata.deletion_timestamp.is_none()).collect()
 }
 
 /// Lets the server that Pod `from` (Namespace and name) is ask another one for `what`. Its answer, or why it got none.

@@ -6,7 +6,7 @@
 mod daemon;
 mod ready;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
 use api::label;
 use cli::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Run};
@@ -16,7 +16,7 @@ pub use self::{
     ready::{ready, ready_saying},
 };
 use crate::{
-    Cluster, Exit, Fleet, dns,
+    Cluster, Exit, Families, Fleet, dns,
     images::{self, DaemonImage},
     program,
 };
@@ -39,6 +39,20 @@ pub enum Error {
     /// The fleet has no cluster of that name.
     #[error("there is no cluster {0:?} in the fleet")]
     NoCluster(String),
+    /// Give one of them the other's families.
+    #[error(
+        "Pods of cluster {member}, which is {of_member}, do not reach cluster {leader}, which is {of_leader} and is to lead"
+    )]
+    NoCommonFamily {
+        /// Which member.
+        member: String,
+        /// Its families.
+        of_member: Families,
+        /// Who leads.
+        leader: String,
+        /// Its families.
+        of_leader: Families,
+    },
     /// No free port.
     #[error("no free port on 127.0.0.1: {0}")]
     Port(#[source] io::Error),
@@ -111,14 +125,14 @@ pub async fn set_up_as(
 ) -> Result<Vec<Daemon>, Error> {
     let leader_program = program::path("leader", label::LEADER).await?;
     let member_program = program::path("member", label::MEMBER).await?;
-    // In the cluster's own directory, which `down` removes.
+    // In the cluster's own directory, which `down` removes. They run on this machine, which reaches all clusters.
     let outside = |cluster: &Cluster| Run {
         daemons: Daemons::Outside(cluster.dir().join("daemons")),
         wait: false,
         ..deployed()
     };
     let mut daemons = Vec::new();
-    for (name, installed) in install(fleet, composition, outside, say).await? {
+    for (name, installed) in install(fleet, composition, &BTreeMap::new(), outside, say).await? {
         for (kubeconfig, program, kind) in [
             (installed.leader, &leader_program, label::LEADER),
             (installed.member, &member_program, label::MEMBER),
@@ -136,9 +150,11 @@ pub async fn set_up_as(
 /// # Errors
 /// See [`Error`].
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let composition = Composition::of_all(fleet, set);
+    let servers = leader_servers(fleet, &composition)?;
     let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
-    install(fleet, &Composition::of_all(fleet, set), inside, say).await?;
+    install(fleet, &composition, &servers, inside, say).await?;
     for cluster in fleet.clusters() {
         let looked = dns::look_for_imports(&cluster.client().await?).await.map_err(Box::new);
         looked.map_err(|source| crate::Error::Dns { cluster: cluster.name().to_owned(), source })?;
@@ -158,10 +174,12 @@ fn deployed() -> Run {
     }
 }
 
-/// Runs `freeport init` for the leader, then `freeport join` for the other members.
+/// Runs `freeport init` for the leader, then `freeport join` for the other members. `servers` are URLs of the leader's API server for
+/// those who need another than its kubeconfig has.
 async fn install(
     fleet: &Fleet,
     composition: &Composition,
+    servers: &BTreeMap<String, String>,
     run: impl Fn(&Cluster) -> Run,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<(String, Installed)>, Error> {
@@ -171,13 +189,14 @@ async fn install(
     let mut all = Vec::new();
     for name in std::iter::once(leader).chain(joining) {
         let run = run(fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()))?);
+        let leader_server = servers.get(name).cloned();
         let installed = if name == leader {
             let options = InitOptions {
                 cluster_set: set.clone(),
                 cluster_id: name.clone(),
                 dedicated: !members.contains(leader),
                 cluster: context(name),
-                leader_server: None,
+                leader_server,
                 run,
             };
             cli::init(&options, say).await?
@@ -187,7 +206,7 @@ async fn install(
                 cluster_id: name.clone(),
                 cluster: context(name),
                 leader: context(leader),
-                leader_server: None,
+                leader_server,
                 run,
             };
             cli::join(&options, say).await?
@@ -195,4 +214,24 @@ async fn install(
         all.push((name.clone(), installed));
     }
     Ok(all)
+}
+
+/// The URL of the leader's API server for members whose Pods do not reach the one in the leader's kubeconfig.
+fn leader_servers(fleet: &Fleet, composition: &Composition) -> Result<BTreeMap<String, String>, Error> {
+    let named = |name: &String| fleet.cluster(name).ok_or_else(|| Error::NoCluster(name.clone()));
+    let leader = named(&composition.leader)?;
+    let mut servers = BTreeMap::new();
+    for name in &composition.members {
+        let member = named(name)?;
+        let server = leader.server_for(member).ok_or_else(|| Error::NoCommonFamily {
+            member: name.clone(),
+            of_member: member.families(),
+            leader: composition.leader.clone(),
+            of_leader: leader.families(),
+        })?;
+        if server != leader.server() {
+            servers.insert(name.clone(), server);
+        }
+    }
+    Ok(servers)
 }

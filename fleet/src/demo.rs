@@ -25,14 +25,15 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use self::import::Import;
-use crate::{Cluster, Fleet};
+use crate::{Cluster, Families, Family, Fleet};
 
 /// Namespace of the exported Service, in every cluster.
 pub const NAMESPACE: &str = "shop";
 /// The exported Service.
 pub const SERVICE: &str = "web";
 /// Its endpoints where there are no nodes: addresses that nobody has, written by hand.
-const ADDRESSES: [&str; 2] = ["10.1.0.7", "10.1.0.8"];
+const IPV4_ADDRESSES: [&str; 2] = ["10.1.0.7", "10.1.0.8"];
+const IPV6_ADDRESSES: [&str; 2] = ["fd00:1::7", "fd00:1::8"];
 const SLICE: &str = "web-by-hand";
 /// Far beyond what it takes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -62,11 +63,16 @@ pub enum Error {
     },
 }
 
-/// The exporting and the importing cluster: the second, and the last of the others.
+/// The exporting and the importing cluster: the second, and the last of the others that can reach it.
 pub fn roles(fleet: &Fleet) -> Option<(&Cluster, &Cluster)> {
     let exporter = fleet.clusters().get(1)?;
-    let importer = fleet.clusters().iter().rfind(|cluster| cluster.name() != exporter.name())?;
-    Some((exporter, importer))
+    let can_import = |other: &&Cluster| other.name() != exporter.name() && family(exporter, other).is_some();
+    Some((exporter, fleet.clusters().iter().rfind(can_import)?))
+}
+
+/// Of the addresses by which a cluster reaches another's Pods.
+fn family(exporter: &Cluster, importer: &Cluster) -> Option<Family> {
+    importer.families().shared_with(exporter.families())
 }
 
 /// Exports `shop/web` from one cluster and says what another makes of it.
@@ -74,7 +80,11 @@ pub fn roles(fleet: &Fleet) -> Option<(&Cluster, &Cluster)> {
 /// # Errors
 /// See [`Error`].
 pub async fn run(fleet: &Fleet) -> Result<(), Error> {
-    let Some((from, to)) = roles(fleet) else { return Ok(()) };
+    let Some((from, to)) = roles(fleet) else {
+        println!("\n4. Nothing is exported: the second cluster has no IP family in common with another");
+        return Ok(());
+    };
+    let family = family(from, to).unwrap_or(Family::Ipv4);
     let (exporter, importer) = (from.client().await?, to.client().await?);
     println!(
         "\n4. In {}: a Service `{SERVICE}` in Namespace `{NAMESPACE}`, and its ServiceExport",
@@ -87,10 +97,10 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
     }
     println!("   Namespace      {NAMESPACE:13} in every cluster: the same name is the same Namespace");
     let addresses = if from.has_node() {
-        let servers = pods::serve(&exporter, from.name()).await?;
+        let servers = pods::serve(&exporter, from, family).await?;
         servers.into_values().collect()
     } else {
-        by_hand(&exporter, from.name()).await?
+        by_hand(&exporter, from, family).await?
     };
 
     import::may_begin(&importer).await.map_err(at(to.name()))?;
@@ -102,32 +112,39 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
     println!("\n5. In {}, {:.2} s after the ServiceExport:", to.name(), begun.elapsed().as_secs_f64());
     show(&import);
     if from.has_node() {
-        pods::ask(&exporter, &importer, [from.name(), to.name()], &import.ip).await?;
+        pods::ask(&exporter, &importer, [from.name(), to.name()], family, &import.ip).await?;
     }
     Ok(())
 }
 
 /// A Service with endpoints that are nobody's. Their addresses.
-async fn by_hand(exporter: &Client, from: &str) -> Result<BTreeSet<String>, Error> {
+async fn by_hand(exporter: &Client, from: &Cluster, family: Family) -> Result<BTreeSet<String>, Error> {
+    let addresses = match family {
+        Family::Ipv4 => IPV4_ADDRESSES,
+        Family::Ipv6 => IPV6_ADDRESSES,
+    };
     let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080}]});
     service(exporter, from, spec).await?;
     let ready = |address| json!({"addresses": [address], "conditions": {"ready": true}});
     let slice: EndpointSlice = serde_json::from_value(json!({
         "metadata": {"name": SLICE, "labels": {label::SERVICE_NAME: SERVICE}},
-        "addressType": "IPv4",
+        "addressType": family.to_string(),
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-        "endpoints": ADDRESSES.map(ready),
+        "endpoints": addresses.map(ready),
     }))?;
     apply(Api::namespaced(exporter.clone(), NAMESPACE), SLICE, &slice).await?;
-    println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", ADDRESSES.join(", "));
-    Ok(ADDRESSES.map(str::to_owned).into())
+    println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", addresses.join(", "));
+    Ok(addresses.map(str::to_owned).into())
 }
 
-async fn service(exporter: &Client, from: &str, spec: Value) -> Result<(), Error> {
+async fn service(exporter: &Client, from: &Cluster, mut spec: Value) -> Result<(), Error> {
+    if from.families() == Families::Dual {
+        spec["ipFamilyPolicy"] = json!("RequireDualStack");
+    }
     let service: Service = serde_json::from_value(json!({"metadata": {"name": SERVICE}, "spec": spec}))?;
     let service = apply(Api::namespaced(exporter.clone(), NAMESPACE), SERVICE, &service).await?;
-    let ip = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
-    println!("   Service        {SERVICE:13} {ip} port 80, an address of {from} alone");
+    let ips = service.spec.and_then(|spec| spec.cluster_ips).unwrap_or_default().join(", ");
+    println!("   Service        {SERVICE:13} {ips} port 80, for {} alone", from.name());
     Ok(())
 }
 

@@ -1,6 +1,10 @@
 //! The IP families of a cluster: which addresses its Pods and Services have.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    net::{Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +15,16 @@ pub enum Family {
     Ipv4,
     /// As Kubernetes says `IPv6`.
     Ipv6,
+}
+
+impl Family {
+    /// Whether the text is an address of this family.
+    pub fn is_of(self, address: &str) -> bool {
+        match self {
+            Self::Ipv4 => address.parse::<Ipv4Addr>().is_ok(),
+            Self::Ipv6 => address.parse::<Ipv6Addr>().is_ok(),
+        }
+    }
 }
 
 impl fmt::Display for Family {

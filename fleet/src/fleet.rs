@@ -67,7 +67,7 @@ impl Fleet {
     pub async fn up(options: Options, progress: impl Fn(&str)) -> Result<Self, Error> {
         name::check_all(&options.clusters, options.nodes)?;
         if options.nodes {
-            packages::check()?;
+            packages::check_for(&options.clusters)?;
         }
         let dir = absolute(&options.dir)?;
         let layout = Layout::new(&dir);

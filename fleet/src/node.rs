@@ -1,6 +1,7 @@
 //! What makes a cluster's machine its node: command lines and configuration of containerd, kubelet and kube-proxy.
 
 use std::{
+    collections::BTreeMap,
     fmt::Display,
     fs, io,
     net::{IpAddr, SocketAddr},
@@ -9,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Cluster, control_plane, images, layout::Layout, packages, subnet::Subnet};
+use crate::{Cluster, Families, Family, control_plane, images, layout::Layout, packages, subnet::Subnet};
 
 /// Where containerd listens, in the machine.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
@@ -23,7 +24,7 @@ pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
     let cni = dir(cluster).join("cni");
     Layout::make_private_dir(&cni)?;
     let write = |name: &str, content: Value| fs::write(dir(cluster).join(name), content.to_string());
-    write("cni/fleet.conflist", cni_config(&cluster.pods()))?;
+    write("cni/fleet.conflist", cni_config(&cluster.pods(), cluster.families()))?;
     write("kubelet.json", kubelet_config(cluster))?;
     fs::write(dir(cluster).join("containerd.toml"), containerd_config(&cni)?)?;
     // Nobody to ask for names outside of the clusters.
@@ -113,18 +114,24 @@ fn kubelet_config(cluster: &Cluster) -> Value {
 
 /// Each Pod has a link of its own to the node, which routes between them: on a common bridge, answers of a Service's
 /// Pod to its neighbour would not pass through the node's address translation, unless a kernel module is loaded.
-fn cni_config(pods: &[Subnet]) -> Value {
+fn cni_config(pods: &[Subnet], families: Families) -> Value {
     let ranges: Vec<_> = pods.iter().map(|pods| json!([{"subnet": pods.to_string()}])).collect();
     let routes: Vec<_> = pods.iter().map(|pods| json!({"dst": pods.everywhere().to_string()})).collect();
-    json!({
-        "cniVersion": "0.4.0",
-        "name": "fleet",
-        "plugins": [{
-            "type": "ptp",
-            "ipMasq": false,
-            "ipam": {"type": "host-local", "ranges": ranges, "routes": routes},
-        }],
-    })
+    let link = json!({
+        "type": "ptp",
+        "ipMasq": false,
+        "ipam": {"type": "host-local", "ranges": ranges, "routes": routes},
+    });
+    let mut plugins = if families.has(Family::Ipv6) { undoubting().to_vec() } else { Vec::new() };
+    plugins.push(link);
+    json!({"cniVersion": "0.4.0", "name": "fleet", "plugins": plugins})
+}
+
+/// Lets a Pod use its address without asking for a second or two whether another has it. Settings are set after a plugin that makes an
+/// interface, and before the one that waits.
+fn undoubting() -> [Value; 2] {
+    let settings = ["all", "default"].map(|which| (format!("net.ipv6.conf.{which}.accept_dad"), "0"));
+    [json!({"type": "loopback"}), json!({"type": "tuning", "sysctl": BTreeMap::from(settings)})]
 }
 
 fn containerd_config(cni: &Path) -> io::Result<String> {

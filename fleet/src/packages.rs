@@ -1,14 +1,14 @@
 //! What nodes need of this machine: programs that distributions have, rather than Go modules.
 
 use std::{
-    env, io,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Stdio,
 };
 
 use tokio::process::Command;
 
-use crate::cgroup;
+use crate::{ClusterSpec, Family, cgroup};
 
 /// Programs, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -23,7 +23,7 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("runc", "runc"),
 ];
 /// What connects Pods with their node.
-const CNI_PLUGINS: [&str; 3] = ["loopback", "ptp", "host-local"];
+const CNI_PLUGINS: [&str; 4] = ["loopback", "tuning", "ptp", "host-local"];
 const CNI_PACKAGE: &str = "containernetworking-plugins";
 /// Where Debian, upstream and Fedora put them.
 const CNI_DIRS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
@@ -42,6 +42,11 @@ const LIBC_PACKAGE: &str = "libc6-dev";
 /// What a machine of a node is made of, tried out where nothing of it stays.
 const TRIAL: &str =
     "mount -t tmpfs none /mnt && ip link add trial type bridge && nft list ruleset > /dev/null";
+/// What IPv6 takes of a machine, likewise.
+const IPV6_TRIAL: &str = "ip link add trial type bridge && ip address add fd46:7265:6570::1/64 dev trial nodad && \
+     nft add table ip6 trial && nft 'add chain ip6 trial trial { type nat hook prerouting priority 0 ; }'";
+/// Says 1 where interfaces that are made get no IPv6.
+const IPV6_DISABLED: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
 
 /// Why this machine can have no nodes.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,9 @@ pub enum Error {
         "nodes need namespaces, mounts and control groups of their own, which are not to be had here: {0}"
     )]
     Forbidden(String),
+    /// Do without clusters with IPv6, or let this machine have it.
+    #[error("clusters with IPv6 need a machine that has it: {0}")]
+    NoIpv6(String),
     /// Read what apt-get says.
     #[error("installing failed: {0}")]
     Install(String),
@@ -99,20 +107,36 @@ pub fn check() -> Result<(), Error> {
     if !is_root || !missing.is_empty() {
         return Err(Error::Missing { is_root, missing, packages });
     }
-    try_out()?;
-    cgroup::check().map_err(Error::Forbidden)
+    try_out(TRIAL).and_then(|()| cgroup::check()).map_err(Error::Forbidden)
 }
 
-fn try_out() -> Result<(), Error> {
+/// Whether this machine can have nodes for these clusters.
+///
+/// # Errors
+/// Those of [`check`], and [`Error::NoIpv6`].
+pub fn check_for(clusters: &[ClusterSpec]) -> Result<(), Error> {
+    check()?;
+    if !clusters.iter().any(|cluster| cluster.families.has(Family::Ipv6)) {
+        return Ok(());
+    }
+    let why_not = match fs::read_to_string(IPV6_DISABLED) {
+        Err(error) => Err(format!("{IPV6_DISABLED}: {error}")),
+        Ok(value) if value.trim() == "1" => Err(format!("{IPV6_DISABLED} is 1")),
+        Ok(_) => try_out(IPV6_TRIAL),
+    };
+    why_not.map_err(Error::NoIpv6)
+}
+
+fn try_out(trial: &str) -> Result<(), String> {
     let tried = std::process::Command::new("unshare")
-        .args(["--mount", "--net", "--cgroup", "--propagation", "private", "sh", "-ec", TRIAL])
+        .args(["--mount", "--net", "--cgroup", "--propagation", "private", "sh", "-ec", trial])
         .env("PATH", path())
         .stdin(Stdio::null())
         .output();
     match tried {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(Error::Forbidden(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
-        Err(error) => Err(Error::Forbidden(format!("unshare: {error}"))),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("unshare: {error}")),
     }
 }
 

@@ -4,5 +4,6 @@
 #![cfg(test)]
 
 mod end;
+mod families;
 mod pods;
 mod traces;

@@ -14,7 +14,7 @@ const FIXED_PLACES: [&str; 6] =
     ["/run/containerd", "/run/netns", "/run/runc", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods"];
 
 /// Settings of the whole machine that the programs of a node would change. Those of connections appear with the first one.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 13] = [
     "vm/overcommit_memory",
     "vm/panic_on_oom",
     "kernel/panic",
@@ -22,6 +22,11 @@ const SETTINGS: [&str; 8] = [
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
     "net/ipv4/ip_forward",
+    "net/ipv6/conf/all/forwarding",
+    "net/ipv6/conf/all/accept_dad",
+    "net/ipv6/conf/default/forwarding",
+    "net/ipv6/conf/default/accept_dad",
+    "net/ipv6/conf/default/accept_ra",
     "net/bridge/bridge-nf-call-iptables",
 ];
 

@@ -85,7 +85,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     if args.install {
         packages::install(&|line: &str| println!("{line}")).await?;
     }
-    let nodes = has_nodes(args.nodes, &dir).await?;
+    let nodes = has_nodes(args.nodes, &args.clusters, &dir).await?;
     let kind = if nodes {
         "Clusters with a node each"
     } else {
@@ -116,11 +116,11 @@ async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Whether there are to be nodes: as the fleet has it that is there already. Says why not if there could be.
-async fn has_nodes(wanted: Nodes, dir: &Path) -> anyhow::Result<bool> {
+async fn has_nodes(wanted: Nodes, clusters: &[ClusterSpec], dir: &Path) -> anyhow::Result<bool> {
     if let (Nodes::Auto, Ok(fleet)) = (wanted, Fleet::open(dir).await) {
         return Ok(fleet.clusters().iter().any(fleet::Cluster::has_node));
     }
-    match (wanted, packages::check()) {
+    match (wanted, packages::check_for(clusters)) {
         (Nodes::No, _) => Ok(false),
         (_, Ok(())) => Ok(true),
         (Nodes::Yes, Err(why)) => Err(why.into()),

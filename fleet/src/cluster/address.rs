@@ -1,6 +1,6 @@
 //! Where a cluster is to be found: addresses and networks, of each family that it has.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::{Cluster, Families, Family, network, subnet::Subnet};
 
@@ -19,6 +19,14 @@ impl Cluster {
     /// The API server's URL, for clients on this machine and in clusters that have the family that comes first in this one.
     pub fn server(&self) -> String {
         self.url(self.record.ports.api)
+    }
+
+    /// The API server's URL for another cluster's Pods; `None` if no family is common to both.
+    pub fn server_for(&self, other: &Self) -> Option<String> {
+        let Some(network) = self.record.network else { return Some(self.server()) };
+        let shared = self.families().shared_with(other.families())?;
+        let address = SocketAddr::new(network.address(shared, self.record.index), self.record.ports.api);
+        Some(format!("https://{address}"))
     }
 
     /// The network of Pods, if it has a node and this family: routed between all machines of the fleet and this one.
@@ -65,5 +73,73 @@ impl Cluster {
 
     pub(crate) fn url(&self, port: u16) -> String {
         self.record.url(port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{cluster::Ports, keeper::Client, layout::Layout, record::ClusterRecord};
+
+    /// The second cluster of a fleet.
+    fn cluster(families: &str, has_node: bool) -> Cluster {
+        let layout = Layout::new(Path::new("/nowhere"));
+        let network = has_node.then(|| json!({"number": 200, "has_ipv6": true}));
+        Cluster {
+            record: ClusterRecord {
+                name: "east".into(),
+                families: families.parse().unwrap(),
+                index: 1,
+                ports: Ports { api: 6443, etcd: 2379, etcd_peer: 2380 },
+                network: serde_json::from_value(json!(network)).unwrap(),
+            },
+            keeper: Client::new(layout.clone()),
+            layout,
+            tools: Arc::new(BTreeMap::new()),
+        }
+    }
+
+    #[test]
+    fn the_server_is_asked_by_a_family_of_the_asking_cluster() {
+        let ipv4 = "https://10.200.0.11:6443";
+        let ipv6 = "https://[fd46:7265:6570:c800::b]:6443";
+        for (leader, member, expected) in [
+            ("ipv4", "ipv4", Some(ipv4)),
+            ("ipv4", "dual", Some(ipv4)),
+            ("ipv4", "ipv6", None),
+            ("dual", "ipv4", Some(ipv4)),
+            ("dual", "dual", Some(ipv4)),
+            ("dual", "ipv6", Some(ipv6)),
+            ("ipv6", "dual", Some(ipv6)),
+            ("ipv6", "ipv4", None),
+        ] {
+            let server = cluster(leader, true).server_for(&cluster(member, true));
+            assert_eq!(server.as_deref(), expected, "{leader} {member}");
+        }
+        assert_eq!(cluster("dual", true).server(), ipv4);
+        assert_eq!(cluster("ipv6", true).server(), ipv6);
+        let beside = cluster("ipv6", false);
+        assert_eq!(beside.server_for(&cluster("ipv4", false)), Some("https://127.0.0.1:6443".into()));
+    }
+
+    #[test]
+    fn networks_are_those_of_its_families() {
+        let six = cluster("ipv6", true);
+        assert_eq!(six.pod_network(Family::Ipv4), None);
+        assert_eq!(six.pod_network(Family::Ipv6).as_deref(), Some("fd46:7265:6570:c802::/64"));
+        assert_eq!(six.service_network(Family::Ipv6).as_deref(), Some("fd46:7265:6570:c882::/112"));
+        let dual = cluster("dual", true);
+        assert_eq!(dual.pod_network(Family::Ipv4).as_deref(), Some("10.200.32.0/21"));
+        assert_eq!(dual.pod_network(Family::Ipv6), six.pod_network(Family::Ipv6));
+        assert_eq!(dual.node_addresses(), dual.machine_addresses());
+        assert_eq!(six.machine_addresses(), dual.machine_addresses(), "both may be asked");
+        let beside = cluster("dual", false);
+        assert_eq!(beside.pod_network(Family::Ipv6), None);
+        assert_eq!(beside.service_network(Family::Ipv4).as_deref(), Some("10.97.0.0/16"));
+        assert_eq!(beside.service_network(Family::Ipv6).as_deref(), Some("fd46:7265:6570:1::/112"));
     }
 }

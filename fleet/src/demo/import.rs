@@ -48,7 +48,7 @@ pub(super) async fn may_begin(client: &Client) -> kube::Result<()> {
     Ok(())
 }
 
-/// The import with these endpoints of `exporter`, or what is missing of it.
+/// The import with at least these endpoints of `exporter`, or what is missing of it.
 pub(super) async fn look(
     client: &Client,
     exporter: &str,
@@ -68,7 +68,7 @@ pub(super) async fn look(
     let slices = slices(client).await?;
     let of_exporter = slices.iter().filter(|slice| cluster(slice) == exporter);
     let there: BTreeSet<_> = of_exporter.flat_map(addresses).collect();
-    if there != *wanted {
+    if !wanted.is_subset(&there) {
         return Ok(Err("the EndpointSlices lack endpoints of the exporting cluster".into()));
     }
     let port = |p: k8s_openapi::api::core::v1::ServicePort| {

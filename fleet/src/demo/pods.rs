@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Error, NAMESPACE, SERVICE, apply, service, until};
 use crate::{
+    Cluster, Family,
     agnhost::{self, Protocol, SERVICE_PORT},
     dns::clusterset_name,
 };
@@ -20,10 +21,14 @@ const REPLICAS: [usize; 2] = [2, 3];
 const QUESTIONS: usize = 24;
 
 /// A Deployment and a Service in front of it. Addresses of its Pods, by name, once all are ready.
-pub(super) async fn serve(exporter: &Client, from: &str) -> Result<BTreeMap<String, String>, Error> {
+pub(super) async fn serve(
+    exporter: &Client,
+    from: &Cluster,
+    family: Family,
+) -> Result<BTreeMap<String, String>, Error> {
     scale(exporter, REPLICAS[0]).await?;
     service(exporter, from, agnhost::service_spec(SERVICE)).await?;
-    let servers = running(exporter, from, SERVICE, REPLICAS[0]).await?;
+    let servers = running(exporter, from.name(), (SERVICE, REPLICAS[0]), family).await?;
     for (name, address) in &servers {
         println!("   Pod            {name:19} {address}, ready");
     }
@@ -35,20 +40,21 @@ pub(super) async fn ask(
     exporter: &Client,
     importer: &Client,
     [from, to]: [&str; 2],
+    family: Family,
     ip: &str,
 ) -> Result<(), Error> {
     println!("\n6. A Pod in {to} asks, and Pods in {from} answer:");
     let metadata = json!({"name": CLIENT, "labels": {"app": CLIENT}});
     let client: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": agnhost::pod_spec()}))?;
     apply(Api::namespaced(importer.clone(), NAMESPACE), CLIENT, &client).await?;
-    running(importer, to, CLIENT, 1).await?;
+    running(importer, to, (CLIENT, 1), family).await?;
     let name = clusterset_name(NAMESPACE, SERVICE);
     for host in [ip, &name] {
         show(host, &heard(importer, to, host, REPLICAS[0]).await?);
     }
     println!("\n7. The Deployment in {from} is scaled from {} to {} Pods:", REPLICAS[0], REPLICAS[1]);
     scale(exporter, REPLICAS[1]).await?;
-    running(exporter, from, SERVICE, REPLICAS[1]).await?;
+    running(exporter, from, (SERVICE, REPLICAS[1]), family).await?;
     for host in [ip, &name] {
         show(host, &heard(importer, to, host, REPLICAS[1]).await?);
     }
@@ -75,19 +81,22 @@ async fn scale(client: &Client, replicas: usize) -> Result<(), Error> {
     apply(Api::namespaced(client.clone(), NAMESPACE), SERVICE, &deployment).await.map(drop)
 }
 
-/// Addresses of the Pods with this label, by name, once there are that many and all are ready.
+/// Addresses of the family of the Pods with this label, by name, once there are that many and all are ready.
 async fn running(
     client: &Client,
     cluster: &str,
-    app: &str,
-    number: usize,
+    (app, number): (&str, usize),
+    family: Family,
 ) -> Result<BTreeMap<String, String>, Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), NAMESPACE);
     let labelled = ListParams::default().labels(&format!("app={app}"));
     until(cluster, async || {
         let pods = pods.list(&labelled).await?.items;
-        let addresses: BTreeMap<_, _> =
-            pods.iter().filter_map(|pod| Some((pod.name_any(), agnhost::ready_address(pod)?))).collect();
+        let ready = |pod: &Pod| {
+            let address = agnhost::ready_addresses(pod).into_iter().find(|address| family.is_of(address));
+            Some((pod.name_any(), address?))
+        };
+        let addresses: BTreeMap<_, _> = pods.iter().filter_map(ready).collect();
         let all = addresses.len() == number && pods.len() == number;
         Ok(if all {
             Ok(addresses)

@@ -49,6 +49,16 @@ const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
+/// Of the machine's own network, if a cluster of the fleet has IPv6: it routes for its Pods, whose gateway is to be there at once, and
+/// hears of routes from nobody.
+const IPV6_SETTINGS: [(&str, &str); 5] = [
+    ("all/disable_ipv6", "0"),
+    ("all/forwarding", "1"),
+    ("all/accept_dad", "0"),
+    ("default/accept_dad", "0"),
+    ("default/accept_ra", "0"),
+];
+
 /// Holds a network namespace until SIGTERM.
 pub(super) fn be_switch() -> io::Result<()> {
     prctl::set_name(c"fleet-switch")?;
@@ -100,6 +110,11 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
     unistd::chdir("/")?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    if record.has_ipv6() {
+        for (setting, value) in IPV6_SETTINGS {
+            fs::write(Path::new("/proc/sys/net/ipv6/conf").join(setting), value)?;
+        }
+    }
     hold()
 }
 
