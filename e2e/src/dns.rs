@@ -4,11 +4,11 @@ pub mod expected;
 
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
+pub use hickory_proto::{op::ResponseCode as Code, rr::RecordType as Type};
 use hickory_proto::{
     op::{Message, Query, ResponseCode},
     rr::{Name, RData, Record},
 };
-pub use hickory_proto::{op::ResponseCode as Code, rr::RecordType as Type};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use tokio::{

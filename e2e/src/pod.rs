@@ -49,10 +49,24 @@ impl Cluster {
 
     /// Service `name`, port 80 TCP and UDP, in front of a Deployment of servers. The names of its Pods once all are ready.
     pub async fn run_service(&self, namespace: &str, name: &str, replicas: usize) -> BTreeSet<String> {
+        self.run_service_of(namespace, name, replicas, None).await
+    }
+
+    /// [`Cluster::run_service`] with this IP family, or the one that the cluster prefers.
+    pub async fn run_service_of(
+        &self,
+        namespace: &str,
+        name: &str,
+        replicas: usize,
+        family: Option<&str>,
+    ) -> BTreeSet<String> {
         let metadata = json!({"name": name});
         let spec = agnhost::deployment_spec(name, replicas);
         let _: Deployment = self.create(namespace, json!({"metadata": metadata, "spec": spec})).await;
-        let spec = agnhost::service_spec(name);
+        let mut spec = agnhost::service_spec(name);
+        if let Some(family) = family {
+            spec["ipFamilies"] = json!([family]);
+        }
         let _: Service = self.create(namespace, json!({"metadata": metadata, "spec": spec})).await;
         self.servers(namespace, name, replicas).await
     }

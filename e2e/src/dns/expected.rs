@@ -61,8 +61,7 @@ fn of_endpoints(name: &str, slices: &[EndpointSlice]) -> Records {
         for endpoint in slice.endpoints.iter().flatten().filter(|endpoint| is_ready(endpoint)) {
             for address in &endpoint.addresses {
                 let system = || address.replace(['.', ':'], "-");
-                let target =
-                    format!("{}.{cluster}.{name}", endpoint.hostname.clone().unwrap_or_else(system));
+                let target = format!("{}.{cluster}.{name}", endpoint.hostname.clone().unwrap_or_else(system));
                 add(name.to_owned(), type_of(address), address.clone());
                 add(target.clone(), type_of(address), address.clone());
                 for port in slice.ports.iter().flatten() {

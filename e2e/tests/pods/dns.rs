@@ -66,12 +66,18 @@ fn r63_r64_r65_r66_names_of_an_import_with_addresses() {
             {"name": "http", "port": 80, "protocol": "TCP"},
         ]);
         let families = json!(["IPv4", "IPv6"]);
-        export(east, ns, "web", json!({"ports": ports, "ipFamilyPolicy": "RequireDualStack", "ipFamilies": families}))
-            .await;
+        export(
+            east,
+            ns,
+            "web",
+            json!({"ports": ports, "ipFamilyPolicy": "RequireDualStack", "ipFamilies": families}),
+        )
+        .await;
         let endpoint = json!([{"addresses": ["10.1.0.1"], "hostname": "web-0"}]);
         slice(east, ns, "web", &ports, &endpoint).await;
         eventually("it is imported with both families", || async {
-            let import = leader.api::<ServiceImport>(ns).get("web").await.map_err(|error| error.to_string())?;
+            let import =
+                leader.api::<ServiceImport>(ns).get("web").await.map_err(|error| error.to_string())?;
             if import.spec.ips.len() == 2 { Ok(()) } else { Err(format!("{import:?}")) }
         })
         .await;

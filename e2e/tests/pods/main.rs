@@ -6,7 +6,9 @@
 mod deployed;
 mod dns;
 mod downtime;
+mod families;
 mod readiness;
 mod routing;
+mod stateful;
 mod traffic;
 mod world;

@@ -9,7 +9,7 @@ use e2e::{
     cluster_set::says,
     fixture::{RUNTIME, SET, SYSTEM},
     manifests,
-    pod::nodes_are_possible,
+    pod::nodes_are_possible_for,
     seen::imported,
     waiting::{VOUCHED, always, eventually, within},
 };
@@ -22,7 +22,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
+/// Clusters with IPv4; the first two have IPv6, too.
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
+/// A cluster without IPv4.
+pub const SIX: &str = "six";
+const FAMILIES: [&str; 4] = ["leader=dual", "east=dual", "west=ipv4", "six=ipv6"];
 /// Namespace and name of the Pod that asks, in each cluster.
 pub const CLIENT: (&str, &str) = ("default", "client");
 /// A daemon that did not come up says what it waits for only in its log and the Pod's status.
@@ -40,7 +44,7 @@ pub struct World {
 
 /// Runs a test, unless there can be no nodes here. The test has the ClusterSet for itself.
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    if !nodes_are_possible() {
+    if !nodes_are_possible_for(&FAMILIES) {
         return;
     }
     RUNTIME.block_on(async {
@@ -53,7 +57,7 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
         // A test that failed may have stopped it.
         let _: Deployment =
             world.cluster("leader").patch(SYSTEM, "freeport-leader", &json!({"spec": {"replicas": 1}})).await;
-        for cluster in CLUSTERS {
+        for cluster in CLUSTERS.into_iter().chain([SIX]) {
             world.daemons_run(cluster).await;
         }
         test(world).await;
@@ -69,7 +73,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 impl World {
     /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
     async fn up() -> Self {
-        let (fleet, clusters) = bring_up_nodes("pods", &CLUSTERS).await.unwrap();
+        let (fleet, clusters) = bring_up_nodes("pods", &FAMILIES).await.unwrap();
         images::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
         manifests::apply(&fleet, "leader", "east").await;
         let world = Self { fleet, clusters };
