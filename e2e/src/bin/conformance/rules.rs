@@ -14,22 +14,31 @@ pub struct Rule {
     pub otherwise: Standing,
 }
 
-/// How a rule stands that no test shows.
+/// How a rule stands, but for the tests that show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It does not: there has to be a test.
     Tested,
+    /// A test shows how far it is held; what of it is not, and who says so.
+    InPart(&'static str),
     /// It asks nothing of us, or nothing that a test could show; why.
     NotApplicable(&'static str),
     /// Not there yet; with what it comes.
     Planned(&'static str),
 }
 
-use Standing::{NotApplicable, Planned, Tested};
+use Standing::{InPart, NotApplicable, Planned, Tested};
 
-const HEADLESS: Standing = Planned("headless Services");
-const DUAL_STACK: Standing = Planned("dual stack");
-const DNS: Standing = Planned("names in `clusterset.local`");
+const VERSION: Standing = InPart(
+    "CoreDNS answers `1.1.0`, the version of the names within one cluster, where the specification of the set's has `1.0.0`: \
+     `DNSSchemaVersion` in [plugin/kubernetes](https://github.com/coredns/coredns/blob/v1.14.7/plugin/kubernetes/kubernetes.go), since \
+     [coredns#7266](https://github.com/coredns/coredns/pull/7266)",
+);
+const LABELS: Standing = InPart(
+    "of a cluster whose ID has two labels, which [enhancements#3918](https://github.com/kubernetes/enhancements/pull/3918) allows, CoreDNS \
+     answers no names of single endpoints, since it takes one label for the cluster: `parseRequest` in \
+     [plugin/kubernetes](https://github.com/coredns/coredns/blob/v1.14.7/plugin/kubernetes/parse.go)",
+);
 const STALENESS: Standing = Planned("endpoints of clusters that are silent");
 const ABOUT: Standing = Planned("ClusterProperties of the About API");
 
@@ -85,7 +94,7 @@ pub const RULES: &[Rule] = &[
     rule(
         EXPORT,
         "12",
-        "ClusterIP, NodePort and LoadBalancer are exported as ClusterSetIP, `clusterIP: None` as Headless (that part is planned: headless Services)",
+        "ClusterIP, NodePort and LoadBalancer are exported as ClusterSetIP, `clusterIP: None` as Headless",
         Tested,
     ),
     rule(
@@ -135,9 +144,9 @@ pub const RULES: &[Rule] = &[
     ),
     rule(IMPORT, "23", "the controller alone owns ServiceImports", Tested),
     rule(IMPORT, "24", "what is wrong with an import is said in its conditions", Tested),
-    rule(IMPORT, "25", "the type is right when the ServiceImport is first written", HEADLESS),
-    rule(IMPORT, "26", "`ips` and `ipFamilies` agree in number and order, in one write", DUAL_STACK),
-    rule(IMPORT, "27", "a headless import never has `ips`", HEADLESS),
+    rule(IMPORT, "25", "the type is right when the ServiceImport is first written", Tested),
+    rule(IMPORT, "26", "`ips` and `ipFamilies` agree in number and order, in one write", Tested),
+    rule(IMPORT, "27", "a headless import never has `ips`", Tested),
     rule(
         IMPORT,
         "28",
@@ -174,11 +183,11 @@ pub const RULES: &[Rule] = &[
     rule(CONFLICT, "41", "any difference of ports is a conflict, one more port as well", Tested),
     rule(CONFLICT, "42", "traffic for a port goes only to clusters that expose that very port", Tested),
     rule(CONFLICT, "43", "a port that somebody names otherwise is reached under the merged name", Tested),
-    rule(CONFLICT, "44", "the oldest export decides whether the import is headless", HEADLESS),
+    rule(CONFLICT, "44", "the oldest export decides whether the import is headless", Tested),
     rule(CONFLICT, "45", "of session affinity and its settings the oldest one's are used", Tested),
     rule(CONFLICT, "46", "so are traffic policies, where nothing said means `Cluster`", Tested),
     rule(CONFLICT, "47", "labels and annotations are those of the oldest, as a whole", Tested),
-    rule(CONFLICT, "48", "IP families that let clients reach only some backends are a conflict", DUAL_STACK),
+    rule(CONFLICT, "48", "IP families that let clients reach only some backends are a conflict", Tested),
     rule(TRAFFIC, "49", "the address of an import leads to the backends of all exporters", Tested),
     rule(TRAFFIC, "50", "who uses the local name stays in the cluster", Tested),
     rule(
@@ -207,21 +216,21 @@ pub const RULES: &[Rule] = &[
         STALENESS,
     ),
     rule(LEAVING, "61", "without the leader imports stay", STALENESS),
-    rule(NAMES, "62", "`dns-version` is a TXT record", DNS),
-    rule(NAMES, "63", "a ClusterSetIP has A and AAAA records of its addresses", DNS),
-    rule(NAMES, "64", "each named port of a ClusterSetIP has an SRV record", DNS),
-    rule(NAMES, "65", "SRV of the bare name has one record for each number and target", DNS),
-    rule(NAMES, "66", "there are no names of single clusters", DNS),
-    rule(NAMES, "67", "a headless import has the addresses of the ready endpoints of all clusters", DNS),
-    rule(NAMES, "68", "each endpoint of a headless import has a name with host name and cluster ID", DNS),
-    rule(NAMES, "69", "SRV of a headless import has a record for each ready endpoint and named port", DNS),
-    rule(NAMES, "70", "addresses of SRV targets may come along", DNS),
-    rule(NAMES, "71", "names keep to 63 and 253 characters, and are parsed from the right", DNS),
+    rule(NAMES, "62", "`dns-version` is a TXT record", VERSION),
+    rule(NAMES, "63", "a ClusterSetIP has A and AAAA records of its addresses", Tested),
+    rule(NAMES, "64", "each named port of a ClusterSetIP has an SRV record", Tested),
+    rule(NAMES, "65", "SRV of the bare name has one record for each number and target", Tested),
+    rule(NAMES, "66", "there are no names of single clusters", Tested),
+    rule(NAMES, "67", "a headless import has the addresses of the ready endpoints of all clusters", Tested),
+    rule(NAMES, "68", "each endpoint of a headless import has a name with host name and cluster ID", Tested),
+    rule(NAMES, "69", "SRV of a headless import has a record for each ready endpoint and named port", Tested),
+    rule(NAMES, "70", "addresses of SRV targets may come along", Tested),
+    rule(NAMES, "71", "names keep to 63 and 253 characters, and are parsed from the right", LABELS),
     rule(
         NAMES,
         "72",
         "SRV of a headless import has the endpoints' numbers; what exists without such a record is no error",
-        DNS,
+        Tested,
     ),
     rule(
         IDENTITY,
