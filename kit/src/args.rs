@@ -17,8 +17,8 @@ pub struct Common {
     /// Namespace of this daemon, its ClusterSet and Secrets [default: $POD_NAMESPACE, else freeport-system].
     #[arg(long, env = "FREEPORT_NAMESPACE")]
     pub namespace: Option<String>,
-    /// Address for /healthz, /readyz and /metrics.
-    #[arg(long, env = "FREEPORT_LISTEN", default_value = "0.0.0.0:8080")]
+    /// Address for /healthz, /readyz and /metrics; `[::]` is all addresses of both IP families.
+    #[arg(long, env = "FREEPORT_LISTEN", default_value = "[::]:8080")]
     pub listen: SocketAddr,
     /// How log lines look.
     #[arg(long, env = "FREEPORT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]

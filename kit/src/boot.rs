@@ -1,6 +1,11 @@
 //! A daemon's life from flags to exit.
 
-use std::{io::IsTerminal, process::ExitCode, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Parser;
 use k8s_openapi::api::core::v1::Namespace;
@@ -52,10 +57,10 @@ pub enum Error {
     Client(#[from] client::Error),
     /// The address to listen on is taken or not there.
     #[error("cannot listen on {0} (--listen): {1}")]
-    Listen(std::net::SocketAddr, #[source] std::io::Error),
+    Listen(SocketAddr, #[source] io::Error),
     /// The operating system refused something.
     #[error("{0}")]
-    System(#[from] std::io::Error),
+    System(#[from] io::Error),
     /// Metrics do not fit together.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -99,6 +104,16 @@ where
     }
 }
 
+/// Listens on `address`; on all of IPv4 where all of both families are meant and there is no IPv6.
+async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    }
+}
+
 async fn live<Fut>(name: &'static str, common: Common, daemon: impl FnOnce(Env) -> Fut) -> Result<(), Error>
 where
     Fut: Future<Output = ()> + Send + 'static,
@@ -107,7 +122,7 @@ where
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let metrics = Metrics::new()?;
     let ready = Readiness::default();
-    let listener = TcpListener::bind(common.listen).await.map_err(|e| Error::Listen(common.listen, e))?;
+    let listener = listen(common.listen).await.map_err(|e| Error::Listen(common.listen, e))?;
     let client = client::local(common.kubeconfig.as_deref()).await?;
     let instance = instance(name);
 

@@ -170,10 +170,10 @@ pub(super) fn after_join(options: &JoinOptions, installed: &Installed, say: Say<
 /// How to run the daemons that run outside. Both on one host must not listen on the same port.
 fn start_daemons(installed: &Installed, say: Say<'_>) {
     if let Some(kubeconfig) = &installed.leader {
-        say(&format!("next: freeport-leader --kubeconfig {} --listen 0.0.0.0:8080", kubeconfig.display()));
+        say(&format!("next: freeport-leader --kubeconfig {} --listen '[::]:8080'", kubeconfig.display()));
     }
     if let Some(kubeconfig) = &installed.member {
-        say(&format!("next: freeport-member --kubeconfig {} --listen 0.0.0.0:8081", kubeconfig.display()));
+        say(&format!("next: freeport-member --kubeconfig {} --listen '[::]:8081'", kubeconfig.display()));
     }
 }
 

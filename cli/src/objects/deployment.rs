@@ -115,7 +115,7 @@ fn container(daemon: &str, image: &str) -> Container {
         name: daemon.into(),
         image: Some(image.into()),
         command: Some(vec![format!("/{daemon}")]),
-        args: Some(vec![format!("--listen=0.0.0.0:{PORT}")]),
+        args: Some(vec![format!("--listen=[::]:{PORT}")]),
         env: Some(vec![own_namespace()]),
         ports: Some(vec![ContainerPort {
             name: Some(PORT_NAME.into()),
