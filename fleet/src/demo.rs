@@ -80,11 +80,11 @@ fn family(exporter: &Cluster, importer: &Cluster) -> Option<Family> {
 /// # Errors
 /// See [`Error`].
 pub async fn run(fleet: &Fleet) -> Result<(), Error> {
-    let Some((from, to)) = roles(fleet) else {
+    let who = roles(fleet).and_then(|(from, to)| Some((from, to, family(from, to)?)));
+    let Some((from, to, family)) = who else {
         println!("\n4. Nothing is exported: the second cluster has no IP family in common with another");
         return Ok(());
     };
-    let family = family(from, to).unwrap_or(Family::Ipv4);
     let (exporter, importer) = (from.client().await?, to.client().await?);
     println!(
         "\n4. In {}: a Service `{SERVICE}` in Namespace `{NAMESPACE}`, and its ServiceExport",

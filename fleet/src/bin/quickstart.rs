@@ -200,7 +200,7 @@ impl Tally {
 }
 
 fn farewell(fleet: &Fleet, shown: bool) {
-    let Some((exporter, importer)) = demo::roles(fleet) else { return };
+    let Some((exporter, importer)) = demo::roles(fleet) else { return take_down(fleet) };
     let leader = fleet.clusters().first().unwrap_or(importer).name();
     let importer_has_node = importer.has_node();
     let (exporter, importer) = (exporter.name(), importer.name());
@@ -250,6 +250,10 @@ fn farewell(fleet: &Fleet, shown: bool) {
             demo::SERVICE
         );
     }
+    take_down(fleet);
+}
+
+fn take_down(fleet: &Fleet) {
     println!("Take it all down:");
-    println!("   cargo run -p fleet -- down --dir {dir}");
+    println!("   cargo run -p fleet -- down --dir {}", fleet.dir().display());
 }
