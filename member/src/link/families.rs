@@ -18,35 +18,42 @@ const LOOK_AGAIN: Duration = Duration::from_secs(600);
 const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(30) };
 
 impl Link {
-    /// Asks now and then; `known` once there was an answer.
+    /// Asks now and then; `known` once there was an answer, of whatever kind: what is known already is not lost for a refusal.
     pub(super) async fn learn_families(self, known: watch::Sender<bool>) {
+        let services = Api::<Service>::namespaced(self.env.client.clone(), &self.env.namespace);
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let mut waits = RETRY.waits();
         loop {
-            let services = Api::<Service>::namespaced(self.env.client.clone(), &self.env.namespace);
-            let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-            let families = match services.create(&dry_run, &anything()).await {
-                Ok(service) => service.spec.and_then(|spec| spec.ip_families).unwrap_or_default(),
-                Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
+            match services.create(&dry_run, &anything()).await {
+                Ok(service) => {
+                    self.have_families(service.spec.and_then(|spec| spec.ip_families).unwrap_or_default());
+                }
+                Err(kube::Error::Api(status)) if !matches!(status.code, 429 | 503 | 504) => {
                     let why = status.message;
-                    tracing::warn!(why, "cannot find out which IP families this cluster has: all are tried");
-                    vec![]
+                    tracing::warn!(
+                        why,
+                        "cannot find out which IP families this cluster has: imports are tried in all they have"
+                    );
                 }
                 Err(error) => {
                     tracing::debug!(%error, "cannot ask for the IP families of this cluster yet");
                     tokio::time::sleep(waits.next().unwrap_or(LOOK_AGAIN)).await;
                     continue;
                 }
-            };
-            let is_new = self.knowledge.known.with(|known| {
-                let before = std::mem::replace(&mut known.local.families, families.clone());
-                before != families
-            });
-            if is_new {
-                tracing::info!(?families, "IP families of this cluster");
-                self.knowledge.mark_all();
             }
             known.send_replace(true);
             tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn have_families(&self, families: Vec<String>) {
+        let is_new = self.knowledge.known.with(|known| {
+            let before = std::mem::replace(&mut known.local.families, families.clone());
+            before != families
+        });
+        if is_new {
+            tracing::info!(?families, "IP families of this cluster");
+            self.knowledge.mark_all();
         }
     }
 }

@@ -18,8 +18,20 @@ const BOTH: &[&str] = &["IPv4", "IPv6"];
 
 /// Service `web` of these families, with an endpoint in each.
 async fn service(cluster: &Cluster, ns: &str, families: &[&str], endpoints: [&str; 2]) {
+    service_with(cluster, ns, families, endpoints, None).await;
+}
+
+/// [`service`] with this in place of an address of its own.
+async fn service_with(
+    cluster: &Cluster,
+    ns: &str,
+    families: &[&str],
+    endpoints: [&str; 2],
+    cluster_ip: Option<&str>,
+) {
     let policy = if families.len() > 1 { "RequireDualStack" } else { "SingleStack" };
     let spec = json!({
+        "clusterIP": cluster_ip,
         "ipFamilies": families,
         "ipFamilyPolicy": policy,
         "ports": [{"name": "http", "port": 80}],
@@ -165,6 +177,36 @@ fn r48_clusters_that_differ_in_families_are_told_and_what_all_have_is_used() {
         let again = served(leader, ns, BOTH, &["10.1.0.1", "fd00:1::1"]).await;
         assert_eq!(again[0], both[0]);
         eventually("no conflict", || says(east, (ns, "web"), "Conflict", "False", "NoConflicts")).await;
+        world.release(ns).await;
+    });
+}
+
+#[test]
+fn a_headless_import_follows_its_exporters_in_families_too() {
+    shared(async |world| {
+        let ns = &world.namespace("headlessfamilies", &["leader", "east"]).await;
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let derived = Watched::<Service>::of(leader, ns).await;
+        service_with(east, ns, &["IPv4"], ["10.1.0.1", "fd00:1::1"], Some("None")).await;
+        east.export(ns, "web").await;
+        for families in [&["IPv4"], BOTH, &["IPv4"]] {
+            become_of(east, ns, families).await;
+            eventually(&format!("headless with {families:?}"), || async {
+                let import = leader.api::<ServiceImport>(ns).get("web").await.map_err(|e| e.to_string())?;
+                let service =
+                    leader.api::<Service>(ns).get("antrea-mc-web").await.map_err(|e| e.to_string())?;
+                let spec = service.spec.unwrap_or_default();
+                let of: BTreeSet<_> =
+                    imported_slices(leader, ns, "web").await.into_iter().map(|s| s.address_type).collect();
+                let is_right = import.spec.ips.is_empty()
+                    && import.spec.ip_families == families
+                    && spec.ip_families.as_ref() == Some(&import.spec.ip_families)
+                    && of.iter().eq(families);
+                if is_right { Ok(()) } else { Err(format!("{:?}, {spec:?}, slices of {of:?}", import.spec)) }
+            })
+            .await;
+        }
+        derived.nothing_deleted("the Service is changed in place");
         world.release(ns).await;
     });
 }
