@@ -186,16 +186,3 @@ fn deployment() -> Value {
 fn labels() -> Value {
     json!({"k8s-app": "kube-dns"})
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_zone_is_as_users_are_told_to_have_it() {
-        let docs = include_str!("../../docs/dns.md");
-        let (_, block) = docs.split_once("```\nclusterset.local:53 {\n").unwrap();
-        let (block, _) = block.split_once("```").unwrap();
-        assert!(COREFILE.contains(&format!("clusterset.local:{PORT} {{\n{block}")), "{block}");
-    }
-}
