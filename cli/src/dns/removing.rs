@@ -30,6 +30,13 @@ pub(super) async fn remove(cluster: &Cluster, options: &DnsOptions, say: Say<'_>
     };
     let noted = server.deployment.as_ref().is_some_and(|found| restart::last_reason(found).is_some());
     let restart = noted || (corefile.is_some() && server.deployment.is_some());
+    let account = server.account();
+    let [role, binding] = dns::objects(&account.namespace, &account.name);
+    let granted = cluster.read(&role).await?.or(cluster.read(&binding).await?);
+    if corefile.is_none() && !restart && granted.is_none() {
+        say(&format!("{}: there is nothing of `freeport dns` to take back", cluster.name));
+        return Ok(());
+    }
     if options.apply {
         change_and_restart(cluster, options, &server, corefile.as_deref(), restart, &mut *say).await?;
     } else {
@@ -42,8 +49,6 @@ pub(super) async fn remove(cluster: &Cluster, options: &DnsOptions, say: Say<'_>
             dns::NAME
         ));
     } else {
-        let account = server.account();
-        let [role, binding] = dns::objects(&account.namespace, &account.name);
         let mut here = Eraser::new(cluster, !options.apply, &mut *say);
         here.delete_ours(&binding).await?;
         here.delete_ours(&role).await?;
