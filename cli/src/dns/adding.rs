@@ -55,7 +55,7 @@ pub(super) async fn add(cluster: &Cluster, options: &DnsOptions, say: Say<'_>) -
         if options.apply {
             return Err(cluster.refuse(missing));
         }
-        say(&format!("{}: {missing}", cluster.name));
+        say(&format!("{}: {missing}; until then --apply is refused", cluster.name));
     }
     let plan = plan(cluster, &server, course, kind.as_deref().unwrap_or_default(), say).await?;
     if options.apply {
@@ -138,10 +138,9 @@ async fn plan(
     };
     let lines = corefile::ours(corefile.as_ref().unwrap_or(&server.corefile)).unwrap_or_default();
     let reason = restart::reason(lines, kind);
-    let restart = match &server.deployment {
-        Some(deployment) if restart::last_reason(deployment) != Some(&*reason) => Some(reason),
-        _ => None,
-    };
+    // Lines that somebody took away and that are there again were a reason before.
+    let is_due = |deployment| corefile.is_some() || restart::last_reason(deployment) != Some(&*reason);
+    let restart = server.deployment.as_ref().is_some_and(is_due).then_some(reason);
     Ok(Plan { objects: lacking.objects, corefile, restart })
 }
 

@@ -15,7 +15,8 @@ use crate::{Error, cluster::Cluster, install::MANAGER};
 pub(super) fn diff(server: &Server, to: &str) -> String {
     let name = format!("ConfigMap {}: {KEY}", server.name);
     let diff = TextDiff::from_lines(server.corefile.as_str(), to);
-    diff.unified_diff().header(&format!("{name} (as it is)"), &format!("{name} (as it is to be)")).to_string()
+    let [old, new] = ["as it is", "as it is to be"].map(|which| format!("{name} ({which})"));
+    diff.unified_diff().header(&old, &new).to_string().trim_end_matches('\n').to_owned()
 }
 
 /// Refused by the API server if somebody has changed the ConfigMap since.

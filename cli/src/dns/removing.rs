@@ -78,7 +78,7 @@ async fn change_and_restart(
 ) -> Result<(), Error> {
     if let Some(corefile) = corefile {
         change::write(cluster, server, corefile).await?;
-        say(&format!("{}: changed ConfigMap {}: {KEY} is as it was", cluster.name, server.name));
+        say(&format!("{}: changed ConfigMap {}: {KEY} has {ZONE} no more", cluster.name, server.name));
     }
     if restart {
         restart::restart(cluster, &server.name, None).await?;

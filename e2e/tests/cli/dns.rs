@@ -18,6 +18,7 @@ fn names_are_given_and_taken_back_to_the_byte() {
         server.is_applied().await;
         server.stays_as_it_is().await;
         server.goes_on_after_a_failure().await;
+        server.comes_back_where_it_was_undone().await;
         server.leaves_what_users_changed().await;
         server.has_the_file_it_had("no newline at its end").await;
         server.says_what_keeps_it().await;
@@ -152,6 +153,16 @@ impl Server {
         let said = self.freeport("--apply").await.succeeded();
         assert!(said.starts_with("west: restarted Deployment kube-system/coredns\n"), "{said}");
         assert_eq!(self.corefile().await, before);
+    }
+
+    /// By whoever installed CoreDNS.
+    async fn comes_back_where_it_was_undone(&self) {
+        self.set_corefile(COREFILE).await;
+        let said = self.freeport("--apply").await.succeeded();
+        for part in ["changed ConfigMap kube-system/coredns: ", "restarted Deployment kube-system/coredns\n"]
+        {
+            assert!(said.contains(part), "{part}: {said}");
+        }
     }
 
     async fn leaves_what_users_changed(&self) {
