@@ -2,6 +2,7 @@
 
 mod installing;
 mod leaving;
+mod naming;
 mod showing;
 
 use std::process::ExitCode;
@@ -11,9 +12,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use self::{
     installing::{InitArgs, JoinArgs},
     leaving::LeaveArgs,
+    naming::DnsArgs,
     showing::StatusArgs,
 };
-use crate::{Error, init, join, leave};
+use crate::{Error, dns, init, join, leave};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -45,6 +47,11 @@ enum Command {
     /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
     /// that will not return is removed there. Run again, it does what is left to do.
     Leave(LeaveArgs),
+    /// Give the Services of the set names in CoreDNS: SERVICE.NAMESPACE.svc.clusterset.local.
+    ///
+    /// Shows what CoreDNS needs for that: a server block in its Corefile, and the right to watch ServiceImports. With --apply
+    /// it is done, and CoreDNS is restarted. --remove takes it back, to the byte. Run again, it changes only what differs.
+    Dns(DnsArgs),
 }
 
 /// Exit code for arguments that cannot be used, whether clap finds that or we do.
@@ -85,7 +92,7 @@ pub async fn start(program: &'static str) -> ExitCode {
 /// Runs the command and prints what it does, line by line.
 ///
 /// # Errors
-/// Those of [`init`], [`join`], [`leave()`] and [`status`](status::status).
+/// Those of [`init`], [`join`], [`leave()`], [`dns()`] and [`status`](status::status).
 pub async fn run(args: Args) -> Result<Outcome, Error> {
     let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
     match args.command {
@@ -101,6 +108,7 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
         }
         Command::Status(args) => return showing::show(args).await,
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
+        Command::Dns(args) => dns(&args.into(), say).await?,
     }
     Ok(Outcome::Well)
 }

@@ -54,6 +54,18 @@ pub enum Error {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// CoreDNS was restarted, and its new Pods are not ready. Do what `next` says, or mend what keeps them.
+    #[error("{cluster}: CoreDNS is not rolled out after {} s: {message}. {next}", limit.as_secs())]
+    NotRolledOut {
+        /// Context of the cluster.
+        cluster: String,
+        /// How far it is, and what its newest Pod says.
+        message: String,
+        /// How long it was waited for.
+        limit: Duration,
+        /// How to take it back, or go on.
+        next: String,
+    },
     /// What is in the cluster does not allow it; nothing was done. The message says what to do first.
     #[error("{cluster}: {reason}")]
     Refused {

@@ -7,13 +7,11 @@
 //! | `departure` | what a member's cluster holds of its membership, decided from what was read |
 //! | `known` | which members the Common Area knows, decided from what was read |
 //! | `remainder` | what the Common Area still holds of a cluster, decided from what was read |
-//! | `eraser` | taking things away from one cluster, and saying so |
 //!
 //! The order is always: say that it goes, wait until all others have acted on that, and only then delete. What merely
 //! vanishes is kept by everybody.
 
 mod departure;
-mod eraser;
 mod known;
 mod own;
 mod remainder;
@@ -21,9 +19,12 @@ mod removal;
 
 use std::time::Duration;
 
-use crate::{Error, KubeContext, cluster::Cluster, objects::access};
-
-use self::eraser::{Eraser, Say};
+use crate::{
+    Error, KubeContext,
+    cluster::Cluster,
+    eraser::{Eraser, Say},
+    objects::access,
+};
 
 /// Which cluster ends its membership, and how.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`], [`leave()`], [`status()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -12,8 +12,9 @@
 //! | `holder` | who an ID was given to |
 //! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
+//! | `eraser` | taking things away and saying so |
 //! | `wait` | waiting until a daemon says that it is ready |
-//! | `rollout` | how far a daemon's Deployment is |
+//! | `rollout` | how far a Deployment is |
 //! | `warning` | what may surprise and keeps nobody from going on |
 //! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
@@ -23,6 +24,8 @@
 pub mod args;
 mod check;
 mod cluster;
+mod dns;
+mod eraser;
 mod error;
 mod holder;
 mod image;
@@ -44,6 +47,7 @@ use std::path::PathBuf;
 
 pub use crate::{
     cluster::KubeContext,
+    dns::{DnsOptions, Namespaced, dns},
     error::Error,
     init::{InitOptions, init},
     join::{JoinOptions, join},

@@ -7,6 +7,7 @@
 //! | [`area`] | a Common Area, with the leader's Role in it |
 //! | [`access`] | a member's way into a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
+//! | [`dns`] | what CoreDNS may, to make names of imports |
 //! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
 //! [`leader`] and [`member`] hold the rights of a daemon apart from its Deployment: it may as well run outside the cluster.
@@ -15,6 +16,7 @@ pub mod access;
 pub mod area;
 pub mod crds;
 mod deployment;
+pub mod dns;
 pub mod leader;
 pub mod member;
 mod policy;
@@ -32,7 +34,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
-pub(crate) use self::deployment::POD_NAME;
 pub(crate) use self::policy::lapse::{Lapse, lapse};
 
 /// Namespace of both daemons in each cluster.

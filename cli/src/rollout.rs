@@ -1,4 +1,4 @@
-//! How far a daemon's Deployment is: what a daemon said before it was changed is an older one's word.
+//! How far a Deployment is: what a daemon said before it was changed is an older one's word.
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -6,31 +6,25 @@ use k8s_openapi::api::{
 };
 use kube::{Api, ResourceExt, api::ListParams};
 
-use crate::{
-    Error,
-    cluster::Cluster,
-    objects::{POD_NAME, SYSTEM},
-};
+use crate::{Error, cluster::Cluster};
 
-/// What is missing until the Deployment of `daemon` runs as it is now, and why as far as Pods may be read; none when it does.
-pub(crate) async fn missing(cluster: &Cluster, daemon: &str) -> Result<Option<String>, Error> {
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let doing = format!("read Deployment {SYSTEM}/{daemon}");
-    let found = cluster.request(doing, deployments.get_opt(daemon)).await?;
-    let missing = match &found {
-        None => "it is not there".into(),
-        Some(deployment) => match incomplete(deployment) {
-            None => return Ok(None),
-            Some(missing) => missing,
-        },
+/// What is missing until the Deployment runs as it is now, and why as far as Pods may be read; none when it does.
+pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<String>, Error> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+    let doing = format!("read Deployment {namespace}/{name}");
+    let Some(deployment) = cluster.request(doing, deployments.get_opt(name)).await? else {
+        return Ok(Some(format!("Deployment {namespace}/{name}: it is not there")));
     };
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let its = ListParams::default().labels(&format!("{POD_NAME}={daemon}"));
-    let pods = cluster.request("list the daemon's Pods", pods.list(&its)).await;
+    let Some(missing) = incomplete(&deployment) else { return Ok(None) };
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let labels = deployment.spec.selector.match_labels.unwrap_or_default();
+    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let its = ListParams::default().labels(&labels.join(","));
+    let pods = cluster.request("list its Pods", pods.list(&its)).await;
     // Whoever may not list them still hears how far it is.
     let why = pods.ok().and_then(|pods| hindrance(&pods.items));
     let why = why.map_or_else(String::new, |why| format!("; {why}"));
-    Ok(Some(format!("Deployment {SYSTEM}/{daemon}: {missing}{why}")))
+    Ok(Some(format!("Deployment {namespace}/{name}: {missing}{why}")))
 }
 
 /// What a Deployment lacks until all its Pods, and no others, are what it asks for now, and available.

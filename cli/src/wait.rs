@@ -43,7 +43,7 @@ impl Installer<'_> {
         let (begun, mut told) = (Instant::now(), String::new());
         loop {
             // Until then an older daemon may be the one that says something.
-            let message = match rollout::missing(self.cluster, daemon).await? {
+            let message = match rollout::missing(self.cluster, SYSTEM, daemon).await? {
                 Some(missing) => missing,
                 None => match ask(self.cluster).await? {
                     Said::Ready(message) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cli::{
     manifests,
-    objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member},
+    objects::{DEFAULT_IMAGE, Object, access, area, crds, dns, leader, member},
 };
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ fn all() -> Vec<Object> {
         access::objects("demo", "east", None),
         access::antrea_objects("demo", "north"),
         member::objects(),
+        dns::objects("kube-system", "coredns").into(),
         leader::workload(DEFAULT_IMAGE),
         member::workload(DEFAULT_IMAGE),
         vec![member::secret("demo"), member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443")],

@@ -6,22 +6,29 @@
 mod daemon;
 mod ready;
 
-use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use api::label;
-use cli::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Run};
+use cli::{Daemons, DnsOptions, InitOptions, Installed, JoinOptions, KubeContext, Namespaced, Run};
+use futures::future::try_join_all;
 
 pub use self::{
     daemon::{Daemon, Ensured},
     ready::{ready, ready_saying},
 };
 use crate::{
-    Cluster, Exit, Families, Fleet, dns,
+    Cluster, Exit, Families, Fleet,
     images::{self, DaemonImage},
     program,
 };
 
-/// Limit of each wait of `init` and `join`.
+/// Limit of each wait of `init`, `join` and `dns`.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Why there is no ClusterSet.
@@ -30,7 +37,7 @@ pub enum Error {
     /// The fleet failed.
     #[error(transparent)]
     Fleet(#[from] crate::Error),
-    /// `freeport init` or `join` failed.
+    /// `freeport init`, `join` or `dns` failed.
     #[error(transparent)]
     Cli(#[from] cli::Error),
     /// A daemon could not be built.
@@ -145,7 +152,7 @@ pub async fn set_up_as(
 }
 
 /// Makes all clusters of the fleet, which have nodes, a ClusterSet, as [`set_up`] does, with the daemons in their nodes: builds
-/// their image, loads it, and waits until they are ready. Safe to run again.
+/// their image, loads it, waits until they are ready, and gives imports names. Safe to run again.
 ///
 /// # Errors
 /// See [`Error`].
@@ -155,11 +162,28 @@ pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)
     let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
     install(fleet, &composition, &servers, inside, say).await?;
-    for cluster in fleet.clusters() {
-        let looked = dns::look_for_imports(&cluster.client().await?).await.map_err(Box::new);
-        looked.map_err(|source| crate::Error::Dns { cluster: cluster.name().to_owned(), source })?;
-    }
+    name_imports(fleet, say).await
+}
+
+/// Runs `freeport dns --apply` for all clusters at once: each waits for Pods.
+async fn name_imports(fleet: &Fleet, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let say = Mutex::new(say);
+    let all = fleet.clusters().iter().map(async |cluster| {
+        let options = DnsOptions {
+            cluster: context(fleet, cluster.name()),
+            config_map: Namespaced::coredns(),
+            remove: false,
+            apply: true,
+            timeout: LIMIT,
+        };
+        cli::dns(&options, &mut |line: &str| say.lock().unwrap_or_else(PoisonError::into_inner)(line)).await
+    });
+    try_join_all(all).await?;
     Ok(())
+}
+
+fn context(fleet: &Fleet, cluster: &str) -> KubeContext {
+    KubeContext { file: Some(fleet.kubeconfig()), name: Some(cluster.to_owned()) }
 }
 
 fn deployed() -> Run {
@@ -184,7 +208,6 @@ async fn install(
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<(String, Installed)>, Error> {
     let Composition { set, leader, members } = composition;
-    let context = |name: &str| KubeContext { file: Some(fleet.kubeconfig()), name: Some(name.to_owned()) };
     let joining = members.iter().filter(|member| *member != leader);
     let mut all = Vec::new();
     for name in std::iter::once(leader).chain(joining) {
@@ -195,7 +218,7 @@ async fn install(
                 cluster_set: set.clone(),
                 cluster_id: name.clone(),
                 dedicated: !members.contains(leader),
-                cluster: context(name),
+                cluster: context(fleet, name),
                 leader_server,
                 run,
             };
@@ -204,8 +227,8 @@ async fn install(
             let options = JoinOptions {
                 cluster_set: set.clone(),
                 cluster_id: name.clone(),
-                cluster: context(name),
-                leader: context(leader),
+                cluster: context(fleet, name),
+                leader: context(fleet, leader),
                 leader_server,
                 run,
             };

@@ -1,8 +1,7 @@
 //! CoreDNS as a cluster's DNS server: the Service `kube-dns` in `kube-system` and what it takes.
 
-use std::{fmt::Debug, net::IpAddr, time::Duration};
+use std::{fmt::Debug, net::IpAddr};
 
-use api::mcs::ServiceImport;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -10,42 +9,24 @@ use k8s_openapi::{
         core::v1::{ConfigMap, Service, ServiceAccount},
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{
-    Api, Client, CustomResourceExt, Resource,
-    api::{Patch, PatchParams, PostParams},
-};
+use kube::{Api, Client, Resource, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 use crate::images;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "coredns";
-/// Limit of a restart, after which names are answered late at the worst.
-const RESTART: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(100);
 /// Not 53, which only who has rights may listen on.
 const PORT: u16 = 1053;
-/// Each zone for itself: the one of the ClusterSet has no answers as long as there are no ServiceImports, and holds up
-/// nobody else.
+/// As clusters have it: the zone of a ClusterSet is added by `freeport dns`.
 const COREFILE: &str = "\
 cluster.local:1053 in-addr.arpa:1053 {
     errors
     health :8080
     ready :8181
     kubernetes cluster.local in-addr.arpa {
-        ttl 5
-    }
-    loadbalance
-}
-clusterset.local:1053 {
-    errors
-    kubernetes clusterset.local {
-        multicluster clusterset.local
-        startup_timeout 1s
         ttl 5
     }
     loadbalance
@@ -66,25 +47,6 @@ pub(crate) async fn deploy(client: &Client, addresses: &[IpAddr]) -> Result<(), 
     create::<ConfigMap>(&system(client), config).await?;
     create::<Service>(&system(client), service(addresses)).await?;
     create::<Deployment>(&system(client), deployment()).await
-}
-
-/// Lets the server start anew if it has never seen this cluster's kind ServiceImport: as long as there is no such kind, it looks for
-/// it ever more seldom.
-pub(crate) async fn look_for_imports(client: &Client) -> Result<(), kube::Error> {
-    let crds = Api::<CustomResourceDefinition>::all(client.clone());
-    let uid = crds.get(ServiceImport::crd_name()).await?.metadata.uid;
-    let seen = json!({"metadata": {"annotations": {"fleet/service-import-crd": uid}}});
-    let patch = Patch::Merge(json!({"spec": {"template": seen}}));
-    let deployments = system::<Deployment>(client);
-    deployments.patch(NAME, &PatchParams::default(), &patch).await?;
-    // The old one answers until then, and is missed by whoever has just asked it.
-    let waited = timeout(RESTART, async {
-        while ready(client).await.is_err() {
-            sleep(POLL).await;
-        }
-    });
-    drop(waited.await);
-    Ok(())
 }
 
 /// Whether names are answered.
@@ -121,7 +83,6 @@ fn cluster_role() -> Value {
         "rules": [
             rule("", &["services", "namespaces"]),
             rule("discovery.k8s.io", &["endpointslices"]),
-            rule("multicluster.x-k8s.io", &["serviceimports"]),
         ],
     })
 }
@@ -191,17 +152,4 @@ fn deployment() -> Value {
 
 fn labels() -> Value {
     json!({"k8s-app": "kube-dns"})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_zone_is_as_users_are_told_to_have_it() {
-        let docs = include_str!("../../docs/dns.md");
-        let (_, block) = docs.split_once("```\nclusterset.local:53 {\n").unwrap();
-        let (block, _) = block.split_once("```").unwrap();
-        assert!(COREFILE.contains(&format!("clusterset.local:{PORT} {{\n{block}")), "{block}");
-    }
 }

@@ -67,8 +67,8 @@ mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use serde_json::json;
 
-    use super::{super::eraser::called, *};
-    use crate::objects::SYSTEM;
+    use super::*;
+    use crate::{eraser::called, objects::SYSTEM};
 
     fn set(name: &str, id: &str) -> Object {
         let body = json!({"spec": {"clusterID": id}});

@@ -26,7 +26,8 @@ mod tests {
     use api::announce::MemberClusterAnnounce;
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::ServiceAccount, rbac::v1::Role};
 
-    use super::{super::eraser::called, *};
+    use super::*;
+    use crate::eraser::called;
 
     const AREA: &str = "clusterset-demo";
 

@@ -13,12 +13,12 @@ use serde_json::json;
 use super::{
     LeaveOptions,
     departure::{Traces, text},
-    eraser::{Eraser, PAUSE, Say, called},
     for_the_leader, take_access,
 };
 use crate::{
     Error, KubeContext, check,
     cluster::Cluster,
+    eraser::{Eraser, PAUSE, Say, called},
     holder,
     objects::{Object, SYSTEM},
 };

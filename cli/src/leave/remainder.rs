@@ -9,8 +9,8 @@ use api::{
 };
 use serde_json::{Value, json};
 
-use super::{departure::text, eraser::called};
-use crate::objects::Object;
+use super::departure::text;
+use crate::{eraser::called, objects::Object};
 
 /// What the leader has not yet taken to heart.
 #[derive(Debug, Default, PartialEq)]

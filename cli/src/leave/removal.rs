@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::{
     LeaveOptions,
     departure::text,
-    eraser::{Eraser, PAUSE, Say, called},
     known,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
@@ -26,6 +25,7 @@ use super::{
 use crate::{
     Error, KubeContext, check,
     cluster::{Cluster, list},
+    eraser::{Eraser, PAUSE, Say, called},
     objects::{Object, area},
 };
 

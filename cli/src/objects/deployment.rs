@@ -31,7 +31,7 @@ pub const DEFAULT_IMAGE: &str = concat!("freeport:", env!("CARGO_PKG_VERSION"));
 const PORT: i32 = 8080;
 const PORT_NAME: &str = "metrics";
 /// Label by which Deployment and NetworkPolicy find the Pod. It stays as it is: a selector cannot be changed.
-pub(crate) const POD_NAME: &str = "app.kubernetes.io/name";
+const POD_NAME: &str = "app.kubernetes.io/name";
 /// A user no image and no node gives a meaning to.
 const NOBODY: i64 = 65532;
 

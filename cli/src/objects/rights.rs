@@ -68,10 +68,15 @@ pub(super) struct Account<'a> {
 
 /// A ClusterRole and its binding, both named as the account.
 pub(super) fn everywhere(account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
-    let role = ClusterRole { metadata: named(account.name), rules: Some(rules), ..ClusterRole::default() };
+    everywhere_as(account.name, account, rules)
+}
+
+/// A ClusterRole and its binding, both of this name.
+pub(super) fn everywhere_as(name: &str, account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
+    let role = ClusterRole { metadata: named(name), rules: Some(rules), ..ClusterRole::default() };
     let binding = ClusterRoleBinding {
-        metadata: named(account.name),
-        role_ref: role_ref("ClusterRole", account),
+        metadata: named(name),
+        role_ref: role_ref("ClusterRole", name),
         subjects: Some(vec![subject(account)]),
     };
     [Object::new(&role), Object::new(&binding)]
@@ -92,18 +97,14 @@ pub(super) fn inside(namespace: &str, account: &Account<'_>, rules: Vec<PolicyRu
     let role = Role { metadata: within(namespace, account.name), rules: Some(rules) };
     let binding = RoleBinding {
         metadata: within(namespace, account.name),
-        role_ref: role_ref("Role", account),
+        role_ref: role_ref("Role", account.name),
         subjects: Some(vec![subject(account)]),
     };
     [Object::new(&role), Object::new(&binding)]
 }
 
-fn role_ref(kind: &str, account: &Account<'_>) -> RoleRef {
-    RoleRef {
-        api_group: Some("rbac.authorization.k8s.io".into()),
-        kind: kind.into(),
-        name: account.name.into(),
-    }
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: Some("rbac.authorization.k8s.io".into()), kind: kind.into(), name: name.into() }
 }
 
 fn subject(account: &Account<'_>) -> Subject {

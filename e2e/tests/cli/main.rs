@@ -9,6 +9,7 @@ mod contents;
 mod member_set;
 mod program;
 
+mod dns;
 mod force;
 mod leave;
 mod pair;

@@ -4,6 +4,7 @@
 use crate::{
     clusters::{Clusters, PAIR, clusters},
     contents::Contents,
+    dns,
     uninstall::the_leader_leaves_no_trace,
 };
 use e2e::{fixture::RUNTIME, manifests};
@@ -21,6 +22,7 @@ fn a_pair_from_nothing() {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
             ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
         }
+        dns::imports_come_first(clusters).await;
         kubectl_applies_what_a_dry_run_prints(clusters).await;
         names_are_kept(clusters).await;
         nothing_is_left_to_apply(clusters).await;

@@ -96,8 +96,9 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options { dir, clusters: args.clusters, nodes, lifetime: Lifetime::Detached };
     let fleet = Fleet::up(options, |line| println!("   {line}")).await?;
 
+    let names = if nodes { "; `freeport dns` on all" } else { "" };
     step(&format!(
-        "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others"
+        "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others{names}"
     ));
     let long = if nodes { " (static: the first time takes about 5 min on 2 cores)" } else { "" };
     println!("   building freeport-leader and freeport-member, unless they are up to date{long}");
@@ -169,7 +170,7 @@ fn step(headline: &str) {
     println!("\n{headline}");
 }
 
-/// How many objects and files of each cluster `init` and `join` made or found as they should be.
+/// How many objects and files of each cluster `init`, `join` and `dns` made or found as they should be.
 #[derive(Default)]
 struct Tally {
     made: BTreeMap<String, u32>,

@@ -18,24 +18,24 @@ use crate::{
 };
 
 /// Who hears of each thing done.
-pub(super) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
+pub(crate) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
 /// How long between two looks at something that is waited for.
-pub(super) const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Objects in one answer: as many as kubectl asks for.
 const PAGE: u32 = 500;
 
 /// Takes things away from one cluster.
-pub(super) struct Eraser<'a> {
-    pub(super) cluster: &'a Cluster,
+pub(crate) struct Eraser<'a> {
+    pub(crate) cluster: &'a Cluster,
     /// Say what would be done instead of doing it.
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     say: Say<'a>,
 }
 
 /// The object of kind `K` of this name, nothing known of it but that.
-pub(super) fn called<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> Object {
+pub(crate) fn called<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> Object {
     Object {
         resource: ApiResource::erase::<K>(&()),
         name: name.into(),
@@ -45,12 +45,12 @@ pub(super) fn called<K: Resource<DynamicType = ()>>(namespace: &str, name: &str)
 }
 
 impl<'a> Eraser<'a> {
-    pub(super) fn new(cluster: &'a Cluster, dry_run: bool, say: Say<'a>) -> Self {
+    pub(crate) fn new(cluster: &'a Cluster, dry_run: bool, say: Say<'a>) -> Self {
         Self { cluster, dry_run, say }
     }
 
     /// Reports one thing about this cluster.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         (self.say)(&format!("{}: {line}", self.cluster.name));
     }
 
@@ -61,17 +61,17 @@ impl<'a> Eraser<'a> {
     }
 
     /// What to do next, for whoever reads along.
-    pub(super) fn next(&mut self, line: &str) {
+    pub(crate) fn next(&mut self, line: &str) {
         (self.say)(&format!("next: {line}"));
     }
 
     /// The object as it is; none when there is none, or not even its kind.
-    pub(super) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
+    pub(crate) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
         self.cluster.read(object).await
     }
 
     /// All objects of a kind, in one Namespace or in all; none without their CRD.
-    pub(super) async fn list<K: Resource<DynamicType = ()>>(
+    pub(crate) async fn list<K: Resource<DynamicType = ()>>(
         &self,
         namespace: Option<&str>,
         labels: &str,
@@ -99,7 +99,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Number of objects of a kind in all Namespaces; none without their CRD.
-    pub(super) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
+    pub(crate) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
         let resource = ApiResource::erase::<K>(&());
         let api = self.cluster.api(&resource, None);
         let params = ListParams::default().labels(labels);
@@ -109,7 +109,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Deletes an object and says so, unless there is none.
-    pub(super) async fn delete(&mut self, object: &Object) -> Result<(), Error> {
+    pub(crate) async fn delete(&mut self, object: &Object) -> Result<(), Error> {
         if self.erase(object).await? {
             self.did("deleted", "delete", &object.to_string());
         }
@@ -117,7 +117,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Deletes an object that Freeport installed and says so. One that somebody else made is left alone, and that is said.
-    pub(super) async fn delete_ours(&mut self, object: &Object) -> Result<(), Error> {
+    pub(crate) async fn delete_ours(&mut self, object: &Object) -> Result<(), Error> {
         match self.read(object).await? {
             Some(found) if found.is_ours() => self.delete(&found).await,
             Some(_) => {
@@ -129,7 +129,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Deletes objects of one kind and says how many; a dry run names each.
-    pub(super) async fn delete_all(&mut self, objects: &[Object]) -> Result<(), Error> {
+    pub(crate) async fn delete_all(&mut self, objects: &[Object]) -> Result<(), Error> {
         let mut deleted = 0;
         for object in objects {
             if self.dry_run {
@@ -168,7 +168,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Merges `patch` into an object and says what that `means`, unless the object is gone.
-    pub(super) async fn change(&mut self, object: &Object, patch: &Value, means: &str) -> Result<(), Error> {
+    pub(crate) async fn change(&mut self, object: &Object, patch: &Value, means: &str) -> Result<(), Error> {
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         let there = self.dry_run || {
             let (api, patch) = (self.api(object), Patch::Merge(patch));
@@ -182,7 +182,7 @@ impl<'a> Eraser<'a> {
     }
 
     /// Creates an object and says so, unless somebody else was first.
-    pub(super) async fn create(&mut self, object: &Object) -> Result<(), Error> {
+    pub(crate) async fn create(&mut self, object: &Object) -> Result<(), Error> {
         if !self.dry_run {
             let doing = format!("create {object}");
             let body: DynamicObject = self

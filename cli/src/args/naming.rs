@@ -1,0 +1,43 @@
+//! The command line of `freeport dns`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args as ClapArgs;
+
+use crate::{DnsOptions, KubeContext, Namespaced};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct DnsArgs {
+    /// Do it, and do not only show it.
+    #[arg(long)]
+    apply: bool,
+    /// Take back what --apply did.
+    #[arg(long)]
+    remove: bool,
+    /// Kubeconfig of the cluster [default: as kubectl].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the cluster [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// ConfigMap with the Corefile.
+    ///
+    /// The Deployment of CoreDNS is found by the same name.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value_t = Namespaced::coredns())]
+    config_map: Namespaced,
+    /// Limit of the wait for CoreDNS' new Pods.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+impl From<DnsArgs> for DnsOptions {
+    fn from(args: DnsArgs) -> Self {
+        Self {
+            cluster: KubeContext { file: args.kubeconfig, name: args.context },
+            config_map: args.config_map,
+            remove: args.remove,
+            apply: args.apply,
+            timeout: Duration::from_secs(args.timeout),
+        }
+    }
+}
