@@ -98,10 +98,7 @@ pub fn payload<'a>(
         let port = |port: &SlicePort| Some((port.port, port.protocol.clone(), name(port)?));
         let mut ports: Vec<_> = slice.ports.iter().filter_map(port).collect();
         ports.sort();
-        let is_ready = |endpoint: &&Endpoint| {
-            endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
-        };
-        let ready = slice.endpoints.iter().filter(is_ready);
+        let ready = slice.endpoints.iter().filter(|endpoint| endpoint.is_ready());
         let addresses: Vec<_> =
             ready.filter_map(|e| Some((e.addresses.first()?.clone(), e.hostname.clone()))).collect();
         if !ports.is_empty() && !addresses.is_empty() {

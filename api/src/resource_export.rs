@@ -103,6 +103,16 @@ pub struct ServicePayload {
     pub withdrawn: bool,
 }
 
+/// What a Service without an address has in place of one.
+pub const HEADLESS: &str = "None";
+
+impl ServicePayload {
+    /// Whether the Service has no address of its own (rule R-12).
+    pub fn is_headless(&self) -> bool {
+        self.service_spec.cluster_ip.as_deref() == Some(HEADLESS)
+    }
+}
+
 /// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
 const METADATA_MAX: usize = 64 * 1024;
 

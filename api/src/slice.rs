@@ -91,6 +91,11 @@ impl SlicePayload {
 }
 
 impl Endpoint {
+    /// Whether it takes traffic; one that does not say is ready.
+    pub fn is_ready(&self) -> bool {
+        self.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
+    }
+
     fn check(&self, v4: bool) -> Result<(), String> {
         if self.addresses.is_empty() || self.addresses.len() > ADDRESSES_MAX {
             return Err(format!("an endpoint has {} addresses", self.addresses.len()));

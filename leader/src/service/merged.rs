@@ -60,14 +60,14 @@ pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
 }
 
 /// Families that every exporter has, in the oldest one's order: with more, whom a client reaches would depend on the family it
-/// happens to use. An exporter that has none of those that are left is passed over, or nobody would reach anybody.
+/// happens to use. An exporter that has not the oldest one's first is passed over, or its coming would take away the address
+/// that everybody uses; it is reached in the families that it shares, if any.
 fn families(oldest_first: &[Exported<'_>]) -> Vec<String> {
     let mut exporters = oldest_first.iter().map(|(_, payload)| property::families_of(payload));
     let mut common = exporters.next().unwrap_or_default();
     for families in exporters {
-        let both = family::common(&common, &families);
-        if !both.is_empty() {
-            common = both;
+        if common.first().is_some_and(|first| families.contains(first)) {
+            common = family::common(&common, &families);
         }
     }
     common

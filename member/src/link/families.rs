@@ -9,40 +9,45 @@ use kube::{
     Api,
     api::{ObjectMeta, PostParams},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 use super::Link;
 
 /// A cluster gets another family once in its life, and nothing tells of it.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
-const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(30) };
+/// Long enough that a hiccup at the start is over before anything is made of what is not known.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(3), longest: Duration::from_secs(60) };
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link {
-    /// Asks now and then; `known` once there was an answer, of whatever kind: what is known already is not lost for a refusal.
+    /// Asks now and then. Nothing waits long for the answer: `known` is true once there was one, or none in a while. What is
+    /// known already is not lost for a refusal.
     pub(super) async fn learn_families(self, known: watch::Sender<bool>) {
         let services = Api::<Service>::namespaced(self.env.client.clone(), &self.env.namespace);
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        let mut waits = RETRY.waits();
+        let (mut waits, mut said) = (RETRY.waits(), String::new());
         loop {
-            match services.create(&dry_run, &anything()).await {
-                Ok(service) => {
+            let asked = timeout(PATIENCE, services.create(&dry_run, &anything())).await;
+            let why = match asked {
+                Ok(Ok(service)) => {
                     self.have_families(service.spec.and_then(|spec| spec.ip_families).unwrap_or_default());
-                }
-                Err(kube::Error::Api(status)) if !matches!(status.code, 429 | 503 | 504) => {
-                    let why = status.message;
-                    tracing::warn!(
-                        why,
-                        "cannot find out which IP families this cluster has: imports are tried in all they have"
-                    );
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "cannot ask for the IP families of this cluster yet");
-                    tokio::time::sleep(waits.next().unwrap_or(LOOK_AGAIN)).await;
+                    said.clear();
+                    known.send_replace(true);
+                    tokio::time::sleep(LOOK_AGAIN).await;
                     continue;
                 }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer".to_owned(),
+            };
+            if said != why {
+                tracing::warn!(
+                    why,
+                    "cannot find out which IP families this cluster has: imports get one, if it is not known yet"
+                );
+                said = why;
             }
+            tokio::time::sleep(waits.next().unwrap_or(LOOK_AGAIN)).await;
             known.send_replace(true);
-            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 

@@ -106,15 +106,16 @@ fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antre
     let slice = |name: &str, payload: SlicePayload| {
         record(us, service, ENDPOINT_SLICE, name.to_owned(), |spec| spec.endpoint_slice = Some(payload))
     };
+    // First what is new: what goes may be what it stands for.
+    for (name, payload) in &slices {
+        let want = slice(name, payload.clone());
+        steps.push(Step::Put { have: entry.own_slices.get(name).cloned(), want });
+    }
     for (name, have) in entry.own_slices.iter().filter(|(name, _)| !slices.contains_key(*name)) {
         let had = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
         let address_type = had.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
         let emptied = slice(name, SlicePayload { address_type, ..SlicePayload::default() });
         steps.push(Step::Remove { have: have.clone(), emptied });
-    }
-    for (name, payload) in slices {
-        let want = slice(&name, payload);
-        steps.push(Step::Put { have: entry.own_slices.get(&name).cloned(), want });
     }
     steps
 }

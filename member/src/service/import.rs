@@ -156,14 +156,14 @@ impl Importing {
         }
         let mut refusals = Refusals::default();
         let import = |addresses| service_import(service, hub, entry, &realise, addresses);
-        // A headless one is told of first, and one with an address when it has it: nobody finds an address that is not, or
-        // not any more.
-        let (want, written, is_reachable) = if realise.is_headless() {
+        // One without an address is told of first, and one with an address when it has it: nobody finds an address that is
+        // not, or not any more.
+        let (want, written, is_reachable) = if realise.is_headless() || realise.families.is_empty() {
             let want = import(vec![]);
             let written = self.put_import(entry, &want, &mut refusals).await?;
             self.place(service, entry, &realise, &mut refusals).await?;
-            // Its endpoints are found by way of the import, even where the Service is refused.
-            (want, written, !realise.taken)
+            // Endpoints are found by way of a headless import, even where its Service is refused.
+            (want, written, realise.is_headless() && !realise.taken)
         } else {
             let addresses = self.place(service, entry, &realise, &mut refusals).await?;
             let is_reachable = !addresses.is_empty();
@@ -199,7 +199,8 @@ impl Importing {
             return self.remove_service(entry).await.map(|()| vec![]);
         }
         let placed = self.put_service(service, entry, realise).await;
-        let there = || entry.derived.clone().filter(|derived| is_ours(&derived.metadata));
+        // One that had to be made anew is gone by now.
+        let there = || entry.derived.clone().filter(|there| is_ours(&there.metadata) && realise.fits(there));
         let service = refusals.note(Refusal::Service, placed)?.or_else(there);
         Ok(service.iter().flat_map(|service| service.spec.addresses()).cloned().collect())
     }

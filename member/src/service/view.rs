@@ -7,7 +7,7 @@ use api::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
         ServiceImportStatus, ServicePort, SessionAffinityConfig,
     },
-    resource_export::{ResourceExport, ResourceExportSpec, ResourceExportStatus},
+    resource_export::{HEADLESS, ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
 };
@@ -81,9 +81,6 @@ pub struct ServiceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ServicePort>,
 }
-
-/// What a Service without an address has in place of one.
-pub const HEADLESS: &str = "None";
 
 impl ServiceSpec {
     /// Whether it has no address of its own.

@@ -49,8 +49,7 @@ pub(super) fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
         return invalid(format!("IP families {families:?} are not IPv4, IPv6 or both"));
     }
     let ports = payload.service_spec.ports.as_deref().unwrap_or_default();
-    let is_headless = payload.service_spec.cluster_ip.as_deref() == Some("None");
-    if ports.is_empty() && !is_headless {
+    if ports.is_empty() && !payload.is_headless() {
         return invalid("the Service has no ports, which only a headless one can do without".into());
     }
     if ports.len() > PORTS_MAX {

@@ -96,7 +96,7 @@ impl Property {
                 short(&ports::words_of_merged(&merged.ports))
             ),
             Wins::Intersection => format!(
-                "what all have in common with cluster {winner}, the oldest export, is used: {}",
+                "{} is used, of the families of cluster {winner}, the oldest export, those that the others have",
                 merged.ip_families.join(", ")
             ),
         };
@@ -133,10 +133,7 @@ fn short(value: &str) -> String {
 
 /// Headless or not.
 pub(super) fn type_of(payload: &ServicePayload) -> ServiceImportType {
-    match payload.service_spec.cluster_ip.as_deref() {
-        Some("None") => ServiceImportType::Headless,
-        _ => ServiceImportType::ClusterSetIP,
-    }
+    if payload.is_headless() { ServiceImportType::Headless } else { ServiceImportType::ClusterSetIP }
 }
 
 fn type_name(payload: &ServicePayload) -> String {

@@ -189,7 +189,7 @@ fn what_was_merged_before_lends_its_ports() {
 }
 
 #[test]
-fn r48_families_are_those_that_all_have_or_else_the_oldest_ones() {
+fn r38_r48_families_are_those_that_all_have_and_the_oldest_ones_first_stays() {
     let has = |families: &[&str]| {
         with(|payload| {
             payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect())
@@ -198,11 +198,18 @@ fn r48_families_are_those_that_all_have_or_else_the_oldest_ones() {
     let families = |exports: &[ServicePayload]| merged(&named(exports)).unwrap().spec.ip_families;
     assert_eq!(families(&[has(&["IPv6", "IPv4"]), has(&["IPv4", "IPv6"])]), ["IPv6", "IPv4"]);
     assert_eq!(families(&[has(&["IPv4"]), has(&["IPv6"]), has(&["IPv4"])]), ["IPv4"]);
+    assert_eq!(
+        families(&[has(&["IPv4", "IPv6"]), has(&["IPv6"])]),
+        ["IPv4", "IPv6"],
+        "the first one stays (R-38)"
+    );
+    assert_eq!(families(&[has(&["IPv4", "IPv6"]), has(&["IPv6"]), has(&["IPv4"])]), ["IPv4"]);
     assert_eq!(families(&[has(&[]), has(&["IPv6", "IPv4"])]), ["IPv4"], "who says nothing means IPv4");
     assert_eq!(reasons(&[has(&[]), has(&["IPv4"])]), vec![vec![""; 0]; 2]);
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
     let told = conflicts(&named(&[has(&["IPv4", "IPv6"]), has(&["IPv4"]), has(&["IPv6"])]));
-    let used = "ipFamilies: what all have in common with cluster a, the oldest export, is used: IPv4; 2 of 3 clusters disagree; ";
+    let used = "ipFamilies: IPv4 is used, of the families of cluster a, the oldest export, those that the others have; \
+                2 of 3 clusters disagree; ";
     let sides = [
         "this export has IPv4, IPv6",
         "this export agrees with it",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::{
     ServiceName, family, label,
     mcs::{ServicePort, SessionAffinityConfig},
-    resource_export::ServicePayload,
+    resource_export::{HEADLESS, ServicePayload},
     slice::SlicePayload,
 };
 use k8s_openapi::api::core::v1 as core;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::service::{
     entry::{Local, ServiceEntry},
-    view::{Export, HEADLESS, Service},
+    view::{Export, Service},
 };
 
 /// What this cluster offers under one Service name.

@@ -90,10 +90,7 @@ fn payload(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
 fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayload {
     let address_type = family::of(address);
     let behind = entry.slices.values().filter(|slice| slice.address_type == address_type);
-    let is_ready = |endpoint: &slice::Endpoint| {
-        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
-    };
-    let ready = behind.flat_map(|slice| &slice.endpoints).any(|endpoint| is_ready(&endpoint.shared));
+    let ready = behind.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.shared.is_ready());
     let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
     let port = |port: &ServicePort| SlicePort {
         name: port.name.clone().filter(|name| !name.is_empty()),

@@ -1,17 +1,22 @@
 //! Families and addresses of an imported Service: pure.
 
-use api::{family, mcs::ServiceImportSpec};
+use api::{family, mcs::ServiceImportSpec, resource_export::HEADLESS};
 
-use crate::service::{
-    entry::Local,
-    view::{HEADLESS, ServiceSpec},
-};
+use crate::service::{entry::Local, view::ServiceSpec};
 
-/// Families in which the import can be reached here: those of the import that this cluster has. What it has may not be known;
-/// then its API server has the last word.
-pub fn served(merged: &ServiceImportSpec, local: &Local) -> Vec<String> {
-    let exported = family::said(&merged.ip_families);
-    if local.families.is_empty() { exported } else { family::common(&exported, &local.families) }
+/// Families in which the import can be reached here: those of the import that this cluster has. While it is not known what it
+/// has, those of the Service that is `there`, or just one: an API server refuses two where there is one.
+pub fn served(merged: &ServiceImportSpec, local: &Local, there: Option<&ServiceSpec>) -> Vec<String> {
+    let mut exported = family::said(&merged.ip_families);
+    if !local.families.is_empty() {
+        return family::common(&exported, &local.families);
+    }
+    let kept = family::common(&exported, there.map(|there| there.ip_families.as_slice()).unwrap_or_default());
+    if kept.is_empty() {
+        exported.truncate(1);
+        return exported;
+    }
+    kept
 }
 
 /// Whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
@@ -74,15 +79,28 @@ mod tests {
 
     #[test]
     fn an_import_is_served_in_the_families_that_both_have() {
+        let spec = |merged: &[&str]| ServiceImportSpec {
+            ip_families: words(merged),
+            ..ServiceImportSpec::default()
+        };
         let served = |merged: &[&str], here: &[&str]| {
-            let merged = ServiceImportSpec { ip_families: words(merged), ..ServiceImportSpec::default() };
-            served(&merged, &Local { families: words(here), ..Local::default() })
+            served(&spec(merged), &Local { families: words(here), ..Local::default() }, None)
         };
         assert_eq!(served(&["IPv6", "IPv4"], &["IPv4", "IPv6"]), ["IPv6", "IPv4"]);
         assert_eq!(served(&["IPv6", "IPv4"], &["IPv4"]), ["IPv4"]);
         assert!(served(&["IPv6"], &["IPv4"]).is_empty());
         assert_eq!(served(&[], &["IPv6", "IPv4"]), ["IPv4"], "who says nothing means IPv4");
-        assert_eq!(served(&["IPv6"], &[]), ["IPv6"], "not known");
+        assert_eq!(served(&["IPv6", "IPv4"], &[]), ["IPv6"], "not known");
+    }
+
+    #[test]
+    fn while_it_is_not_known_what_a_cluster_has_nothing_is_taken_away_and_one_is_tried() {
+        let both =
+            ServiceImportSpec { ip_families: words(&["IPv6", "IPv4"]), ..ServiceImportSpec::default() };
+        let served = |there: &[&str]| served(&both, &Local::default(), Some(&service(&[], there)));
+        assert_eq!(served(&["IPv4"]), ["IPv4"]);
+        assert_eq!(served(&["IPv4", "IPv6"]), ["IPv6", "IPv4"]);
+        assert_eq!(served(&[]), ["IPv6"]);
     }
 
     #[test]

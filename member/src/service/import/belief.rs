@@ -96,8 +96,10 @@ pub fn realised(entry: &ServiceEntry) -> Option<MergedService> {
         metadata: Some(exported::of(&import.metadata)),
         status: None,
     };
+    // One that has no address here does not say which families it had elsewhere.
+    let is_known = !merged.spec.ip_families.is_empty();
     let is_headless = merged.spec.type_ == ServiceImportType::Headless;
-    (is_headless || !merged.spec.ports.is_empty()).then_some(merged)
+    (is_known && (is_headless || !merged.spec.ports.is_empty())).then_some(merged)
 }
 
 /// The merged Service that an import brings.

@@ -34,8 +34,7 @@ pub fn derived(service: &ServiceName, entry: &ServiceEntry, realise: &Realise) -
     metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
     metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
     let (families, is_headless) = (&realise.families, realise.is_headless());
-    let there = entry.derived.as_ref().map(|there| &there.spec);
-    let there = there.filter(|there| address::can_become(there, families, is_headless));
+    let there = entry.derived.as_ref().filter(|there| realise.fits(there)).map(|there| &there.spec);
     let noted = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
     let noted = noted.map(|spec| spec.ips.as_slice()).unwrap_or_default();
     let merged = &realise.merged;

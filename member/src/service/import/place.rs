@@ -6,7 +6,7 @@ use api::{ServiceName, label};
 use kit::write::Error;
 use kube::ResourceExt;
 
-use super::{Importing, address::can_become, object::derived, plan::Realise};
+use super::{Importing, object::derived, plan::Realise};
 use crate::service::{
     entry::ServiceEntry,
     view::{Derived, Service, is_ours},
@@ -23,9 +23,9 @@ impl Importing {
         entry: &ServiceEntry,
         realise: &Realise,
     ) -> Result<Service, Error> {
-        let (families, is_headless) = (&realise.families, realise.is_headless());
-        let there = entry.derived.as_ref().filter(|there| can_become(&there.spec, families, is_headless));
+        let there = entry.derived.as_ref().filter(|there| realise.fits(there));
         if let (Some(unfit), None) = (&entry.derived, there) {
+            let (families, is_headless) = (&realise.families, realise.is_headless());
             tracing::info!(%service, ?families, is_headless, "the imported Service is made anew");
             self.delete(&Derived::from(unfit.clone())).await?;
         }

@@ -18,7 +18,7 @@ use super::{
 use crate::service::{
     entry::ServiceEntry,
     export::offer,
-    view::{Slice, is_ours},
+    view::{Service, Slice, is_ours},
 };
 
 /// What a look at one import comes to.
@@ -83,6 +83,11 @@ impl Realise {
     pub fn is_headless(&self) -> bool {
         self.merged.type_ == ServiceImportType::Headless
     }
+
+    /// Whether the Service can become what it has to be.
+    pub fn fits(&self, there: &Service) -> bool {
+        address::can_become(&there.spec, &self.families, self.is_headless())
+    }
 }
 
 /// Plans for one import.
@@ -141,7 +146,9 @@ fn realise(
     kept: BTreeSet<String>,
 ) -> Realise {
     let (exported, merged) = (merged.metadata.unwrap_or_default(), merged.spec);
-    let families = address::served(&merged, &entry.local);
+    let there =
+        entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)).map(|derived| &derived.spec);
+    let families = address::served(&merged, &entry.local, there);
     let own = offer(us, service, entry).ok().flatten().map(|offer| offer.own).unwrap_or_default();
     let sources: BTreeMap<_, _> =
         entry.slices.iter().map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
