@@ -221,11 +221,13 @@ fn remove_tree(group: &Path) -> io::Result<()> {
 fn make(group: &Path) -> io::Result<()> {
     let Some(parent) = group.parent() else { return Ok(()) };
     give_controllers(parent);
-    match fs::create_dir(group) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", group.display()))),
-        Ok(()) => copy_cpuset(parent, group),
+    if let Err(error) = fs::create_dir(group)
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(io::Error::new(error.kind(), format!("{}: {error}", group.display())));
     }
+    // Another machine of the fleet may have made it an instant ago, and not have come to this.
+    copy_cpuset(parent, group)
 }
 
 fn enter(group: &Path) -> io::Result<()> {
