@@ -107,6 +107,13 @@ impl Cluster {
         self.create(namespace, json!({"metadata": {"name": name}, "spec": {"ports": ports}})).await
     }
 
+    /// Gives a Service these IP families, of which the first has to be the one it has.
+    pub async fn change_families(&self, namespace: &str, service: &str, families: &[&str]) {
+        let policy = if families.len() > 1 { "RequireDualStack" } else { "SingleStack" };
+        let spec = json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": families}});
+        let _: Service = self.patch(namespace, service, &spec).await;
+    }
+
     /// A slice of the Service: ready endpoints, and ports `(name, number)`.
     pub async fn slice(
         &self,

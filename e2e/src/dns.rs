@@ -34,8 +34,8 @@ pub enum Transport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub code: ResponseCode,
-    /// As in `10.0.0.1`, `fd00::1`, `80 web.shop.svc.clusterset.local.`
-    pub records: BTreeSet<String>,
+    /// As in `10.0.0.1`, `fd00::1`, `80 web.shop.svc.clusterset.local.`; in order, doubles too.
+    pub records: Vec<String>,
     /// The names and addresses that came along.
     pub additional: BTreeSet<(String, String)>,
     /// Not all fitted.
@@ -45,6 +45,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// It has these records, each once.
+    pub fn is(&self, records: &BTreeSet<String>) -> bool {
+        self.records.iter().eq(records)
+    }
+
     /// There is no such name.
     pub fn is_no_name(&self) -> bool {
         self.code == ResponseCode::NXDomain && self.records.is_empty()
@@ -84,9 +89,11 @@ impl Cluster {
         let heard = heard.map_err(|error| format!("{server}: {error}"))?;
         let heard = Message::from_vec(&heard).map_err(|error| error.to_string())?;
         assert_eq!(heard.metadata.id, message.metadata.id);
+        let mut records: Vec<_> = heard.answers.iter().map(words).collect();
+        records.sort();
         Ok(Answer {
             code: heard.metadata.response_code,
-            records: heard.answers.iter().map(words).collect(),
+            records,
             additional: heard.additionals.iter().map(|r| (r.name.to_ascii(), words(r))).collect(),
             truncated: heard.metadata.truncation,
             ttl: heard.answers.first().map(|record| record.ttl),

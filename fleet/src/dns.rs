@@ -22,11 +22,11 @@ const NAME: &str = "coredns";
 const PORT: u16 = 1053;
 /// As clusters have it: the zone of a ClusterSet is added by `freeport dns`.
 const COREFILE: &str = "\
-cluster.local:1053 in-addr.arpa:1053 {
+cluster.local:1053 in-addr.arpa:1053 ip6.arpa:1053 {
     errors
     health :8080
     ready :8181
-    kubernetes cluster.local in-addr.arpa {
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
         ttl 5
     }
     loadbalance

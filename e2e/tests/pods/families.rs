@@ -6,17 +6,8 @@ use e2e::{
     waiting::eventually,
 };
 use fleet::dns::clusterset_name;
-use k8s_openapi::api::core::v1::Service;
-use serde_json::json;
 
 use crate::world::{SIX, World, alone};
-
-/// Gives Service `web` of a cluster these families.
-async fn become_of(world: &World, cluster: &str, ns: &str, families: &[&str]) {
-    let policy = if families.len() > 1 { "RequireDualStack" } else { "SingleStack" };
-    let spec = json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": families}});
-    let _: Service = world.cluster(cluster).patch(ns, "web", &spec).await;
-}
 
 /// The addresses of the import in a cluster, once they are of these families.
 async fn addresses(world: &World, cluster: &str, ns: &str, families: &[&str]) -> Vec<String> {
@@ -61,7 +52,7 @@ fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_
             not_supported(world, other, ns).await;
             world.is_no_name(other, &name).await;
 
-            become_of(world, "east", ns, &order).await;
+            east.change_families(ns, "web", &order).await;
             let [_, added] = order;
             let after = addresses(world, other, ns, &[added]).await;
             for host in [&after[0], &name] {
@@ -74,7 +65,7 @@ fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_
                 world.answer("leader", Http, (host, 80), &servers).await;
             }
 
-            become_of(world, "east", ns, &[first]).await;
+            east.change_families(ns, "web", &[first]).await;
             not_supported(world, other, ns).await;
             world.answer(served, Http, (&before[0], 80), &servers).await;
             world.release(ns).await;

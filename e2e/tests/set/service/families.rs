@@ -3,12 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use api::mcs::ServiceImport;
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{
+    core::v1::{ResourceQuota, Service},
+    discovery::v1::EndpointSlice,
+};
 use serde_json::json;
 
 use e2e::{
     cluster::Cluster,
-    fixture::{CLUSTERS, shared},
+    daemon::End,
+    fixture::{CLUSTERS, SYSTEM, alone, shared},
     seen::{conditions, imported_slices, says},
     waiting::eventually,
     watched::Watched,
@@ -84,13 +88,6 @@ async fn served(cluster: &Cluster, ns: &str, families: &[&str], endpoints: &[&st
     .await
 }
 
-/// Gives the Service `web` of a cluster these families.
-async fn become_of(cluster: &Cluster, ns: &str, families: &[&str]) {
-    let policy = if families.len() > 1 { "RequireDualStack" } else { "SingleStack" };
-    let _: Service =
-        cluster.patch(ns, "web", &json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": families}})).await;
-}
-
 #[test]
 fn r26_r31_a_family_that_is_added_brings_an_address_and_leaves_the_first_one() {
     shared(async |world| {
@@ -104,12 +101,15 @@ fn r26_r31_a_family_that_is_added_brings_an_address_and_leaves_the_first_one() {
             service(east, ns, &[first], endpoints).await;
             east.export(ns, "web").await;
             let one = served(leader, ns, &[first], &endpoints[..1]).await;
-            become_of(east, ns, &order).await;
+            east.change_families(ns, "web", &order).await;
             let both = served(leader, ns, &order, &["10.1.0.1", "fd00:1::1"]).await;
             assert_eq!(both[..1], one[..], "the first address stays (R-31)");
-            become_of(east, ns, &[first]).await;
+            east.change_families(ns, "web", &[first]).await;
             assert_eq!(served(leader, ns, &[first], &endpoints[..1]).await, one);
-            told.each(|import| assert_eq!(import.spec.ips.len(), import.spec.ip_families.len(), "R-26"));
+            told.each(|import| {
+                let of = import.spec.ips.iter().map(|ip| api::family::of(ip));
+                assert!(of.eq(import.spec.ip_families.iter()), "{:?} (R-26)", import.spec);
+            });
             told.nothing_deleted("the import is changed in place");
             world.release(ns).await;
         }
@@ -126,7 +126,7 @@ fn r24_r52_each_cluster_serves_an_import_in_the_families_it_has_and_says_if_ther
         for cluster in [leader, east] {
             served(cluster, ns, BOTH, &["10.1.0.1", "fd00:1::1"]).await;
         }
-        let one = served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
+        served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
 
         // An API server does not change the first family of a Service.
         east.delete::<Service>(ns, "web").await;
@@ -144,9 +144,8 @@ fn r24_r52_each_cluster_serves_an_import_in_the_families_it_has_and_says_if_ther
             }
         })
         .await;
-        become_of(east, ns, &["IPv6", "IPv4"]).await;
-        let again = served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
-        assert_eq!(again.len(), one.len());
+        east.change_families(ns, "web", &["IPv6", "IPv4"]).await;
+        served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
         world.release(ns).await;
     });
 }
@@ -170,13 +169,66 @@ fn r48_clusters_that_differ_in_families_are_told_and_what_all_have_is_used() {
             .await;
         }
         let told = conditions(east, ns, "web").await.remove("Conflict").unwrap().message;
-        assert!(told.contains("is used: IPv4; 1 of 2 clusters disagree"), "{told}");
+        assert!(told.contains("IPv4 is used") && told.contains("1 of 2 clusters disagree"), "{told}");
         let one = served(leader, ns, &["IPv4"], &["10.1.0.1", "10.2.0.1"]).await;
         assert_eq!(one, both[..1], "the first address stays (R-38)");
         west.unexport(ns, "web").await;
         let again = served(leader, ns, BOTH, &["10.1.0.1", "fd00:1::1"]).await;
         assert_eq!(again[0], both[0]);
         eventually("no conflict", || says(east, (ns, "web"), "Conflict", "False", "NoConflicts")).await;
+        world.release(ns).await;
+    });
+}
+
+/// Nobody's coming takes away the address that everybody uses.
+#[test]
+fn r38_a_younger_export_without_the_oldest_ones_family_takes_nothing_away() {
+    shared(async |world| {
+        let ns = &world.namespace("younger", &CLUSTERS).await;
+        let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
+        service(east, ns, BOTH, ["10.1.0.1", "fd00:1::1"]).await;
+        east.export(ns, "web").await;
+        let before = served(leader, ns, BOTH, &["10.1.0.1", "fd00:1::1"]).await;
+        let in_west = served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
+        let derived = Watched::<Service>::of(west, ns).await;
+        tokio::time::sleep(Duration::from_millis(1100)).await; // ages are told in seconds
+        service(leader, ns, &["IPv6"], ["10.3.0.1", "fd00:3::1"]).await;
+        leader.export(ns, "web").await;
+        for cluster in [east, leader] {
+            eventually("both are told", || {
+                says(cluster, (ns, "web"), "Conflict", "True", "IPFamilyConflict")
+            })
+            .await;
+        }
+        let after = served(leader, ns, BOTH, &["10.1.0.1", "fd00:1::1", "fd00:3::1"]).await;
+        assert_eq!(after, before);
+        assert_eq!(served(west, ns, &["IPv4"], &["10.1.0.1"]).await, in_west);
+        derived.nothing_deleted("west keeps its address");
+        world.release(ns).await;
+    });
+}
+
+/// Its API server does not tell which families it has, for want of room for one more Service where the member asks.
+#[test]
+fn a_member_that_cannot_ask_for_families_imports_with_one() {
+    alone(async |world| {
+        let ns = &world.namespace("unasked", &CLUSTERS).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"services": "0"}}});
+        let _: ResourceQuota = west.create(SYSTEM, quota).await;
+        eventually("the quota is in force", || async {
+            let quota = west.api::<ResourceQuota>(SYSTEM).get("none").await.map_err(|e| e.to_string())?;
+            let hard = quota.status.as_ref().and_then(|status| status.hard.as_ref());
+            if hard.is_some() { Ok(()) } else { Err(format!("{:?}", quota.status)) }
+        })
+        .await;
+        world.end("freeport-member-west", End::Stop).await;
+        world.start("freeport-member-west").await;
+        service(east, ns, BOTH, ["10.1.0.1", "fd00:1::1"]).await;
+        east.export(ns, "web").await;
+        served(west, ns, &["IPv4"], &["10.1.0.1"]).await;
+        east.unexport(ns, "web").await;
+        west.delete::<ResourceQuota>(SYSTEM, "none").await;
         world.release(ns).await;
     });
 }
@@ -190,7 +242,7 @@ fn a_headless_import_follows_its_exporters_in_families_too() {
         service_with(east, ns, &["IPv4"], ["10.1.0.1", "fd00:1::1"], Some("None")).await;
         east.export(ns, "web").await;
         for families in [&["IPv4"], BOTH, &["IPv4"]] {
-            become_of(east, ns, families).await;
+            east.change_families(ns, "web", families).await;
             eventually(&format!("headless with {families:?}"), || async {
                 let import = leader.api::<ServiceImport>(ns).get("web").await.map_err(|e| e.to_string())?;
                 let service =

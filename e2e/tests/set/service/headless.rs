@@ -127,28 +127,30 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
 
         let imports = Watched::<ServiceImport>::of(leader, ns).await;
         let slices = Watched::<EndpointSlice>::of(leader, ns).await;
-        let of_west = |slices: &[EndpointSlice]| {
+        let slice_of = async |cluster: &str| {
+            let slices = imported_slices(leader, ns, "db").await;
             let from = |slice: &&EndpointSlice| {
-                slice.labels()["multicluster.kubernetes.io/source-cluster"] == "west"
+                slice.labels()["multicluster.kubernetes.io/source-cluster"] == cluster
             };
-            slices.iter().find(|slice| from(slice)).and_then(ResourceExt::uid)
+            slices.iter().find(from).and_then(ResourceExt::uid)
         };
-        let before = of_west(&imported_slices(leader, ns, "db").await);
+        let before = slice_of("west").await;
         east.unexport(ns, "db").await;
         let seen_now = eventually("it has an address", || async {
             right(imported(leader, ns, "db").await, |seen| seen.addresses("west") == ["10.2.0.1:5432"])
         })
         .await;
         assert!(seen_now.clusters.contains("west") && seen_now.clusters.len() == 1);
-        assert_eq!(of_west(&imported_slices(leader, ns, "db").await), before, "the very slice");
+        assert_eq!(slice_of("west").await, before, "the very slice");
 
         // And back.
         tokio::time::sleep(Duration::from_millis(1100)).await; // ages are told in seconds
         east.export(ns, "db").await;
         eventually("both have an address", || async {
-            right(imported(leader, ns, "db").await, |seen| seen.clusters.len() == 2)
+            right(imported(leader, ns, "db").await, |seen| seen.endpoints.len() == 2)
         })
         .await;
+        let before = slice_of("east").await;
         west.unexport(ns, "db").await;
         let pod = ("db-0".to_owned(), "10.1.0.1".to_owned(), vec![5432]);
         eventually("east alone again", || async {
@@ -156,6 +158,7 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
             if seen == [pod.clone()].into() { Ok(()) } else { Err(format!("{seen:?}")) }
         })
         .await;
+        assert_eq!(slice_of("east").await, before, "the very slice");
         imports.nothing_deleted("the ServiceImport is turned in place");
         imports.each(|import| {
             let is_headless = import.spec.type_ == ServiceImportType::Headless;
