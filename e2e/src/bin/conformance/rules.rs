@@ -34,6 +34,10 @@ const VERSION: Standing = InPart(
      `DNSSchemaVersion` in [plugin/kubernetes](https://github.com/coredns/coredns/blob/v1.14.7/plugin/kubernetes/kubernetes.go), since \
      [coredns#7266](https://github.com/coredns/coredns/pull/7266)",
 );
+const FAMILIES: Standing = InPart(
+    "an IP family that the oldest export has second, and a younger one not at all, goes with its address while both export: R-48 asks \
+     for families in which all backends are reached",
+);
 const LABELS: Standing = InPart(
     "of a cluster whose ID has two labels, which [enhancements#3918](https://github.com/kubernetes/enhancements/pull/3918) allows, CoreDNS \
      answers no names of single endpoints, since it takes one label for the cluster: `parseRequest` in \
@@ -172,7 +176,7 @@ pub const RULES: &[Rule] = &[
         "all exporters are told of a conflict: field, value used, whose it is, how many disagree",
         Tested,
     ),
-    rule(CONFLICT, "38", "a conflict that comes up does not disturb traffic", Tested),
+    rule(CONFLICT, "38", "a conflict that comes up does not disturb traffic", FAMILIES),
     rule(CONFLICT, "39", "several reasons are joined by commas; none is `NoConflicts`", Tested),
     rule(
         CONFLICT,
