@@ -52,14 +52,13 @@ impl Link {
     }
 
     fn have_families(&self, families: Vec<String>) {
-        let is_new = self.knowledge.known.with(|known| {
-            let before = std::mem::replace(&mut known.local.families, families.clone());
-            before != families
-        });
-        if is_new {
-            tracing::info!(?families, "IP families of this cluster");
-            self.knowledge.mark_all();
+        let before = self.knowledge.known.with(|known| known.local.families.clone());
+        if before == families {
+            return;
         }
+        tracing::info!(?families, "IP families of this cluster");
+        self.knowledge.known.with(|known| known.local.families = families);
+        self.knowledge.mark_all();
     }
 }
 
