@@ -17,6 +17,9 @@ pub enum Error {
     /// A file of the fleet has that name.
     #[error("`{0}` cannot name a cluster: the fleet keeps a file of its own under that name")]
     Reserved(String),
+    /// Most likely meant for the cluster before.
+    #[error("`{0}` cannot name a cluster: a cluster of both IP families is NAME=dual")]
+    FamilyAsName(String),
     /// Not ipv4, ipv6 or dual.
     #[error("cluster `{cluster}`: {source}")]
     Families {

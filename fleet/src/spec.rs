@@ -27,6 +27,9 @@ impl FromStr for ClusterSpec {
                 (name, families.map_err(|source| Error::Families { cluster: name.to_owned(), source })?)
             }
         };
+        if name.parse::<Families>().is_ok() {
+            return Err(Error::FamilyAsName(name.to_owned()));
+        }
         name::check(name)?;
         Ok(Self { name: name.to_owned(), families })
     }
@@ -56,6 +59,7 @@ mod tests {
             assert_eq!(spec.to_string(), text);
         }
         assert_eq!("east=ipv4".parse::<ClusterSpec>().unwrap().to_string(), "east");
+        assert_eq!("ipv6".parse::<ClusterSpec>(), Err(Error::FamilyAsName("ipv6".into())));
     }
 
     #[test]

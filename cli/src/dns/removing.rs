@@ -46,7 +46,7 @@ pub(super) async fn remove(cluster: &Cluster, options: &DnsOptions, say: Say<'_>
         say(&format!(
             "{}: left ClusterRole {}: ConfigMap {name}, {claim}, has {ZONE}",
             cluster.name,
-            dns::NAME
+            dns::name(&account.namespace, &account.name)
         ));
     } else {
         let mut here = Eraser::new(cluster, !options.apply, &mut *say);

@@ -126,10 +126,18 @@ mod tests {
         let [role, binding] = wanted.clone();
         assert_eq!(to_apply(&wanted, &[None, None], false), Ok(wanted.clone().into()));
         assert_eq!(to_apply(&wanted, &[Some(role.clone()), None], false), Ok(vec![binding.clone()]));
-        let [_, of_another] = dns::objects("kube-system", "dns");
-        let found = [Some(role.clone()), Some(of_another)];
+        let mut changed = binding.clone();
+        changed.body["subjects"] = Value::Null;
+        let found = [Some(role.clone()), Some(changed)];
         assert_eq!(to_apply(&wanted, &found, false), Ok(vec![binding.clone()]));
         assert_eq!(to_apply(&wanted, &[Some(role), Some(binding)], true), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_second_coredns_takes_nothing_from_the_first() {
+        let names = |objects: [Object; 2]| objects.map(|object| object.to_string());
+        let (first, second) = (names(wanted()), names(dns::objects("edge", "coredns")));
+        assert!(first.iter().all(|name| !second.contains(name)), "{first:?} {second:?}");
     }
 
     #[test]

@@ -5,11 +5,19 @@ use super::{
     rights::{Account, MCS, everywhere_as, rule},
 };
 
-/// Name of the ClusterRole and of its binding.
-pub const NAME: &str = "coredns-serviceimports";
+/// Name of the ClusterRole and of its binding, for the ServiceAccount that CoreDNS is nearly everywhere.
+const NAME: &str = "coredns-serviceimports";
+
+/// Name of the ClusterRole and of its binding: a second CoreDNS in the cluster has others.
+pub fn name(namespace: &str, account: &str) -> String {
+    match (namespace, account) {
+        ("kube-system", "coredns") => NAME.to_owned(),
+        _ => format!("{NAME}:{namespace}:{account}"),
+    }
+}
 
 /// ClusterRole and binding for the ServiceAccount that CoreDNS is.
 pub fn objects(namespace: &str, account: &str) -> [Object; 2] {
     let rules = vec![rule(MCS, "serviceimports", &["list", "watch"])];
-    everywhere_as(NAME, &Account { namespace, name: account }, rules)
+    everywhere_as(&name(namespace, account), &Account { namespace, name: account }, rules)
 }

@@ -62,11 +62,17 @@ pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
 /// Families that every exporter has, in the oldest one's order: with more, whom a client reaches would depend on the family it
 /// happens to use. An exporter that has not the oldest one's first is passed over, or its coming would take away the address
 /// that everybody uses; it is reached in the families that it shares, if any.
+///
+/// Of a headless import there is no such address: each endpoint has its own, by which it is found, and none goes because another
+/// cluster's endpoints have fewer.
 fn families(oldest_first: &[Exported<'_>]) -> Vec<String> {
     let mut exporters = oldest_first.iter().map(|(_, payload)| property::families_of(payload));
     let mut common = exporters.next().unwrap_or_default();
+    let is_headless = oldest_first.first().is_some_and(|(_, oldest)| oldest.is_headless());
     for families in exporters {
-        if common.first().is_some_and(|first| families.contains(first)) {
+        if is_headless {
+            common.extend(families.into_iter().filter(|family| !common.contains(family)).collect::<Vec<_>>());
+        } else if common.first().is_some_and(|first| families.contains(first)) {
             common = family::common(&common, &families);
         }
     }

@@ -25,13 +25,13 @@ impl Link {
     pub(super) async fn learn_families(self, known: watch::Sender<bool>) {
         let services = Api::<Service>::namespaced(self.env.client.clone(), &self.env.namespace);
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        let (mut waits, mut said) = (RETRY.waits(), String::new());
+        let (mut waits, mut said) = (RETRY.waits(), false);
         loop {
             let asked = timeout(PATIENCE, services.create(&dry_run, &anything())).await;
             let why = match asked {
                 Ok(Ok(service)) => {
                     self.have_families(service.spec.and_then(|spec| spec.ip_families).unwrap_or_default());
-                    said.clear();
+                    said = false;
                     known.send_replace(true);
                     tokio::time::sleep(LOOK_AGAIN).await;
                     continue;
@@ -39,12 +39,12 @@ impl Link {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };
-            if said != why {
+            if !said {
                 tracing::warn!(
                     why,
                     "cannot find out which IP families this cluster has: imports get one, if it is not known yet"
                 );
-                said = why;
+                said = true;
             }
             tokio::time::sleep(waits.next().unwrap_or(LOOK_AGAIN)).await;
             known.send_replace(true);

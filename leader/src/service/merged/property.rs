@@ -95,8 +95,14 @@ impl Property {
                 "all ports are used, those of cluster {winner}, the oldest export, first: {}",
                 short(&ports::words_of_merged(&merged.ports))
             ),
+            Wins::Intersection if oldest.is_headless() => {
+                format!(
+                    "all families are used, each for the endpoints that have it: {}",
+                    merged.ip_families.join(", ")
+                )
+            }
             Wins::Intersection => format!(
-                "{} is used, of the families of cluster {winner}, the oldest export, those that the others have",
+                "{} is used: what cluster {winner}, the oldest export, has, less those but its first that others lack",
                 merged.ip_families.join(", ")
             ),
         };

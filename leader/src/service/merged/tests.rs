@@ -208,7 +208,7 @@ fn r38_r48_families_are_those_that_all_have_and_the_oldest_ones_first_stays() {
     assert_eq!(reasons(&[has(&[]), has(&["IPv4"])]), vec![vec![""; 0]; 2]);
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
     let told = conflicts(&named(&[has(&["IPv4", "IPv6"]), has(&["IPv4"]), has(&["IPv6"])]));
-    let used = "ipFamilies: IPv4 is used, of the families of cluster a, the oldest export, those that the others have; \
+    let used = "ipFamilies: IPv4 is used: what cluster a, the oldest export, has, less those but its first that others lack; \
                 2 of 3 clusters disagree; ";
     let sides = [
         "this export has IPv4, IPv6",
@@ -221,6 +221,24 @@ fn r38_r48_families_are_those_that_all_have_and_the_oldest_ones_first_stays() {
             ("IPFamilyConflict", format!("{used}{side}"))
         );
     }
+}
+
+#[test]
+fn no_endpoint_of_a_headless_import_goes_for_what_others_lack() {
+    let has = |families: &[&str]| {
+        with(|payload| {
+            payload.service_spec.cluster_ip = Some("None".into());
+            payload.service_spec.ip_families = Some(families.iter().map(|f| (*f).into()).collect());
+        })
+    };
+    let exports = [has(&["IPv4"]), has(&["IPv6", "IPv4"])];
+    assert_eq!(merged(&named(&exports)).unwrap().spec.ip_families, ["IPv4", "IPv6"]);
+    let told = conflicts(&named(&exports)).remove(0).remove(0);
+    assert_eq!(
+        told.reason, "IPFamilyConflict",
+        "whom a client reaches depends on its family all the same (R-48)"
+    );
+    assert!(told.message.contains("for the endpoints that have it: IPv4, IPv6"), "{}", told.message);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{
     vanished::still_exported,
 };
 use crate::service::{
-    entry::{Local, ServiceEntry},
+    entry::ServiceEntry,
     view::{Export, Service},
 };
 
@@ -54,7 +54,7 @@ pub fn offer(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Resu
     let local = local.ok_or_else(|| invalid("NoService", format!("there is no Service {service}")))?;
     exportable(local, entry)?;
     Ok(Some(Offer {
-        service: ServicePayload { service_spec: exported_spec(local, &entry.local), ..asked? },
+        service: ServicePayload { service_spec: exported_spec(local, entry), ..asked? },
         slices: slices::exported(cluster, service, entry, local),
         own: slices::own(cluster, service, entry, local),
     }))
@@ -113,7 +113,7 @@ fn exportable(service: &Service, entry: &ServiceEntry) -> Result<(), Invalid> {
             "the leader is Antrea's, where an imported Service always has a ClusterIP: give this one a ClusterIP, too",
         );
     }
-    if entry.antrea_leads && !families(service, &entry.local).iter().any(|family| family == family::IPV4) {
+    if entry.antrea_leads && !families(service, entry).iter().any(|family| family == family::IPV4) {
         return no("the leader is Antrea's, which knows IPv4 only, and the Service has no IPv4");
     }
     if service.spec.ports.is_empty() && !is_headless {
@@ -122,11 +122,16 @@ fn exportable(service: &Service, entry: &ServiceEntry) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Families in which the Service is reached here. A headless one without a selector says both wherever it is.
-pub(super) fn families(service: &Service, local: &Local) -> Vec<String> {
+/// Families in which the Service is reached here. A headless one without a selector says both wherever it is: then those count that
+/// this cluster has, or in which there are endpoints, whoever wrote them.
+pub(super) fn families(service: &Service, entry: &ServiceEntry) -> Vec<String> {
     let said = family::said(&service.spec.ip_families);
-    let here = family::common(&said, &local.families);
-    if here.is_empty() { said } else { here }
+    let is_there = |family: &String| {
+        entry.local.families.contains(family)
+            || entry.slices.values().any(|slice| slice.address_type == *family)
+    };
+    let there: Vec<_> = said.iter().filter(|family| is_there(family)).cloned().collect();
+    if entry.local.families.is_empty() || there.is_empty() { said } else { there }
 }
 
 pub(super) fn protocol(protocol: Option<&String>) -> String {
@@ -134,7 +139,7 @@ pub(super) fn protocol(protocol: Option<&String>) -> String {
 }
 
 /// What other clusters need to know of it: as it is, said or not.
-fn exported_spec(service: &Service, local: &Local) -> core::ServiceSpec {
+fn exported_spec(service: &Service, entry: &ServiceEntry) -> core::ServiceSpec {
     let spec = &service.spec;
     let client_ip = |config: &SessionAffinityConfig| {
         let timeout_seconds = config.client_ip.as_ref()?.timeout_seconds;
@@ -143,7 +148,7 @@ fn exported_spec(service: &Service, local: &Local) -> core::ServiceSpec {
     core::ServiceSpec {
         ports: Some(spec.ports.iter().map(exported_port).collect()),
         cluster_ip: spec.is_headless().then(|| HEADLESS.to_owned()),
-        ip_families: Some(families(service, local)),
+        ip_families: Some(families(service, entry)),
         session_affinity: spec.session_affinity.clone(),
         session_affinity_config: spec
             .session_affinity_config

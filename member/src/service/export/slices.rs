@@ -54,7 +54,7 @@ pub fn own(
     entry: &ServiceEntry,
     local: &Service,
 ) -> BTreeMap<String, SlicePayload> {
-    let families = families(local, &entry.local);
+    let families = families(local, entry);
     let of_families = entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
     let named = of_families.map(|(source, slice)| (name::slice_export(cluster, service, source), slice));
     named.map(|(name, slice)| (name, payload(slice, &local.spec.ports))).collect()
@@ -187,6 +187,7 @@ mod tests {
             both(entry);
             // As a headless Service without selector says wherever it is.
             entry.local = Local { families: vec!["IPv6".into()], ..Local::default() };
+            entry.slices.remove("IPv4");
         });
         let six = six.unwrap();
         assert_eq!(addresses(&six), [("IPv6", "fd00::7")]);

@@ -1,15 +1,23 @@
 //! Families and addresses of an imported Service: pure.
 
-use api::{family, mcs::ServiceImportSpec, resource_export::HEADLESS};
+use api::{
+    family,
+    mcs::{ServiceImportSpec, ServiceImportType},
+    resource_export::HEADLESS,
+};
 
 use crate::service::{entry::Local, view::ServiceSpec};
 
 /// Families in which the import can be reached here: those of the import that this cluster has. While it is not known what it
-/// has, those of the Service that is `there`, or just one: an API server refuses two where there is one.
+/// has, those of the Service that is `there`, or just one: an API server refuses two addresses where there is one family. A
+/// headless Service it lets have both.
 pub fn served(merged: &ServiceImportSpec, local: &Local, there: Option<&ServiceSpec>) -> Vec<String> {
     let mut exported = family::said(&merged.ip_families);
     if !local.families.is_empty() {
         return family::common(&exported, &local.families);
+    }
+    if merged.type_ == ServiceImportType::Headless {
+        return exported;
     }
     let kept = family::common(&exported, there.map(|there| there.ip_families.as_slice()).unwrap_or_default());
     if kept.is_empty() {
@@ -101,6 +109,8 @@ mod tests {
         assert_eq!(served(&["IPv4"]), ["IPv4"]);
         assert_eq!(served(&["IPv4", "IPv6"]), ["IPv6", "IPv4"]);
         assert_eq!(served(&[]), ["IPv6"]);
+        let headless = ServiceImportSpec { type_: ServiceImportType::Headless, ..both.clone() };
+        assert_eq!(super::served(&headless, &Local::default(), None), ["IPv6", "IPv4"]);
     }
 
     #[test]

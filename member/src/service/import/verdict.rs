@@ -76,7 +76,10 @@ pub fn ready(import: &str, realise: &Realise, refusals: &Refusals) -> Verdict {
     }
     if realise.families.is_empty() {
         let exported = family::said(&realise.merged.ip_families).join(" and ");
-        let message = format!("the Service is exported with {exported}, which this cluster does not have");
+        let message = format!(
+            "the families that this Service has in the whole set are {exported}, which this cluster does not have; exporters whose \
+             others do not count say so in condition Conflict of their ServiceExports"
+        );
         return Verdict::new(READY, Status::False, "IPFamilyNotSupported", message);
     }
     if let Some((reason, message)) = refusals.said(import) {

@@ -59,7 +59,7 @@ fn r24_a_cluster_without_a_family_of_the_exporters_says_so_and_has_no_address() 
     let realise = realised("west", &entry);
     let verdict = ready("web", &realise, &Refusals::default());
     assert_eq!((verdict.status, verdict.reason.as_str()), (Status::False, "IPFamilyNotSupported"));
-    assert!(verdict.message.contains("exported with IPv6"), "{}", verdict.message);
+    assert!(verdict.message.contains("in the whole set are IPv6"), "{}", verdict.message);
     let mut entry = carried_out("west", entry);
     assert_eq!(
         (import(&entry).ips.len(), entry.derived.is_some(), address_types(&entry).len()),
