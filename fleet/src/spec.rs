@@ -21,15 +21,13 @@ impl FromStr for ClusterSpec {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let (name, families) = match text.split_once('=') {
+            None if text.parse::<Families>().is_ok() => return Err(Error::FamilyAsName(text.to_owned())),
             None => (text, Families::default()),
             Some((name, families)) => {
                 let families = families.parse();
                 (name, families.map_err(|source| Error::Families { cluster: name.to_owned(), source })?)
             }
         };
-        if name.parse::<Families>().is_ok() {
-            return Err(Error::FamilyAsName(name.to_owned()));
-        }
         name::check(name)?;
         Ok(Self { name: name.to_owned(), families })
     }
@@ -60,6 +58,7 @@ mod tests {
         }
         assert_eq!("east=ipv4".parse::<ClusterSpec>().unwrap().to_string(), "east");
         assert_eq!("ipv6".parse::<ClusterSpec>(), Err(Error::FamilyAsName("ipv6".into())));
+        assert_eq!("dual=dual".parse::<ClusterSpec>().unwrap().name, "dual", "if it is said on purpose");
     }
 
     #[test]
