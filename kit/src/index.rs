@@ -146,11 +146,9 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
             }
             Change::Remove(object) => {
                 self.see::<P>(version(&object));
-                let places = self.places.entry(TypeId::of::<P>()).or_default();
-                places.deleted.remove(&name(&object));
-                // Another one of that name may have been made since, and its answer been taken in.
-                if places.objects.get(&name(&object)).is_none_or(|place| place.uid == object.uid()) {
-                    self.take::<P>(&name(&object), &mut dirty);
+                self.take::<P>(&name(&object), &mut dirty);
+                if let Some(places) = self.places.get_mut(&TypeId::of::<P>()) {
+                    places.deleted.remove(&name(&object));
                 }
             }
             Change::Reset(objects) => self.reset(objects, &mut dirty),
