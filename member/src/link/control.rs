@@ -66,7 +66,7 @@ impl Link {
                     // All begins anew with those who are marked.
                     std::future::pending::<()>().await;
                 }
-                self.knowledge.mark_all();
+                self.knowledge.enqueue_all();
                 ours.await
             };
             if before(&stop, everything).await {

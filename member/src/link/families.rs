@@ -58,7 +58,7 @@ impl Link {
         }
         tracing::info!(?families, "IP families of this cluster");
         self.knowledge.known.with(|known| known.local.families = families);
-        self.knowledge.mark_all();
+        self.knowledge.enqueue_all();
     }
 }
 

@@ -59,7 +59,7 @@ async fn write_again(link: Link, changed: Arc<Notify>) {
         changed.notified().await;
         tokio::time::sleep(IN_FORCE).await;
         link.here.forget_undeclared();
-        link.knowledge.mark_all();
+        link.knowledge.enqueue_all();
     }
 }
 

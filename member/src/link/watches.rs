@@ -35,8 +35,8 @@ impl Link {
             move |change| {
                 let derived = change.clone().map(Derived::from);
                 let known = &link.knowledge.known;
-                link.knowledge.mark(known.with(|known| known.services.change(derived)));
-                link.knowledge.mark(known.with(|known| known.services.change(change)));
+                link.knowledge.enqueue(known.with(|known| known.services.change(derived)));
+                link.knowledge.enqueue(known.with(|known| known.services.change(change)));
             },
         ));
         let link = self.clone();
@@ -46,7 +46,7 @@ impl Link {
             here("Namespace"),
             self.env.metrics.clone(),
             move |change| {
-                link.knowledge.mark(link.knowledge.known.with(|known| {
+                link.knowledge.enqueue(link.knowledge.known.with(|known| {
                     let namespaces = known.namespaces.change(change);
                     known.within(&namespaces)
                 }));
@@ -100,7 +100,7 @@ impl Link {
     pub(super) fn hear(&self, change: Change<LeaseView>) {
         self.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
         self.told.notify_one();
-        self.knowledge.imports.mark(self.vouching.with(|vouching| vouching.change(change)));
+        self.knowledge.imports.enqueue(self.vouching.with(|vouching| vouching.change(change)));
     }
 
     /// The leader's Lease says which members run Antrea's controllers. Without it nothing is said.
@@ -132,7 +132,7 @@ impl Link {
         let watches = if scope == Scope::Local { &self.local } else { &self.hub };
         tasks.spawn(watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
             let dirty = knowledge.known.with(|known| known.services.change(change));
-            if scope == Scope::Foreign { knowledge.mark_foreign(dirty) } else { knowledge.mark(dirty) }
+            if scope == Scope::Foreign { knowledge.enqueue_foreign(dirty) } else { knowledge.enqueue(dirty) }
         }));
     }
 }

@@ -189,7 +189,7 @@ impl Exporting {
             return Ok(Outcome::Done);
         };
         if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
-            return Ok(Outcome::Again(Duration::ZERO));
+            return Ok(Outcome::Requeue(Duration::ZERO));
         }
         let steps = match entry.antrea_leads {
             true => antrea::leader::desired(&self.us, &service, &entry),

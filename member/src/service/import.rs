@@ -87,7 +87,7 @@ impl Importing {
             Plan::Nothing | Plan::Remove => &vec![],
         };
         if self.settle(&service, &hub, &entry, doubts).await? {
-            return Ok(Outcome::Again(Duration::ZERO));
+            return Ok(Outcome::Requeue(Duration::ZERO));
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(()),

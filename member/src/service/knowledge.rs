@@ -46,31 +46,31 @@ impl Knowledge {
     }
 
     /// Something changed that all three controllers look at.
-    pub fn mark(&self, services: impl IntoIterator<Item = ServiceName>) {
+    pub fn enqueue(&self, services: impl IntoIterator<Item = ServiceName>) {
         let services = self.known.with(|known| known.concerned(services.into_iter().collect()));
-        self.exports.mark(services.iter().cloned());
-        self.mark_foreign(services);
+        self.exports.enqueue(services.iter().cloned());
+        self.enqueue_foreign(services);
     }
 
     /// Something changed that says nothing about what this cluster exports: another cluster's pace must not become ours.
-    pub fn mark_foreign(&self, services: impl IntoIterator<Item = ServiceName>) {
+    pub fn enqueue_foreign(&self, services: impl IntoIterator<Item = ServiceName>) {
         let services: Vec<_> = services.into_iter().collect();
-        self.imports.mark(services.iter().cloned());
-        self.statuses.mark(services);
+        self.imports.enqueue(services.iter().cloned());
+        self.statuses.enqueue(services);
     }
 
     /// Looks at everything.
-    pub fn mark_all(&self) {
-        self.mark(self.known.with(|known| known.services.keys().cloned().collect::<BTreeSet<_>>()));
+    pub fn enqueue_all(&self) {
+        self.enqueue(self.known.with(|known| known.services.keys().cloned().collect::<BTreeSet<_>>()));
     }
 
     /// Takes in the API server's answer to a write of ours.
     pub fn echo<P: Part<ServiceName, ServiceEntry>>(&self, answer: P) {
-        self.mark(self.known.with(|known| known.services.echo(answer)));
+        self.enqueue(self.known.with(|known| known.services.echo(answer)));
     }
 
     /// Takes in that the API server has deleted `object` at our request.
     pub fn deleted<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) {
-        self.mark(self.known.with(|known| known.services.deleted(object)));
+        self.enqueue(self.known.with(|known| known.services.deleted(object)));
     }
 }

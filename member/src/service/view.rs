@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
+use api::view::{Lenient, annotated, lean};
 use api::{
     mcs::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
@@ -15,7 +16,6 @@ use k8s_openapi::api::{
     core::v1 as core,
     discovery::v1::{self as discovery},
 };
-use kit::view::{Lenient, annotated, lean};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
