@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    condition::AntreaCondition, crd::preserved_object, mcs::ServiceImportSpec,
+    condition::AntreaCondition, schema::preserved_object, mcs::ServiceImportSpec,
     resource_export::EndpointsPayload,
 };
 
