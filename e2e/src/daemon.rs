@@ -89,7 +89,7 @@ impl World {
             for lease in found {
                 let renewals = heard.entry(lease.name_any()).or_default();
                 let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-                match view.renewed_at() {
+                match view.renew_time().map(|at| at.to_string()) {
                     _ if view.settled() != Settled::Yes => renewals.clear(),
                     Some(at) if renewals.last() != Some(&at) => renewals.push(at),
                     _ => {}
@@ -111,7 +111,7 @@ impl World {
             let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-            match view.renewed_at() {
+            match view.renew_time().map(|at| at.to_string()) {
                 Some(at) if view.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
                 _ => {}
             }
