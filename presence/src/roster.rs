@@ -1,0 +1,29 @@
+//! Who takes part in a Common Area, by the table of Leases.
+
+use std::collections::BTreeMap;
+
+use api::name;
+
+use crate::{leases::Leases, standing::Standing};
+
+impl Leases {
+    /// The members that have not left, by cluster ID.
+    pub fn members(&self) -> BTreeMap<String, Standing> {
+        let members = self.standings().filter(|(_, heard)| !heard.left);
+        members
+            .filter_map(|(name, heard)| Some((member(name)?.to_owned(), heard.standing.clone()?)))
+            .collect()
+    }
+
+    /// Whether there is a leader that has stopped renewing its Lease. A leader that is not Freeport's may have no Lease.
+    pub fn leader_is_silent(&self) -> bool {
+        let mut leader = self.standings().filter(|(name, _)| *name == name::LEADER_LEASE);
+        leader.any(|(_, heard)| matches!(heard.standing, Some(Standing::Silent { .. })))
+    }
+}
+
+/// ID of the member whose Lease has this name.
+fn member(lease: &str) -> Option<&str> {
+    let cluster = lease.strip_prefix(name::member_lease("").as_str())?;
+    name::check_cluster_id(cluster).is_ok().then_some(cluster)
+}
