@@ -57,13 +57,12 @@ impl World {
 
     /// Starts the daemon.
     pub async fn launch(&self, daemon: &str) {
-        self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().start(&self.fleet).await.unwrap();
+        self.daemon(daemon).start(&self.fleet).await.unwrap();
     }
 
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
-        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().listen;
-        let read = Metrics::read(listen).await;
+        let read = Metrics::read(self.daemon(daemon).listen).await;
         read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use fleet::{Component, cluster_set};
+use fleet::{Component, cluster_set::Composition};
 
 use crate::fixture::{SET, World};
 
@@ -39,9 +39,7 @@ impl World {
 
     /// Runs `freeport init` and `join` again, and starts the daemons that run and have got another credential.
     pub async fn set_up_again(&self) {
-        let daemons =
-            cluster_set::set_up(&self.fleet, SET, &mut |line: &str| eprintln!("{line}")).await.unwrap();
-        for daemon in daemons {
+        for daemon in self.set_up(&Composition::of_all(&self.fleet, SET)).await {
             let process = self.fleet.process(&daemon.spec.name).await.unwrap();
             let runs = match process {
                 Some(process) => process.is_running().await.unwrap(),

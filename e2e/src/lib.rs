@@ -5,7 +5,9 @@
 //! | [`account`] | clients by the token of a ServiceAccount |
 //! | [`antrea`] | a member that runs Antrea's controllers, played |
 //! | [`antrea_leader`] | a leader of Antrea's, played |
-//! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
+//! | [`shared`] | what several tests use, made once |
+//! | [`world`] | a fleet, its administrators and its daemons |
+//! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | what a ClusterSet says of itself |
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
@@ -52,5 +54,7 @@ pub mod pod;
 pub mod record;
 pub mod say;
 pub mod seen;
+pub mod shared;
 pub mod waiting;
 pub mod watched;
+pub mod world;

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 use e2e::waiting::eventually;
 use serde_json::Value;
 
-use crate::clusters::Clusters;
+use crate::cli::clusters::Clusters;
 
 /// Kinds that change by themselves.
 const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];

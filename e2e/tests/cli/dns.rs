@@ -6,7 +6,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
 
 use self::server::{COREFILE, CUSTOM, NAME, NAMESPACE, Server};
-use crate::{clusters::Clusters, member_set::alone};
+use crate::cli::{clusters::Clusters, member_set::alone};
 
 const BY_HAND: &str = "clusterset.local:53 {\n    errors\n}\n";
 

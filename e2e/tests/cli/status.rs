@@ -3,7 +3,7 @@
 use e2e::waiting::{VOUCHED, within};
 use serde_json::Value;
 
-use crate::{
+use crate::cli::{
     clusters::SET,
     member_set::{MemberSet, alone},
 };

@@ -2,7 +2,7 @@
 
 use e2e::waiting::eventually;
 
-use crate::{clusters::Clusters, contents::Contents};
+use crate::cli::{clusters::Clusters, contents::Contents};
 
 /// Whatever is deleted first. What another deletion took along is not found.
 const ORDER: [&str; 5] = [

@@ -16,9 +16,9 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{
+use crate::rights::{
     attempt::{Attempt, Do, Refusal, try_all},
-    parties::without_daemons,
+    parties::shared,
     records::{announces, exports, imports, leases, service, slice},
 };
 
@@ -151,7 +151,7 @@ fn on_others(us: &str) -> Vec<Attempt> {
 
 #[test]
 fn a_member_does_nothing_to_what_is_anothers() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let leader = parties.world.leader();
         let before = state_of_others(leader).await;
         try_all(&parties.east, AREA, &on_others("east"), |_, refusal| !refusal.is_deliberate()).await;
@@ -161,7 +161,7 @@ fn a_member_does_nothing_to_what_is_anothers() {
 
 #[test]
 fn nor_does_one_whose_role_is_too_wide() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let leader = parties.world.leader();
         let before = state_of_others(leader).await;
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::{member_set::MemberSet, program::Ran};
+use crate::cli::{member_set::MemberSet, program::Ran};
 
 pub const NAMESPACE: &str = "kube-system";
 pub const NAME: &str = "coredns";
