@@ -7,10 +7,10 @@ use api::{
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
-use e2e::{cluster::Cluster, fixture::AREA, waiting::eventually};
+use e2e::{cluster::Cluster, fixture::AREA};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
-    Client, Resource, ResourceExt,
+    Resource, ResourceExt,
     api::{ApiResource, ListParams},
 };
 use serde::de::DeserializeOwned;
@@ -18,25 +18,9 @@ use serde_json::json;
 
 use crate::rights::{
     attempt::{Attempt, Do, Refusal, try_all},
-    parties::shared,
+    parties::{NOT_OURS, shared},
     records::{announces, exports, imports, leases, service, slice},
 };
-
-/// What others have in the Common Area, for a member to try its hands on. No daemon looks after cluster `south`.
-pub async fn of_others(leader: &Cluster) {
-    for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
-        let _: ResourceExport = leader.create(AREA, record).await;
-    }
-    let import = json!({
-        "metadata": {"name": "shop-web-service"},
-        "spec": {"namespace": "shop", "name": "web", "kind": "ServiceImport"},
-    });
-    let _: ResourceImport = leader.create(AREA, import).await;
-    let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
-    let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
-    let held = json!({"metadata": {"name": member_lease("south")}, "spec": {"holderIdentity": "other/1"}});
-    let _: Lease = leader.create(AREA, held).await;
-}
 
 /// Names and versions of all of south's and the leader's: what no attempt may change.
 async fn state_of_others(leader: &Cluster) -> Vec<String> {
@@ -69,21 +53,7 @@ async fn state_of_others(leader: &Cluster) -> Vec<String> {
     all
 }
 
-/// A policy is enforced a moment after it was created.
-pub async fn until_refused(member: &Client) {
-    eventually("the policy is enforced", || async {
-        let record = service("south", "shop", "probe");
-        let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
-        match tried {
-            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-}
-
 const NOT_US: &str = "is of cluster \"south\", which";
-const NOT_OURS: &str = "may not act as";
 const NO_CLUSTER: &str = "is of no cluster";
 const LEADER_ALONE: &str = "written by the leader alone";
 

@@ -1,16 +1,24 @@
 //! Who tries what: members with nothing but their credentials, at one API server that is the leader's and a member's. No daemon
 //! runs.
 
-use api::label;
+use api::{
+    announce::MemberClusterAnnounce,
+    label,
+    name::{announce, member_lease},
+    resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
 use cli::objects::access;
 use e2e::{
     account::by_token,
+    cluster::Cluster,
     fixture::{AREA, SET},
     shared::Shared,
+    waiting::eventually,
     world::World,
 };
 use fleet::cluster_set::Composition;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
     Api, Client,
     api::{DynamicObject, PostParams},
@@ -19,11 +27,15 @@ use serde_json::json;
 
 use crate::rights::{
     account::{self, Rights},
-    others,
+    attempt::Do,
+    records::{exports, service, slice},
 };
 
 /// A Common Area of another ClusterSet that the same cluster leads.
 pub const OTHER_AREA: &str = "clusterset-other";
+
+/// How policy `freeport-records` refuses what is another cluster's.
+pub const NOT_OURS: &str = "may not act as";
 
 static PARTIES: Shared<Parties> = Shared::new(|| Box::pin(Parties::up()));
 
@@ -43,7 +55,7 @@ impl Parties {
         let area = json!({"metadata": {"name": OTHER_AREA, "labels": {label::COMMON_AREA: label::TRUE}}});
         let area: Namespace = serde_json::from_value(area).unwrap();
         Api::all(leader.client.clone()).create(&PostParams::default(), &area).await.unwrap();
-        others::of_others(leader).await;
+        south_is_there(leader).await;
 
         for object in access::objects(SET, "east", None) {
             let body: DynamicObject = serde_json::from_value(object.body.clone()).unwrap();
@@ -54,10 +66,39 @@ impl Parties {
         let rights = Rights::Role(account::any_right("north"));
         let north = account::with(&world, AREA, "freeport-member-north", rights).await;
         for member in [&east, &north] {
-            others::until_refused(member).await;
+            until_refused(member).await;
         }
         Self { world, east, north }
     }
+}
+
+/// What others have in the Common Area, for a member to try its hands on. No daemon looks after cluster `south`.
+async fn south_is_there(leader: &Cluster) {
+    for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
+        let _: ResourceExport = leader.create(AREA, record).await;
+    }
+    let import = json!({
+        "metadata": {"name": "shop-web-service"},
+        "spec": {"namespace": "shop", "name": "web", "kind": "ServiceImport"},
+    });
+    let _: ResourceImport = leader.create(AREA, import).await;
+    let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
+    let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
+    let held = json!({"metadata": {"name": member_lease("south")}, "spec": {"holderIdentity": "other/1"}});
+    let _: Lease = leader.create(AREA, held).await;
+}
+
+/// A policy is enforced a moment after it was created.
+async fn until_refused(member: &Client) {
+    eventually("the policy is enforced", || async {
+        let record = service("south", "shop", "probe");
+        let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
+        match tried {
+            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
 }
 
 /// Runs a test beside others.
