@@ -16,7 +16,7 @@
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
-//! | [`hub`] | what befalls the leader's cluster |
+//! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
 //! | [`say`](mod@say) | what is worth reading of tests that pass |
 //! | [`seen`] | what a user sees of an import or an export |
@@ -47,11 +47,12 @@ pub mod crds;
 pub mod daemon;
 pub mod dns;
 pub mod fixture;
-pub mod hub;
+
 pub mod manifests;
 pub mod metrics;
 pub mod pod;
 pub mod record;
+pub mod restore;
 pub mod say;
 pub mod seen;
 pub mod shared;

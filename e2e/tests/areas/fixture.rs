@@ -16,19 +16,19 @@ use kube::api::PostParams;
 use serde_json::json;
 
 /// Led by `leader`, which is a member; so is `east`.
-pub const FIRST: &str = "first";
+pub(crate) const FIRST: &str = "first";
 /// Led by `leader`, which is no member; `west` is.
-pub const SECOND: &str = "second";
+pub(crate) const SECOND: &str = "second";
 
-pub static AREAS: Shared<Areas> = Shared::new(|| Box::pin(Areas::up()));
+pub(crate) static AREAS: Shared<Areas> = Shared::new(|| Box::pin(Areas::up()));
 
 /// The Common Area of a set.
-pub fn area(set: &str) -> String {
+pub(crate) fn area(set: &str) -> String {
     cli::objects::area::name(set)
 }
 
 /// The fleet with both sets.
-pub struct Areas(World);
+pub(crate) struct Areas(World);
 
 impl Deref for Areas {
     type Target = World;
@@ -48,26 +48,26 @@ impl Areas {
     }
 
     /// One more set, which has no members. Its daemon runs already.
-    pub async fn one_more(&self, set: &str) {
+    pub(crate) async fn one_more(&self, set: &str) {
         self.set_up(&composition(set, &[])).await;
         self.is_served(set, true).await;
     }
 
     /// What a new Service of `east` exports gets to the leader's cluster: the first set does its work.
-    pub async fn first_goes_on(&self, namespace: &str, service: &str) {
+    pub(crate) async fn first_goes_on(&self, namespace: &str, service: &str) {
         self.cluster("east").exported(namespace, service, &["10.2.0.1"]).await;
         let what = format!("the first set goes on: {service}");
         eventually(&what, || self.gets_to("leader", namespace, service)).await;
     }
 
     /// The cluster imports the Service, or what is missing.
-    pub async fn gets_to(&self, cluster: &str, namespace: &str, service: &str) -> Result<(), String> {
+    pub(crate) async fn gets_to(&self, cluster: &str, namespace: &str, service: &str) -> Result<(), String> {
         let imported = imported(self.cluster(cluster), namespace, service).await;
         imported.map(drop).map_err(|missing| format!("{missing}; {}", self.log()))
     }
 
     /// Waits until the leader says that it is present in the set's Common Area, or that it is not.
-    pub async fn is_served(&self, set: &str, present: bool) {
+    pub(crate) async fn is_served(&self, set: &str, present: bool) {
         eventually(&format!("{set} is served: {present}"), || async {
             match self.measured("freeport_present", set).await? {
                 Some(value) if value == f64::from(u8::from(present)) => Ok(()),
@@ -78,7 +78,7 @@ impl Areas {
     }
 
     /// Waits until the leader says nothing about the set's Common Area any more.
-    pub async fn is_forgotten(&self, set: &str) {
+    pub(crate) async fn is_forgotten(&self, set: &str) {
         eventually(&format!("{set} is forgotten"), || async {
             if self.of_leader().await?.mentions(&area(set)) { Err(self.log()) } else { Ok(()) }
         })
@@ -86,24 +86,24 @@ impl Areas {
     }
 
     /// What the leader measures of a set.
-    pub async fn measured(&self, metric: &str, set: &str) -> Result<Option<f64>, String> {
+    pub(crate) async fn measured(&self, metric: &str, set: &str) -> Result<Option<f64>, String> {
         Ok(self.of_leader().await?.of(metric, "common_area", &area(set)))
     }
 
     /// What the leader measures.
-    pub async fn of_leader(&self) -> Result<Metrics, String> {
+    pub(crate) async fn of_leader(&self) -> Result<Metrics, String> {
         self.metrics(LEADER).await
     }
 
     /// Tells one leader process from another.
-    pub async fn leader_process(&self) -> u32 {
+    pub(crate) async fn leader_process(&self) -> u32 {
         let process = self.fleet.process(LEADER).await.unwrap().unwrap();
         assert!(process.is_running().await.unwrap(), "{}", self.log());
         process.pid().unwrap()
     }
 
     /// Takes the leader's rights in a set's Common Area away while `meanwhile` runs, however that ends.
-    pub async fn without_rights(&self, set: &str, meanwhile: impl AsyncFnOnce()) {
+    pub(crate) async fn without_rights(&self, set: &str, meanwhile: impl AsyncFnOnce()) {
         let bindings = self.leader().api::<RoleBinding>(&area(set));
         let mut binding = bindings.get("freeport-leader").await.unwrap();
         self.leader().delete::<RoleBinding>(&area(set), "freeport-leader").await;
@@ -116,20 +116,20 @@ impl Areas {
     }
 
     /// Puts a record that cannot be judged into a set's Common Area.
-    pub async fn bad_record(&self, set: &str, name: &str) {
+    pub(crate) async fn bad_record(&self, set: &str, name: &str) {
         let spec = json!({"clusterID": "north", "namespace": "nowhere", "name": name, "kind": "Service"});
         let record = json!({"metadata": {"name": name}, "spec": spec});
         let _: ResourceExport = self.leader().create(&area(set), record).await;
     }
 
     /// What the leader says about a record.
-    pub async fn said(&self, set: &str, record: &str) -> Vec<AntreaCondition> {
+    pub(crate) async fn said(&self, set: &str, record: &str) -> Vec<AntreaCondition> {
         let record = self.leader().api::<ResourceExport>(&area(set)).get(record).await.unwrap();
         record.status.unwrap_or_default().conditions
     }
 
     /// The last lines of the leader's log, for failure messages.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         format!("the leader's log: {}", self.log_tail(LEADER))
     }
 }

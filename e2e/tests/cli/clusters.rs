@@ -14,14 +14,14 @@ use serde_json::Value;
 use crate::cli::program::{Ran, run};
 
 /// A ClusterSet with its daemons.
-pub const SET: [&str; 3] = ["leader", "east", "west"];
+pub(crate) const SET: [&str; 3] = ["leader", "east", "west"];
 /// Without anything but Kubernetes, to begin with.
-pub const PAIR: [&str; 2] = ["hub", "spoke"];
+pub(crate) const PAIR: [&str; 2] = ["hub", "spoke"];
 
-pub static CLUSTERS: Shared<Clusters> = Shared::new(|| Box::pin(Clusters::up()));
+pub(crate) static CLUSTERS: Shared<Clusters> = Shared::new(|| Box::pin(Clusters::up()));
 
 /// The clusters, and the programs.
-pub struct Clusters {
+pub(crate) struct Clusters {
     pub world: World,
     freeport: PathBuf,
     plugin: PathBuf,
@@ -35,27 +35,27 @@ impl Clusters {
         Self { world, freeport, plugin }
     }
 
-    pub fn cluster(&self, name: &str) -> &Cluster {
+    pub(crate) fn cluster(&self, name: &str) -> &Cluster {
         self.world.cluster(name)
     }
 
     /// Runs `freeport` with the words of `line`.
-    pub async fn freeport(&self, line: &str) -> Ran {
+    pub(crate) async fn freeport(&self, line: &str) -> Ran {
         run(&self.freeport, line, &[("KUBECONFIG", &self.world.fleet.kubeconfig())], "").await
     }
 
     /// Runs `kubectl` with the words of `line`; it finds `kubectl-freeport` in its PATH.
-    pub async fn kubectl(&self, line: &str) -> Ran {
+    pub(crate) async fn kubectl(&self, line: &str) -> Ran {
         self.kubectl_reading(line, "").await
     }
 
     /// [`Self::kubectl`] with this input.
-    pub async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
+    pub(crate) async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
         self.run(&self.world.fleet.kubectl(), line, stdin).await
     }
 
     /// Runs a command that was printed for people to run.
-    pub async fn shell(&self, command: &str) -> Ran {
+    pub(crate) async fn shell(&self, command: &str) -> Ran {
         self.run(Path::new("/bin/sh"), "-s", command).await
     }
 
@@ -71,12 +71,12 @@ impl Clusters {
     }
 
     /// A folder for kubeconfigs of daemons, which goes with the cluster.
-    pub fn folder(&self, cluster: &str) -> String {
+    pub(crate) fn folder(&self, cluster: &str) -> String {
         self.world.fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
     }
 
     /// What people, and the programs they run, have asked the cluster to write so far: `verb uri code`.
-    pub async fn written_by_people(&self, cluster: &str) -> Vec<String> {
+    pub(crate) async fn written_by_people(&self, cluster: &str) -> Vec<String> {
         let mark = self.mark(cluster).await;
         let log = self.world.fleet.cluster(cluster).unwrap().audit_log();
         let lines = within_the_log(&log, &mark).await;

@@ -22,16 +22,16 @@ use crate::cli::{
     contents::Contents,
 };
 
-pub const NAME: &str = "demo";
-pub const AREA: &str = "clusterset-demo";
-pub const SYSTEM: &str = "freeport-system";
+pub(crate) const NAME: &str = "demo";
+pub(crate) const AREA: &str = "clusterset-demo";
+pub(crate) const SYSTEM: &str = "freeport-system";
 /// Namespace in which users of `east` had Services before it joined anything.
-pub const SHOP: &str = "shop";
+pub(crate) const SHOP: &str = "shop";
 
 static MEMBER_SET: Shared<MemberSet> = Shared::new(|| Box::pin(MemberSet::up()));
 
 /// The ClusterSet: led by `leader`, with member `west`. `east` joins in tests.
-pub struct MemberSet {
+pub(crate) struct MemberSet {
     pub clusters: &'static Clusters,
     leader_program: PathBuf,
     member_program: PathBuf,
@@ -40,7 +40,7 @@ pub struct MemberSet {
 }
 
 /// Runs a test that has the ClusterSet for itself: `leader` and `west` are members, with their daemons.
-pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
+pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
     MEMBER_SET.alone(async |set| {
         // A test that failed may have left anything.
         let fleet = &set.clusters.world.fleet;
@@ -70,17 +70,17 @@ impl MemberSet {
         set
     }
 
-    pub fn cluster(&self, name: &str) -> &Cluster {
+    pub(crate) fn cluster(&self, name: &str) -> &Cluster {
         self.clusters.cluster(name)
     }
 
     /// `freeport init` for the leader, `freeport join` for others; their daemons run then.
-    pub async fn join(&self, cluster: &str) {
+    pub(crate) async fn join(&self, cluster: &str) {
         self.join_as(cluster, cluster).await;
     }
 
     /// [`join`](Self::join) under another ID than the cluster's name.
-    pub async fn join_as(&self, cluster: &str, id: &str) {
+    pub(crate) async fn join_as(&self, cluster: &str, id: &str) {
         let (dir, clusters) = (self.clusters.folder(cluster), self.clusters);
         let at = if cluster == "leader" {
             format!("init --clusterset {NAME} --cluster-id leader --context leader --external {dir}")
@@ -119,21 +119,21 @@ impl MemberSet {
     }
 
     /// Stops the member's daemon, as deleting its Deployment does.
-    pub async fn stop_member(&self, cluster: &str) {
+    pub(crate) async fn stop_member(&self, cluster: &str) {
         let process =
             self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
         assert_eq!(process.stop().await.unwrap(), Exit::Status(0), "see {}", process.log().display());
     }
 
     /// Kills the member's daemon: it says farewell to nobody.
-    pub async fn kill_member(&self, cluster: &str) {
+    pub(crate) async fn kill_member(&self, cluster: &str) {
         let process =
             self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
         process.kill().await.unwrap();
     }
 
     /// Waits until Service `web` of the Namespace is imported in each of `into` with endpoints of exactly these clusters.
-    pub async fn imports(&self, namespace: &str, web: &str, from: &[&str], into: &[&str]) {
+    pub(crate) async fn imports(&self, namespace: &str, web: &str, from: &[&str], into: &[&str]) {
         join_all(into.iter().map(async |&into| {
             let what = format!("{into} imports {web} from {from:?}");
             within(VOUCHED, &what, || async {
@@ -160,7 +160,7 @@ impl MemberSet {
     }
 
     /// What the member's cluster holds of a membership, imports apart.
-    pub async fn traces(&self, cluster: &str) -> Vec<String> {
+    pub(crate) async fn traces(&self, cluster: &str) -> Vec<String> {
         let of = self.cluster(cluster);
         let mut traces = Vec::new();
         if of.api::<ClusterSet>(SYSTEM).get_opt(NAME).await.unwrap().is_some() {

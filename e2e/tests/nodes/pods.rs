@@ -19,7 +19,7 @@ use crate::nodes::{
 const NAMESPACE: &str = "default";
 const CLIENT: (&str, &str) = (NAMESPACE, "client");
 
-pub fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
+pub(crate) fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Options {
         dir: env::temp_dir().join(format!("freeport-nodes-{}-{name}", std::process::id())),

@@ -23,19 +23,19 @@ use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
 /// Clusters with IPv4; the first two have IPv6, too.
-pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
+pub(crate) const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 /// A cluster without IPv4.
-pub const SIX: &str = "six";
+pub(crate) const SIX: &str = "six";
 const FAMILIES: [&str; 4] = ["leader=dual", "east=dual", "west=ipv4", "six=ipv6"];
 /// Namespace and name of the Pod that asks, in each cluster.
-pub const CLIENT: (&str, &str) = ("default", "client");
+pub(crate) const CLIENT: (&str, &str) = ("default", "client");
 /// A daemon that did not come up says what it waits for only in its log and the Pod's status.
 const UP: Duration = Duration::from_secs(300);
 
 static PODS: Shared<Pods> = Shared::new(|| Box::pin(Pods::up()));
 
 /// The ClusterSet.
-pub struct Pods(World);
+pub(crate) struct Pods(World);
 
 impl Deref for Pods {
     type Target = World;
@@ -46,7 +46,7 @@ impl Deref for Pods {
 }
 
 /// Runs a test beside others, unless there can be no nodes here.
-pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> F) {
+pub(crate) fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> F) {
     if nodes_are_possible_for(&FAMILIES) {
         PODS.beside(async |pods| {
             pods.all_run().await;
@@ -56,7 +56,7 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> F) {
 }
 
 /// Runs a test that has the ClusterSet for itself, unless there can be no nodes here.
-pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> F) {
+pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> F) {
     if nodes_are_possible_for(&FAMILIES) {
         PODS.alone(async |pods| {
             pods.all_run().await;
@@ -93,7 +93,7 @@ impl Pods {
     }
 
     /// The daemons of a cluster are ready.
-    pub async fn daemons_run(&self, cluster: &str) {
+    pub(crate) async fn daemons_run(&self, cluster: &str) {
         if cluster == "leader" {
             self.runs(cluster, "freeport-leader").await;
         }
@@ -113,7 +113,7 @@ impl Pods {
     }
 
     /// Asks from the client of `cluster`.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         cluster: &str,
         protocol: Protocol,
@@ -123,7 +123,7 @@ impl Pods {
     }
 
     /// The ClusterIP of an imported Service, once there is one.
-    pub async fn vip(&self, cluster: &str, namespace: &str, service: &str) -> String {
+    pub(crate) async fn vip(&self, cluster: &str, namespace: &str, service: &str) -> String {
         eventually(&format!("{cluster} imports {service}"), || async {
             imported(self.cluster(cluster), namespace, service).await.map(|import| import.vip)
         })
@@ -131,7 +131,7 @@ impl Pods {
     }
 
     /// Waits until exactly these answer in `cluster` at a host and a port.
-    pub async fn answer(
+    pub(crate) async fn answer(
         &self,
         cluster: &str,
         protocol: Protocol,
@@ -148,7 +148,7 @@ impl Pods {
     }
 
     /// Waits until nobody answers in `cluster` at a host and a port, and stays that way.
-    pub async fn nobody_answers(&self, cluster: &str, server: (&str, u16)) {
+    pub(crate) async fn nobody_answers(&self, cluster: &str, server: (&str, u16)) {
         let asked = || async {
             match self.ask(cluster, Protocol::Http, server).await {
                 Err(Silence::NoAnswer(_)) => Ok(()),
@@ -160,7 +160,7 @@ impl Pods {
     }
 
     /// Waits until a name stands for nothing in `cluster`.
-    pub async fn is_no_name(&self, cluster: &str, host: &str) {
+    pub(crate) async fn is_no_name(&self, cluster: &str, host: &str) {
         eventually(&format!("{host} is no name in {cluster}"), || async {
             match self.ask(cluster, Protocol::Http, (host, 80)).await {
                 Err(Silence::NoAnswer(why)) if why.contains("no such host") => Ok(()),

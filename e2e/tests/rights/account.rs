@@ -10,7 +10,7 @@ use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
 
 /// What an account may do in its Namespace.
-pub enum Rights {
+pub(crate) enum Rights {
     /// The rules of a Role of its own.
     Role(Value),
     /// Those of a ClusterRole that is there.
@@ -18,7 +18,7 @@ pub enum Rights {
 }
 
 /// A new ServiceAccount, by its token.
-pub async fn with(world: &World, namespace: &str, name: &str, rights: Rights) -> Client {
+pub(crate) async fn with(world: &World, namespace: &str, name: &str, rights: Rights) -> Client {
     let admin = world.leader();
     let metadata = json!({"name": name});
     let _: ServiceAccount = admin.create(namespace, json!({"metadata": metadata})).await;
@@ -41,7 +41,7 @@ pub async fn with(world: &World, namespace: &str, name: &str, rights: Rights) ->
 }
 
 /// Waits until the authorizer knows of a right.
-pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
+pub(crate) async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
     let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
     let review = json!({"spec": {"resourceAttributes": {
         "namespace": namespace, "group": group, "resource": resource, "verb": verb,
@@ -55,7 +55,7 @@ pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resour
 }
 
 /// What no member gets: every verb on everything in the Common Area, but `act-as` for one cluster alone.
-pub fn any_right(cluster: &str) -> Value {
+pub(crate) fn any_right(cluster: &str) -> Value {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
     json!([
         {

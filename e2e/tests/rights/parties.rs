@@ -32,14 +32,14 @@ use crate::rights::{
 };
 
 /// A Common Area of another ClusterSet that the same cluster leads.
-pub const OTHER_AREA: &str = "clusterset-other";
+pub(crate) const OTHER_AREA: &str = "clusterset-other";
 
 /// How policy `freeport-records` refuses what is another cluster's.
-pub const NOT_OURS: &str = "may not act as";
+pub(crate) const NOT_OURS: &str = "may not act as";
 
 static PARTIES: Shared<Parties> = Shared::new(|| Box::pin(Parties::up()));
 
-pub struct Parties {
+pub(crate) struct Parties {
     pub world: World,
     /// Member `east`, with the rights that `freeport join` gives.
     pub east: Client,
@@ -102,11 +102,11 @@ async fn until_refused(member: &Client) {
 }
 
 /// Runs a test beside others.
-pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
+pub(crate) fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
     PARTIES.beside(test);
 }
 
 /// Runs a test that changes what others try.
-pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
+pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
     PARTIES.alone(test);
 }

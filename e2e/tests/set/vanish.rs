@@ -4,5 +4,5 @@
 mod kept;
 
 mod crds;
-mod hub;
 mod records;
+mod restore;

@@ -3,7 +3,7 @@
 //! What is said of a rule without a test does not count once there is one.
 
 /// A rule, and what there is to say of it while no test shows it.
-pub struct Rule {
+pub(crate) struct Rule {
     /// Its number, as in `R-6a`.
     pub id: &'static str,
     /// What it is about.
@@ -16,7 +16,7 @@ pub struct Rule {
 
 /// How a rule stands, but for the tests that show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It does not: there has to be a test.
     Tested,
     /// A test shows how far it is held; what of it is not, and who says so.
@@ -62,7 +62,7 @@ const IDENTITY: &str = "About API";
 const VERSIONS: &str = "Versions";
 
 /// All of them, chapter by chapter.
-pub const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     rule(TERMS, "1", "a cluster ID is one DNS label or two, and stays for the whole membership", Tested),
     rule(TERMS, "2", "another cluster ID means leaving and joining", Tested),
     rule(
