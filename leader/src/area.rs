@@ -109,11 +109,11 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 env.metrics.clone(),
                 move |change| {
                     let change = change.map(|record| Judged::of(record, &members));
-                    judged.mark(reported.with(|index| index.change(change.clone())));
+                    judged.enqueue(reported.with(|index| index.change(change.clone())));
                     refused.set(
                         reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)),
                     );
-                    queue.mark(index.with(|index| index.change(change)));
+                    queue.enqueue(index.with(|index| index.change(change)));
                 },
             )
             .in_current_span(),
@@ -126,7 +126,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 watcher::Config::default(),
                 source("ResourceImport"),
                 env.metrics.clone(),
-                move |change| queue.mark(index.with(|index| index.change(change))),
+                move |change| queue.enqueue(index.with(|index| index.change(change))),
             )
             .in_current_span(),
     );
@@ -134,11 +134,11 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
         let (vouched, queue) = (vouching.clone(), merges.clone());
         let (members, report) = (sets.clone(), reports_due.clone());
         move |change: Change<LeaseView>| {
-            report.mark(members.with(|sets| {
+            report.enqueue(members.with(|sets| {
                 sets.roster.change(&change, Instant::now());
                 sets.names()
             }));
-            queue.mark(vouched.with(|vouching| vouching.change(change)));
+            queue.enqueue(vouched.with(|vouching| vouching.change(change)));
         }
     };
     let heartbeats = Shared::new(Heartbeats::new(antrea.clone()));
@@ -153,7 +153,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 source("MemberClusterAnnounce"),
                 env.metrics.clone(),
                 move |change| {
-                    queue.mark(known.with(|known| known.change(&change)));
+                    queue.enqueue(known.with(|known| known.change(&change)));
                     beats.with(|beats| beats.change(change)).into_iter().for_each(&hear);
                 },
             )
@@ -182,7 +182,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 source("ClusterSet"),
                 env.metrics.clone(),
                 move |change| {
-                    report.mark(known.with(|sets| {
+                    report.enqueue(known.with(|sets| {
                         sets.change(change);
                         sets.names()
                     }))
@@ -222,7 +222,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
         antrea: antrea.clone(),
         writer: writer.clone(),
         events: env.events.clone(),
-        brevity: Shared::default(),
+        log_limit: Shared::default(),
     };
     let leaving = Leaving {
         announces,

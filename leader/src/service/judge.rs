@@ -23,10 +23,10 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
-    brevity::Brevity,
     drive::Queue,
     events::Events,
     index::{Entry, Index, Part, Shared},
+    log_limit::LogLimit,
     queue::Outcome,
     view::Lenient,
     write::{Error, Writer},
@@ -273,7 +273,7 @@ pub struct Judging {
     /// Where to leave Events.
     pub events: Events,
     /// How many refusals the log gets; all are in the records' status.
-    pub brevity: Shared<Brevity>,
+    pub log_limit: Shared<LogLimit>,
 }
 
 impl Judging {
@@ -287,7 +287,7 @@ impl Judging {
         if let_go {
             let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
             self.writer.release(&record, &RECORD_FINALIZERS).await?;
-            self.queue.mark(self.reports.with(|index| index.deleted(&record)));
+            self.queue.enqueue(self.reports.with(|index| index.deleted(&record)));
             return Ok(Outcome::Done);
         }
         let status = desired(objection.as_ref(), &have, &Time(Timestamp::now()));
@@ -296,9 +296,9 @@ impl Judging {
         }
         let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
         let told = self.writer.put_status(&record, &status).await?;
-        self.queue.mark(self.reports.with(|index| index.echo(Judged::of(told, &self.antrea))));
+        self.queue.enqueue(self.reports.with(|index| index.echo(Judged::of(told, &self.antrea))));
         if let Some(Objection { reason, message }) = objection {
-            if let Some(left_out) = self.brevity.with(|brevity| brevity.allows(Instant::now())) {
+            if let Some(left_out) = self.log_limit.with(|log_limit| log_limit.allows(Instant::now())) {
                 tracing::warn!(record = %name, %reason, %message, left_out, "a record cannot be judged");
             }
             self.events.warn(record.object_ref(&()), "Judge", &reason, &message);

@@ -179,7 +179,7 @@ impl Merging {
                         }
                     })
                 });
-                return Ok(Outcome::Again(std::time::Duration::ZERO));
+                return Ok(Outcome::Requeue(std::time::Duration::ZERO));
             }
         }
         Ok(Outcome::Done)
@@ -227,14 +227,14 @@ impl Merging {
         let want = Import { metadata, spec: Lenient(Ok(spec)) };
         let written = self.writer.put(have, &want).await?;
         if let Some(import) = written.clone() {
-            self.queue.mark(self.index.with(|index| index.echo(import)));
+            self.queue.enqueue(self.index.with(|index| index.echo(import)));
         }
         Ok(written)
     }
 
     async fn remove(&self, import: &Import) -> Result<(), Error> {
         self.writer.delete(import, true).await?;
-        self.queue.mark(self.index.with(|index| index.deleted(import)));
+        self.queue.enqueue(self.index.with(|index| index.deleted(import)));
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl Merging {
                 true => self.writer.release(&record, &RECORD_FINALIZERS).await?,
                 false => self.writer.delete(&record, true).await?,
             }
-            self.queue.mark(self.index.with(|index| index.deleted(&record)));
+            self.queue.enqueue(self.index.with(|index| index.deleted(&record)));
         }
         Ok(())
     }

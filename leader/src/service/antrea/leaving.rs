@@ -104,7 +104,7 @@ impl Leaving {
             Step::LetGo => self.writer.release(&announce, &[&finalizer]).await?,
             Step::TakeLeave => {
                 if !self.delete_records(cluster).await? {
-                    return Ok(Outcome::Again(LOOK));
+                    return Ok(Outcome::Requeue(LOOK));
                 }
                 tracing::info!(cluster, "it has left, and its records are gone");
                 self.writer.release(&announce, &[&finalizer]).await?;
