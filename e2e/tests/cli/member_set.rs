@@ -8,6 +8,7 @@ use e2e::{
     seen::{imported, right},
     shared::Shared,
     waiting::{VOUCHED, within},
+    world::pace,
 };
 use fleet::{Component, Exit, ProcessSpec, program};
 use futures::future::join_all;
@@ -115,7 +116,8 @@ impl MemberSet {
         let spec = ProcessSpec::new(name, program)
             .args(["--kubeconfig".to_owned(), kubeconfig])
             .args(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
-        fleet.run(spec).await.unwrap();
+        let (name, value) = pace();
+        fleet.run(spec.env(name, value)).await.unwrap();
     }
 
     /// Stops the member's daemon, as deleting its Deployment does.

@@ -4,7 +4,7 @@
 use api::{
     announce::MemberClusterAnnounce,
     label,
-    name::{announce, member_lease},
+    name::{LEADER_LEASE, announce, member_lease},
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -72,7 +72,7 @@ impl Parties {
     }
 }
 
-/// What others have in the Common Area, for a member to try its hands on. No daemon looks after cluster `south`.
+/// What others have in the Common Area, for a member to try to change. No daemon runs for cluster `south`.
 async fn south_is_there(leader: &Cluster) {
     for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
         let _: ResourceExport = leader.create(AREA, record).await;
@@ -84,8 +84,10 @@ async fn south_is_there(leader: &Cluster) {
     let _: ResourceImport = leader.create(AREA, import).await;
     let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
     let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
-    let held = json!({"metadata": {"name": member_lease("south")}, "spec": {"holderIdentity": "other/1"}});
-    let _: Lease = leader.create(AREA, held).await;
+    for lease in [member_lease("south"), LEADER_LEASE.to_owned()] {
+        let held = json!({"metadata": {"name": lease}, "spec": {"holderIdentity": "other/1"}});
+        let _: Lease = leader.create(AREA, held).await;
+    }
 }
 
 /// A policy is enforced a moment after it was created.

@@ -48,6 +48,11 @@ async fn records(world: &World) -> Vec<String> {
     records.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect()
 }
 
+async fn no_records(world: &World) -> Result<(), String> {
+    let records = records(world).await;
+    if records.is_empty() { Ok(()) } else { Err(format!("{records:?}")) }
+}
+
 async fn membership_ends(east: &Cluster) {
     eventually("east has left", || async {
         match east.api::<ConfigMap>(SYSTEM).get_opt(membership::NAME).await.unwrap() {
@@ -85,12 +90,8 @@ async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
     eventually("nothing of east is left", || async {
         let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
         let announce = announces.get_opt(&name::announce("east")).await.unwrap();
-        let records = records(world).await;
-        if announce.is_none() && records.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{announce:?}, {records:?}"))
-        }
+        no_records(world).await?;
+        if announce.is_none() { Ok(()) } else { Err(format!("{announce:?}")) }
     })
     .await;
     leader.end().await;
@@ -205,11 +206,7 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
         .await;
         east.unexport(&ns, "web").await;
         eventually("nobody", || not_imported(east, &ns, "web")).await;
-        eventually("nothing is left of it", || async {
-            let records = records(world).await;
-            if records.is_empty() { Ok(()) } else { Err(format!("{records:?}")) }
-        })
-        .await;
+        eventually("nothing is left of it", || no_records(world)).await;
 
         let other = world.namespace("under", &["east"]).await;
         the_older_of_two_namesakes_is_exported(east, &web, &other).await;

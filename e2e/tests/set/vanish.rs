@@ -1,5 +1,5 @@
 //! What merely vanishes: whatever happens to the leader's cluster, not one import, address or endpoint goes in any member,
-//! and everything converges afterwards..
+//! and everything converges afterwards.
 
 mod kept;
 

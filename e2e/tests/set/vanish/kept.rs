@@ -9,6 +9,7 @@ use e2e::{
     seen::{Imported, imported, right},
     waiting::{VOUCHED, within},
     watched::Watched,
+    world::PACE,
 };
 use futures::future::join;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -124,7 +125,7 @@ pub(crate) async fn time_goes_by(world: &World) {
 
 /// As long, where nobody can vouch for anything.
 pub(crate) async fn a_while() {
-    tokio::time::sleep(3 * kit::lease::RENEW).await;
+    tokio::time::sleep(PACE.stale()).await;
 }
 
 async fn complete(cluster: &Cluster, namespace: &str) -> Imported {
