@@ -37,6 +37,7 @@ pub mod membership;
 pub mod name;
 pub mod resource_export;
 pub mod resource_import;
+mod schema;
 pub mod slice;
 pub mod view;
 
