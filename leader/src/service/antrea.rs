@@ -13,7 +13,7 @@ use api::{
     ServiceName,
     antrea::{Members, RECORD_FINALIZERS},
     endpoints::{payload, slices},
-    label,
+    label, port,
     resource_export::{ENDPOINTS, EndpointsPayload},
     resource_import::{MergedService, ResourceImportSpec},
     slice::{SlicePayload, SlicePort},
@@ -133,10 +133,10 @@ fn endpoints_of(cluster: &str, entry: &ServiceEntry) -> Option<Vec<SlicePayload>
 
 /// The merged Service's name of a port; none if that does not have it (rules ).
 fn merged_name(port: &SlicePort, merged: Option<&MergedService>) -> Option<Option<String>> {
-    let is_it = |m: &&api::mcs::ServicePort| {
-        m.port == port.service_port && m.protocol.as_deref().unwrap_or("TCP") == port.protocol
+    let is_same = |merged: &&api::mcs::ServicePort| {
+        port::is_same(merged.port, merged.protocol.as_deref(), port.service_port, Some(&port.protocol))
     };
-    merged?.spec.ports.iter().find(is_it).map(|port| port.name.clone())
+    merged?.spec.ports.iter().find(is_same).map(|port| port.name.clone())
 }
 
 /// Records of endpoints that are taken back, and wait for us to let them go.
