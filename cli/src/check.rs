@@ -45,7 +45,12 @@ pub(crate) fn cluster_id(id: &str) -> Result<(), Error> {
     name::check_cluster_id(id).map_err(|error| Error::Argument(format!("--cluster-id: {error}")))
 }
 
-/// The address given to members is one their daemons take.
+/// An address that was given is one that members' daemons accept.
+pub(crate) fn leader_server(given: Option<&str>) -> Result<(), Error> {
+    given.map_or(Ok(()), server)
+}
+
+/// The address is one that members' daemons accept.
 pub(crate) fn server(url: &str) -> Result<(), Error> {
     api::cluster_set::server_uri(url).map(drop).ok_or_else(|| {
         Error::Argument(format!(

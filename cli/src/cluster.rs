@@ -58,12 +58,16 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Reads the kubeconfig and asks the API server who it is.
     pub(crate) async fn connect(context: &KubeContext) -> Result<Self, Error> {
-        let mut cluster = Self::open(context).await?;
-        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-        let doing = format!("reach {}", cluster.server);
-        cluster.uid =
-            cluster.request(doing, namespaces.get_metadata("kube-system")).await?.uid().unwrap_or_default();
-        Ok(cluster)
+        Self::open(context).await?.identified().await
+    }
+
+    /// Asks the API server who it is.
+    pub(crate) async fn identified(mut self) -> Result<Self, Error> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let doing = format!("reach {}", self.server);
+        let system = self.request(doing, namespaces.get_metadata("kube-system")).await?;
+        self.uid = system.uid().unwrap_or_default();
+        Ok(self)
     }
 
     /// Reads the kubeconfig only: for whoever may have too few rights to ask who the API server is.

@@ -34,7 +34,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
-pub(crate) use self::policy::lapse::{Lapse, lapse};
+pub(crate) use self::policy::drift::{PolicyDrift, drift};
 
 /// Namespace of both daemons in each cluster.
 pub const SYSTEM: &str = "freeport-system";

@@ -2,10 +2,10 @@
 
 use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
+use api::lease::{LeaseView, Settled};
 use api::name;
 use fleet::Exit;
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::lease::{LeaseView, Settled};
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{

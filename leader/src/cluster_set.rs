@@ -22,7 +22,7 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
-use presence::{leases::Leases, roster::Standing};
+use presence::{leases::Leases, standing::Standing};
 use serde::Deserialize;
 
 /// Reason of the condition while the CRDs drop fields.

@@ -1,10 +1,10 @@
-//! Whether a policy is in force as it was installed, decided from what a cluster holds.
+//! How a policy in a cluster differs from the one that Freeport installs.
 
 use serde_json::Value;
 
 use crate::objects::Object;
 
-/// Fields that we leave empty and that, filled by somebody else, take requests out of a policy's sight.
+/// Fields that we leave empty, and that exempt requests from a policy if somebody else fills them.
 const NARROWING: [&str; 9] = [
     "excludeResourceRules",
     "matchConditions",
@@ -17,24 +17,23 @@ const NARROWING: [&str; 9] = [
     "resourceNames",
 ];
 
-/// Why a policy does not keep what it is there for.
+/// How a policy is weaker than the one that Freeport installs.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Lapse {
+pub(crate) struct PolicyDrift {
     /// Policy or binding, as messages name an object.
     pub(crate) place: String,
     /// What is wrong with it.
     pub(crate) what: String,
 }
 
-/// The first thing wrong with a policy and its binding, as `wanted` and as they are `there`. What the API server adds by itself
-/// is not wrong.
-pub(crate) fn lapse(wanted: &[Object; 2], there: &[Option<Object>; 2]) -> Option<Lapse> {
+/// The first drift of a policy and its binding from what is `wanted`. Fields that the API server adds by itself are none.
+pub(crate) fn drift(wanted: &[Object; 2], there: &[Option<Object>; 2]) -> Option<PolicyDrift> {
     wanted.iter().zip(there).find_map(|(wanted, there)| {
         let what = match there {
             None => "is not there".to_owned(),
             Some(there) => refuses_nothing(there).or_else(|| altered(wanted, there))?,
         };
-        Some(Lapse { place: wanted.to_string(), what })
+        Some(PolicyDrift { place: wanted.to_string(), what })
     })
 }
 
@@ -113,7 +112,7 @@ mod tests {
     }
 
     fn of(there: [Object; 2]) -> Option<(String, String)> {
-        let found = lapse(&records::objects(), &there.map(Some))?;
+        let found = drift(&records::objects(), &there.map(Some))?;
         Some((found.place, found.what))
     }
 
@@ -126,10 +125,10 @@ mod tests {
     fn without_either_it_is_off() {
         let [policy, binding] = there();
         let wanted = records::objects();
-        let found = lapse(&wanted, &[Some(policy), None]).unwrap();
+        let found = drift(&wanted, &[Some(policy), None]).unwrap();
         assert_eq!(found.place, "ValidatingAdmissionPolicyBinding freeport-records");
         assert_eq!(found.what, "is not there");
-        let found = lapse(&wanted, &[None, Some(binding)]).unwrap();
+        let found = drift(&wanted, &[None, Some(binding)]).unwrap();
         assert_eq!(found.place, "ValidatingAdmissionPolicy freeport-records");
     }
 
