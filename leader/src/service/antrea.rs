@@ -7,8 +7,6 @@
 
 pub mod leaving;
 
-use std::collections::BTreeMap;
-
 use api::{
     ServiceName,
     antrea::{Members, RECORD_FINALIZERS},
@@ -20,7 +18,7 @@ use api::{
     view::annotated,
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kit::objects::Change;
+use kit::objects::Objects;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
@@ -34,27 +32,12 @@ pub struct Account {
     metadata: ObjectMeta,
 }
 
-/// The ServiceAccounts of the Common Area, by name.
-#[derive(Default)]
-pub struct Accounts(BTreeMap<String, Account>);
-
-impl Accounts {
-    /// Takes in what a watch told.
-    pub fn change(&mut self, change: Change<Account>) {
-        match change {
-            Change::Apply(account) => drop(self.0.insert(account.name_any(), account)),
-            Change::Remove(account) => drop(self.0.remove(&account.name_any())),
-            Change::Reset(all) => self.0 = all.into_iter().map(|a| (a.name_any(), a)).collect(),
-        }
-    }
-
-    /// The members that are marked.
-    pub fn members(&self) -> Members {
-        let is_marked =
-            |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
-        let marked = self.0.values().filter(is_marked);
-        Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
-    }
+/// The members that are marked.
+pub fn marked(accounts: &Objects<Account>) -> Members {
+    let is_marked =
+        |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
+    let marked = accounts.iter().filter(is_marked);
+    Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
 }
 
 /// Whether the record waits for us to let it go.
