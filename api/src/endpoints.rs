@@ -38,7 +38,8 @@ pub fn slices(
         let not_ready = subset.not_ready_addresses.iter().flatten().map(|address| (address, false));
         // Those that are not ready first: an address that is listed as both is ready.
         for (address, is_ready) in not_ready.chain(ready) {
-            let ip: IpAddr = address.ip.parse().map_err(|_| format!("{:?} is no address", address.ip))?;
+            let ip: IpAddr =
+                address.ip.parse().map_err(|_| format!("{:?} is not an IP address", address.ip))?;
             let (address_type, number) = match ip {
                 IpAddr::V4(ip) => ("IPv4", ip.to_ipv6_mapped()),
                 IpAddr::V6(ip) => ("IPv6", ip),
