@@ -102,7 +102,8 @@ async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn
     let mut child = go::command()
         // -v names each package when it is compiled, which shows that something goes on.
         .args(["build", "-v", "-trimpath", "-mod=readonly"])
-        .args(["-gcflags", COMPILER_FLAGS, "-ldflags", &MODULE.linker_flags(), "-o"])
+        .args(COMPILER_FLAGS.map(|flags| format!("-gcflags={flags}")))
+        .args(["-ldflags", &MODULE.linker_flags(), "-o"])
         // With the slash, a directory, however many programs there are.
         .arg(into.join(""))
         .args(tools.iter().map(|tool| tool.package()))
