@@ -16,6 +16,8 @@
 //! | [`name`] | names derived from identities |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
+//! | [`lease`] | the Lease of a member or a leader |
+//! | [`view`] | decoding only what is used, and keeping what does not decode apart |
 //! | [`crd`] | the CustomResourceDefinitions of all of the above |
 //!
 //! No IO and no clock in here: time comes in as an argument.
@@ -29,12 +31,14 @@ pub mod crd;
 pub mod endpoints;
 pub mod family;
 pub mod label;
+pub mod lease;
 pub mod mcs;
 pub mod membership;
 pub mod name;
 pub mod resource_export;
 pub mod resource_import;
 pub mod slice;
+pub mod view;
 
 /// Name and Namespace of a Service: equal in every cluster of a set, so it identifies the merged Service (rule R-4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

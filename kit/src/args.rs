@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
+use api::lease::Pace;
 use clap::{ArgAction, ArgMatches, CommandFactory, Parser, ValueEnum, error::ErrorKind, parser::ValueSource};
 use serde_yaml::Value;
 
@@ -20,6 +21,10 @@ pub struct Common {
     /// Address for /healthz, /readyz and /metrics; `[::]` is all addresses of both IP families.
     #[arg(long, env = "FREEPORT_LISTEN", default_value = "[::]:8080")]
     pub listen: SocketAddr,
+    /// Seconds after its last renewal at which the Lease of this daemon is stale, which shows that the daemon is gone. It is
+    /// renewed three times in this time.
+    #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(3..=3600))]
+    pub lease_seconds: u16,
     /// How log lines look.
     #[arg(long, env = "FREEPORT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -51,6 +56,11 @@ pub enum LogLevel {
 }
 
 impl Common {
+    /// How often this daemon renews its Leases.
+    pub fn pace(&self) -> Pace {
+        Pace::lasting(self.lease_seconds)
+    }
+
     /// The Namespace of this daemon.
     pub fn namespace(&self) -> String {
         let pod = || std::env::var("POD_NAMESPACE").ok().filter(|ns| !ns.is_empty());

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use api::lease::Pace;
 use clap::Parser;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
@@ -22,7 +23,8 @@ use crate::{
     args::{self, Common, LogFormat, LogLevel},
     client,
     events::{self, Events},
-    lease::Holder,
+    failure,
+    holder::Holder,
     metrics::Metrics,
     serve::{self, Readiness},
 };
@@ -39,6 +41,8 @@ pub struct Env {
     pub namespace: String,
     /// Who we are among the holders of Leases.
     pub holder: Holder,
+    /// How often Leases are renewed.
+    pub pace: Pace,
     /// Metrics to count in.
     pub metrics: Metrics,
     /// Where to leave Events for objects of this cluster.
@@ -147,8 +151,16 @@ where
     };
     let holder = Holder { cluster_uid, instance };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %holder, listen = %common.listen, "{name} starts");
-    let env =
-        Env { client, namespace: common.namespace(), holder, metrics, events, ready, stop: stop.clone() };
+    let env = Env {
+        client,
+        namespace: common.namespace(),
+        holder,
+        pace: common.pace(),
+        metrics,
+        events,
+        ready,
+        stop: stop.clone(),
+    };
     let daemon = daemon(env);
     parts.spawn(async move {
         daemon.await;
@@ -174,8 +186,11 @@ async fn cluster_uid(client: &Client) -> String {
     loop {
         match Api::<Namespace>::all(client.clone()).get_metadata("kube-system").await.map(|ns| ns.uid()) {
             Ok(Some(uid)) => return uid,
-            Ok(None) => tracing::warn!("Namespace kube-system has no uid, asking again"),
-            Err(error) => tracing::warn!(%error, "this cluster's API server does not answer, asking again"),
+            Ok(None) => tracing::warn!("Namespace kube-system has no uid, trying again"),
+            Err(error) => {
+                let failure = failure::classify(&error);
+                tracing::warn!(%failure, "cannot read Namespace kube-system of this cluster, trying again");
+            }
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
     }

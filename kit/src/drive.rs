@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    brevity::Brevity,
+    log_limit::LogLimit,
     metrics::Metrics,
     queue::{self, Outcome},
     write::Error,
@@ -47,10 +47,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Asks for a look at these keys.
-    pub fn mark(&self, keys: impl IntoIterator<Item = K>) {
+    pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
         let now = now();
         let mut queue = self.lock();
-        keys.into_iter().for_each(|key| queue.mark(key, now));
+        keys.into_iter().for_each(|key| queue.enqueue(key, now));
         drop(queue);
         self.0.marked.notify_one();
     }
@@ -85,7 +85,7 @@ pub async fn drive<K, F, Fut>(
 {
     let waiting = metrics.waiting(controller);
     let mut looks = JoinSet::new();
-    let (mut keys, mut brevity) = (HashMap::new(), Brevity::default());
+    let (mut keys, mut log_limit) = (HashMap::new(), LogLimit::default());
     loop {
         while looks.len() < CONCURRENCY {
             let Some(key) = queue.lock().take(now()) else {
@@ -114,7 +114,7 @@ pub async fn drive<K, F, Fut>(
             Some(ended) = looks.join_next_with_id() => match ended {
                 Ok((id, (outcome, why))) => if let Some(key) = keys.remove(&id) {
                     queue.lock().done(&key, outcome, now());
-                    if let Some(error) = why && let Some(left_out) = brevity.allows(now()) {
+                    if let Some(error) = why && let Some(left_out) = log_limit.allows(now()) {
                         tracing::warn!(controller, %key, error, left_out, "trying again later");
                     }
                 },
@@ -176,7 +176,7 @@ mod tests {
         let queue = Queue::new(Duration::ZERO);
         let stop = CancellationToken::new();
         let tries = Arc::new(AtomicUsize::new(0));
-        queue.mark(["bad", "good"]);
+        queue.enqueue(["bad", "good"]);
         let (t, s) = (tries.clone(), stop.clone());
         drive("test", queue.clone(), Metrics::new().unwrap(), stop, move |key| {
             let (t, s) = (t.clone(), s.clone());
@@ -195,7 +195,7 @@ mod tests {
     #[should_panic(expected = "boom")]
     async fn a_panic_is_not_swallowed() {
         let queue = Queue::new(Duration::ZERO);
-        queue.mark(["a"]);
+        queue.enqueue(["a"]);
         let boom = |_| async {
             assert!(std::env::args().count() == 0, "boom");
             Ok(Outcome::Done)

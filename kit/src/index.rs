@@ -6,18 +6,17 @@
 
 use std::{
     any::TypeId,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     hash::Hash,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 
-/// Namespace (empty for cluster-wide kinds) and name of an object.
-pub type ObjectName = (String, String);
+use crate::objects::{Change, Guard, ObjectName, Tag, name, version};
 
 /// What is known about one key.
-pub trait Entry: Default {
+pub trait Entry: Clone + Default {
     /// Nothing is known any more: the entry can go.
     fn is_empty(&self) -> bool;
 }
@@ -26,31 +25,61 @@ pub trait Entry: Default {
 pub trait Part<K, E>: Resource<DynamicType = ()> + 'static {
     /// The key the object says something about; `None` when it says nothing to us.
     fn key(&self) -> Option<K>;
-    /// Puts the object into its entry. Whether the entry now says something else.
-    fn put(self, entry: &mut E) -> bool;
-    /// Takes the object of that name out of its entry.
-    fn take(entry: &mut E, name: &str);
+    /// Puts the object into its entry. Who reads what the entry now says otherwise.
+    fn put(self, entry: &mut E) -> Readers;
+    /// Takes the object of that name out of its entry. Who reads what the entry says no more.
+    fn take(entry: &mut E, name: &str) -> Readers;
 }
 
-/// What a watch tells.
-#[derive(Clone, Debug)]
-pub enum Change<P> {
-    /// The object is new or other than before.
-    Apply(P),
-    /// The object is gone.
-    Remove(P),
-    /// These are all there are.
-    Reset(Vec<P>),
+/// A set of controllers: those that read what changed. The number of a controller is that of its queue in a
+/// [`Store`](crate::store::Store).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readers(u8);
+
+impl Readers {
+    /// Nobody.
+    pub const NONE: Self = Self(0);
+    /// Every controller.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// The controller of this number, less than eight.
+    pub const fn one(number: u8) -> Self {
+        Self(1 << number)
+    }
+
+    /// Those of either set.
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Those of this set that are not in the other.
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// These if something `changed`, else nobody.
+    pub const fn when(self, changed: bool) -> Self {
+        if changed { self } else { Self::NONE }
+    }
+
+    /// Whether all of `others` are in it.
+    pub const fn has(self, others: Self) -> bool {
+        others.without(self).0 == 0
+    }
+
+    /// Whether nobody is in it.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
 }
 
-impl<P> Change<P> {
-    /// The same change, told of another view of the objects.
-    pub fn map<Q>(self, view: impl Fn(P) -> Q) -> Change<Q> {
-        match self {
-            Change::Apply(object) => Change::Apply(view(object)),
-            Change::Remove(object) => Change::Remove(view(object)),
-            Change::Reset(objects) => Change::Reset(objects.into_iter().map(view).collect()),
-        }
+/// Keys whose entries changed, and who reads what changed. No key is in it that nobody has to reconcile.
+pub type Dirty<K> = BTreeMap<K, Readers>;
+
+fn add<K: Ord>(dirty: &mut Dirty<K>, key: K, readers: Readers) {
+    if !readers.is_none() {
+        let all = dirty.entry(key).or_default();
+        *all = all.and(readers);
     }
 }
 
@@ -81,24 +110,26 @@ impl<T> Shared<T> {
     }
 }
 
-/// Entries by key, and where each object lies.
+/// Entries by key, and where each object lies. An entry that somebody holds is not changed: a change replaces it.
 pub struct Index<K, E> {
-    entries: HashMap<K, E>,
+    entries: HashMap<K, Arc<E>>,
     places: HashMap<TypeId, Places<K>>,
 }
 
 struct Places<K> {
-    objects: HashMap<ObjectName, Place<K>>,
-    /// Highest resourceVersion the watch has told of.
-    seen: u64,
-    /// uids of objects we deleted and the watch still has to tell of.
-    deleted: HashMap<ObjectName, String>,
+    /// The key of each object.
+    keys: Guard<K>,
+    /// Objects that are being written.
+    writes: HashMap<ObjectName, Write<K>>,
 }
 
-struct Place<K> {
-    key: K,
-    version: u64,
-    uid: Option<String>,
+/// A write under way: its writer knows what it writes, and need not hear of it from the watch.
+struct Write<K> {
+    by: Readers,
+    /// The key that the writer would have had to reconcile for what the watch told meanwhile.
+    withheld: Option<K>,
+    /// Up to which version the watch told of the object.
+    told: u64,
 }
 
 impl<K, E> Default for Index<K, E> {
@@ -109,20 +140,20 @@ impl<K, E> Default for Index<K, E> {
 
 impl<K> Default for Places<K> {
     fn default() -> Self {
-        Self { objects: HashMap::new(), seen: 0, deleted: HashMap::new() }
+        Self { keys: Guard::default(), writes: HashMap::new() }
     }
 }
 
 impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     /// The entry of a key, if anything is known about it.
-    pub fn get(&self, key: &K) -> Option<&E> {
+    pub fn get(&self, key: &K) -> Option<&Arc<E>> {
         self.entries.get(key)
     }
 
     /// The entry of a key, to note in it what no watch tells. Does nothing when nothing is known about the key.
     pub fn note(&mut self, key: &K, note: impl FnOnce(&mut E)) {
         if let Some(entry) = self.entries.get_mut(key) {
-            note(entry);
+            note(Arc::make_mut(entry));
         }
     }
 
@@ -133,118 +164,133 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
 
     /// Number of objects of one kind.
     pub fn count<P: Part<K, E>>(&self) -> usize {
-        self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.objects.len())
+        self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.keys.len())
     }
 
-    /// Takes in what a watch told; the keys whose entries changed.
-    pub fn change<P: Part<K, E>>(&mut self, change: Change<P>) -> BTreeSet<K> {
-        let mut dirty = BTreeSet::new();
+    /// Takes in what a watch told.
+    pub fn change<P: Part<K, E>>(&mut self, change: Change<P>) -> Dirty<K> {
+        let mut dirty = Dirty::new();
         match change {
             Change::Apply(object) => {
-                self.see::<P>(version(&object));
+                self.places::<P>().keys.see(version(&object));
                 self.put(object, &mut dirty);
             }
             Change::Remove(object) => {
-                self.see::<P>(version(&object));
-                self.take::<P>(&name(&object), &mut dirty);
-                if let Some(places) = self.places.get_mut(&TypeId::of::<P>()) {
-                    places.deleted.remove(&name(&object));
-                }
+                let key = self.places::<P>().keys.remove(&object);
+                self.take::<P>(&name(&object), key, version(&object), &mut dirty);
             }
-            Change::Reset(objects) => self.reset(objects, &mut dirty),
+            Change::Reset(objects) => {
+                for (name, key) in self.places::<P>().keys.reset(&objects) {
+                    self.take::<P>(&name, Some(key), 0, &mut dirty);
+                }
+                objects.into_iter().for_each(|object| self.put(object, &mut dirty));
+            }
         }
         dirty
     }
 
-    /// Takes in the API server's answer to our own write, so that the next look does not repeat the write while the watch
-    /// is still on its way. An answer the watch has already passed is old news, perhaps of an object deleted since.
+    /// A controller begins to write an object. What the watch tells of it until [`written`](Self::written) or
+    /// [`unwritten`](Self::unwritten) may be this write, of which the controller need not hear.
+    pub fn writing<P: Part<K, E>>(&mut self, name: ObjectName, by: Readers) {
+        self.places::<P>().writes.insert(name, Write { by, withheld: None, told: 0 });
+    }
+
+    /// Takes in the API server's answer to the write, so that the next reconcile does not repeat it while the watch is still on
+    /// its way. The writer has acted on it already. An answer the watch has passed is late, perhaps of an object deleted since.
     #[must_use = "the watch will not tell again what the answer told"]
-    pub fn echo<P: Part<K, E>>(&mut self, answer: P) -> BTreeSet<K> {
-        let mut dirty = BTreeSet::new();
-        let seen = self.places.get(&TypeId::of::<P>()).map_or(0, |places| places.seen);
-        if version(&answer) > seen {
+    pub fn written<P: Part<K, E>>(&mut self, answer: P) -> Dirty<K> {
+        let (name, answered) = (name(&answer), version(&answer));
+        let places = self.places::<P>();
+        let write = places.writes.remove(&name);
+        let mut dirty = Dirty::new();
+        if places.keys.is_news(&answer) {
             self.put(answer, &mut dirty);
         }
+        if let Some(write) = write {
+            dirty.retain(|_, readers| {
+                *readers = readers.without(write.by);
+                !readers.is_none()
+            });
+            if let Some(key) = write.withheld.filter(|_| write.told > answered) {
+                add(&mut dirty, key, write.by);
+            }
+        }
         dirty
     }
 
-    /// The API server has deleted `object` at our request: what a watch still on its way says of it is old news.
+    /// The write of this object failed: what the watch told meanwhile was somebody else's.
+    #[must_use = "the watch will not tell again what it told"]
+    pub fn unwritten<P: Part<K, E>>(&mut self, name: &ObjectName) -> Dirty<K> {
+        let mut dirty = Dirty::new();
+        if let Some(Write { by, withheld: Some(key), .. }) = self.places::<P>().writes.remove(name) {
+            add(&mut dirty, key, by);
+        }
+        dirty
+    }
+
+    /// The API server deleted `object` at the writer's request: what a watch still on its way says of it is late.
     #[must_use = "the watch will not tell again what the answer told"]
-    pub fn deleted<P: Part<K, E>>(&mut self, object: &P) -> BTreeSet<K> {
-        let mut dirty = BTreeSet::new();
-        let places = self.places.entry(TypeId::of::<P>()).or_default();
-        if places.objects.get(&name(object)).is_some_and(|place| place.uid == object.uid()) {
-            places.deleted.extend(object.uid().map(|uid| (name(object), uid)));
-            self.take::<P>(&name(object), &mut dirty);
+    pub fn deleted<P: Part<K, E>>(&mut self, object: &P) -> Dirty<K> {
+        let places = self.places::<P>();
+        let write = places.writes.remove(&name(object));
+        let key = places.keys.deleted(object);
+        let mut dirty = Dirty::new();
+        self.take::<P>(&name(object), key, 0, &mut dirty);
+        if let Some(write) = write {
+            dirty.retain(|_, readers| {
+                *readers = readers.without(write.by);
+                !readers.is_none()
+            });
         }
         dirty
     }
 
-    /// After a list nothing older counts, not even higher resourceVersions: the API server may have been restored.
-    fn reset<P: Part<K, E>>(&mut self, objects: Vec<P>, dirty: &mut BTreeSet<K>) {
-        let live: HashSet<ObjectName> = objects.iter().map(name).collect();
-        let places = self.places.entry(TypeId::of::<P>()).or_default();
-        places.seen = objects.iter().map(version).max().unwrap_or(0);
-        places.objects.values_mut().for_each(|place| place.version = 0);
-        places.deleted.clear();
-        let gone: Vec<ObjectName> =
-            places.objects.keys().filter(|name| !live.contains(*name)).cloned().collect();
-        for name in gone {
-            self.take::<P>(&name, dirty);
-        }
-        for object in objects {
-            self.put(object, dirty);
-        }
+    fn places<P: 'static>(&mut self) -> &mut Places<K> {
+        self.places.entry(TypeId::of::<P>()).or_default()
     }
 
-    fn see<P: Part<K, E>>(&mut self, version: u64) {
-        let places = self.places.entry(TypeId::of::<P>()).or_default();
-        places.seen = places.seen.max(version);
-    }
-
-    fn put<P: Part<K, E>>(&mut self, object: P, dirty: &mut BTreeSet<K>) {
-        let (name, version) = (name(&object), version(&object));
-        let places = self.places.entry(TypeId::of::<P>()).or_default();
-        let old = places.objects.get(&name);
-        let deleted = places.deleted.get(&name).is_some_and(|uid| object.uid().as_ref() == Some(uid));
-        if deleted || old.is_some_and(|old| old.version > version) {
+    fn put<P: Part<K, E>>(&mut self, object: P, dirty: &mut Dirty<K>) {
+        let places = self.places::<P>();
+        if !places.keys.admits(&object) {
             return;
         }
-        let key = object.key();
-        if old.is_some_and(|old| Some(&old.key) != key.as_ref()) {
-            self.take::<P>(&name, dirty);
+        let (tag, key, told) = (Tag::of(&object), object.key(), version(&object));
+        let name = name(&object);
+        let old = places.keys.get(&name).filter(|old| Some(*old) != key.as_ref()).cloned();
+        if old.is_some() {
+            places.keys.forget(&name);
+            self.take::<P>(&name, old, told, dirty);
         }
         if let Some(key) = key {
-            let places = self.places.entry(TypeId::of::<P>()).or_default();
-            places.objects.insert(name, Place { key: key.clone(), version, uid: object.uid() });
-            if object.put(self.entries.entry(key.clone()).or_default()) {
-                dirty.insert(key);
-            }
+            self.places::<P>().keys.insert(tag, key.clone());
+            let readers = object.put(Arc::make_mut(self.entries.entry(key.clone()).or_default()));
+            let readers = self.withhold::<P>(&name, &key, readers, told);
+            add(dirty, key, readers);
         }
     }
 
-    fn take<P: Part<K, E>>(&mut self, name: &ObjectName, dirty: &mut BTreeSet<K>) {
-        let places = self.places.entry(TypeId::of::<P>()).or_default();
-        let Some(Place { key, .. }) = places.objects.remove(name) else {
-            return;
-        };
-        if let Some(entry) = self.entries.get_mut(&key) {
-            P::take(entry, &name.1);
-            if entry.is_empty() {
-                self.entries.remove(&key);
-            }
+    /// Takes the object of that name out of the entry of `key`.
+    fn take<P: Part<K, E>>(&mut self, name: &ObjectName, key: Option<K>, told: u64, dirty: &mut Dirty<K>) {
+        let Some(key) = key else { return };
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let readers = P::take(Arc::make_mut(entry), &name.1);
+        if entry.is_empty() {
+            self.entries.remove(&key);
         }
-        dirty.insert(key);
+        let readers = self.withhold::<P>(name, &key, readers, told);
+        add(dirty, key, readers);
     }
-}
 
-fn name<P: Resource>(object: &P) -> ObjectName {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// resourceVersions of one API server can be compared as numbers (guaranteed since Kubernetes 1.35, true before).
-fn version<P: Resource>(object: &P) -> u64 {
-    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+    /// Those of `readers` that hear of a change of this object: not who is writing it.
+    fn withhold<P: 'static>(&mut self, name: &ObjectName, key: &K, readers: Readers, told: u64) -> Readers {
+        let Some(write) = self.places::<P>().writes.get_mut(name) else { return readers };
+        let heard = readers.without(write.by);
+        if heard != readers {
+            write.withheld = Some(key.clone());
+            write.told = write.told.max(told);
+        }
+        heard
+    }
 }
 
 #[cfg(test)]

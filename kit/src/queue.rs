@@ -27,7 +27,7 @@ pub enum Outcome {
     /// All is as it should be.
     Done,
     /// All is as it should be so far; look again after this time.
-    Again(Duration),
+    Requeue(Duration),
     /// It did not work: look again after a wait that doubles each time.
     Failed,
 }
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Asks for a look at `key`.
-    pub fn mark(&mut self, key: K, now: Instant) {
+    pub fn enqueue(&mut self, key: K, now: Instant) {
         let state = self.keys.entry(key.clone()).or_insert(State::new());
         if state.running {
             state.marked = true;
@@ -91,7 +91,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         // One that is being looked at may be about to fail for the same cause.
         let waiting = self.keys.iter().filter(|(_, state)| state.failures > 0).map(|(key, _)| key.clone());
         let waiting: Vec<_> = waiting.collect();
-        waiting.into_iter().for_each(|key| self.mark(key, now));
+        waiting.into_iter().for_each(|key| self.enqueue(key, now));
     }
 
     /// The next key to look at, if one is due.
@@ -130,7 +130,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             Outcome::Failed if state.marked => Some(now + FIRST_WAIT),
             Outcome::Failed => Some(now + WAITS.wait(state.failures)),
             _ if state.marked => Some(paced),
-            Outcome::Again(after) => Some(now + after),
+            Outcome::Requeue(after) => Some(now + after),
             Outcome::Done => None,
         };
         match at {
@@ -150,7 +150,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Nothing is waiting to be written: no key is running, due, or waiting after a failure. A key that only looks again
-    /// later ([`Outcome::Again`]) has nothing to write now.
+    /// later ([`Outcome::Requeue`]) has nothing to write now.
     pub fn is_idle(&self, now: Instant) -> bool {
         self.keys
             .values()
@@ -210,11 +210,11 @@ mod tests {
     #[test]
     fn a_key_is_looked_at_once_at_a_time_and_again_if_marked_meanwhile() {
         let (mut q, t) = queue(Duration::ZERO);
-        q.mark("a", t);
-        q.mark("a", t);
+        q.enqueue("a", t);
+        q.enqueue("a", t);
         assert_eq!(q.take(t), Some("a"));
         assert_eq!(q.take(t), None);
-        q.mark("a", t);
+        q.enqueue("a", t);
         assert_eq!(q.take(t), None, "still running");
         assert!(!q.is_idle(t));
         q.done(&"a", Outcome::Done, t);
@@ -227,22 +227,22 @@ mod tests {
     #[test]
     fn the_first_mark_runs_at_once_and_the_next_keeps_the_pace() {
         let (mut q, t) = queue(250 * MS);
-        q.mark("a", t);
+        q.enqueue("a", t);
         assert_eq!(q.take(t), Some("a"));
         q.done(&"a", Outcome::Done, t + MS);
-        q.mark("a", t + 2 * MS);
+        q.enqueue("a", t + 2 * MS);
         assert_eq!(q.take(t + 249 * MS), None);
         assert_eq!(q.next_due(), Some(t + 250 * MS));
         assert_eq!(q.take(t + 250 * MS), Some("a"));
         q.done(&"a", Outcome::Done, t + 251 * MS);
-        q.mark("a", t + 900 * MS);
+        q.enqueue("a", t + 900 * MS);
         assert_eq!(q.take(t + 900 * MS), Some("a"), "long after, at once again");
     }
 
     #[test]
     fn failures_wait_longer_and_a_mark_shortens_the_wait_to_the_first_step() {
         let (mut q, mut t) = queue(Duration::ZERO);
-        q.mark("a", t);
+        q.enqueue("a", t);
         for wait in [200, 400, 800, 1600] {
             assert_eq!(q.take(t), Some("a"));
             q.done(&"a", Outcome::Failed, t);
@@ -252,7 +252,7 @@ mod tests {
         }
         assert_eq!(q.take(t), Some("a"));
         q.done(&"a", Outcome::Failed, t);
-        q.mark("a", t);
+        q.enqueue("a", t);
         assert_eq!(q.take(t), None);
         t += FIRST_WAIT;
         assert_eq!(q.take(t), Some("a"));
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn looking_again_later_is_idle() {
         let (mut q, t) = queue(Duration::ZERO);
-        q.mark("a", t);
+        q.enqueue("a", t);
         q.take(t);
-        q.done(&"a", Outcome::Again(Duration::from_secs(5)), t);
+        q.done(&"a", Outcome::Requeue(Duration::from_secs(5)), t);
         assert!(q.is_idle(t));
         assert_eq!(q.take(t + Duration::from_secs(5)), Some("a"));
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, pin_mut};
+use futures::{StreamExt, future::BoxFuture, pin_mut};
 use kube::{
     Api, Resource,
     runtime::{WatchStreamExt, watcher},
@@ -17,11 +17,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    anchor::Anchor,
     backoff::Backoff,
     failure::{Failure, classify_watch},
-    index::Change,
     metrics::Metrics,
+    objects::Change,
 };
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
@@ -40,8 +39,14 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
 
-/// How soon an unanswered question for the anchor is asked again.
+/// How soon the guard is asked again where it could not tell.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Knows whether an API server still holds what it held, or was restored from a backup.
+pub trait Guard: Send + Sync {
+    /// Asks the API server. The error is that of the request: then it is not known.
+    fn still_holds(&self) -> BoxFuture<'_, kube::Result<bool>>;
+}
 
 /// Several watches that together are worth something only when each has delivered its first list.
 #[derive(Clone, Default)]
@@ -55,7 +60,7 @@ struct State {
     failing: Mutex<BTreeMap<&'static str, Failing>>,
     changed: Notify,
     failed: Mutex<Option<Instant>>,
-    anchor: Option<Anchor>,
+    guard: Option<Arc<dyn Guard>>,
     restored: CancellationToken,
 }
 
@@ -108,9 +113,9 @@ impl Failing {
 
 impl Watches {
     /// Watches of an API server that may be restored from a backup: before a watch believes a list that comes after its
-    /// first one, it asks the anchor. If that does not hold, all that was watched is worth nothing, and the watches stop.
-    pub fn anchored(anchor: Anchor) -> Self {
-        Self(Arc::new(State { anchor: Some(anchor), ..State::default() }))
+    /// first one, it asks the guard. If the server was restored, all that was watched is worth nothing, and the watches stop.
+    pub fn guarded(guard: Arc<dyn Guard>) -> Self {
+        Self(Arc::new(State { guard: Some(guard), ..State::default() }))
     }
 
     /// Waits until a watch has found that the API server was restored.
@@ -151,10 +156,10 @@ impl Watches {
                     Ok(watcher::Event::InitApply(object)) => initial.push(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
-                        if std::mem::replace(&mut listed, true) && !state.is_where_it_was().await {
+                        if std::mem::replace(&mut listed, true) && !state.still_holds().await {
                             tracing::warn!(
                                 cluster = source.cluster,
-                                "restored from a backup, or emptied: looking at all anew"
+                                "the API server was restored from a backup, or emptied: starting again"
                             );
                             state.restored.cancel();
                             return;
@@ -216,10 +221,10 @@ impl Watches {
 }
 
 impl State {
-    async fn is_where_it_was(&self) -> bool {
-        let Some(anchor) = &self.anchor else { return true };
+    async fn still_holds(&self) -> bool {
+        let Some(guard) = &self.guard else { return true };
         loop {
-            match anchor.holds().await {
+            match guard.still_holds().await {
                 Ok(holds) => return holds,
                 Err(error) => {
                     tracing::warn!(%error, "cannot find out whether the API server was restored, asking again")

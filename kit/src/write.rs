@@ -48,7 +48,7 @@ pub enum Error {
         field: String,
     },
     /// No answer, or not a useful one.
-    #[error("the API server did not answer: {0}")]
+    #[error("the API server cannot serve this: {0}")]
     Unreachable(#[source] Box<kube::Error>),
     /// What we wanted to send is no JSON object.
     #[error("cannot be encoded: {0}")]
@@ -246,6 +246,13 @@ impl Writer {
         let result = if answer.is_ok() { "ok" } else { "error" };
         self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
         answer.map_err(classify)
+    }
+}
+
+/// Errors of reads are told apart as those of writes.
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        classify(error)
     }
 }
 

@@ -1,21 +1,35 @@
 //! One Common Area: its watches, its controllers, its Lease. Its failures are its own.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use api::{antrea::Members, label, name};
+use api::{
+    antrea::Members,
+    label,
+    lease::{LeaseView, Settled},
+    name,
+};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
-    anchor::Anchor,
     boot::Env,
     drive::{Queue, before, drive},
-    heartbeat::{Announce, Heartbeats},
-    index::{Change, Index, Shared},
-    lease::{self, LeaseView, Presence, Settled},
-    vouch::Vouching,
+    index::Shared,
+    objects::Change,
+    store::Store,
     watch::{Source, Watches},
     write::Writer,
 };
 use kube::{Api, runtime::watcher};
+use presence::{
+    heartbeat::{Announce, Heartbeats},
+    lease::{Keeper, Presence},
+    leases::{Leases, News},
+    restore::RestoreDetector,
+    vouch::Vouching,
+};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -27,7 +41,7 @@ use crate::{
             Account, Accounts,
             leaving::{Announces, Leaving},
         },
-        entry::{Import, Record, ServiceEntry},
+        entry::{Import, MERGE, Record, ServiceEntry},
         judge::{Judged, Judging, Reported},
         merge::Merging,
     },
@@ -68,14 +82,17 @@ enum Ended {
 
 async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &CancellationToken) -> Ended {
     tracing::info!("serving");
-    let leases = Api::<Lease>::namespaced(env.client.clone(), common_area);
-    let anchor = Anchor::new(leases, name::LEADER_LEASE.into());
-    let services = Shared::<Index<api::ServiceName, ServiceEntry>>::default();
-    let reports = Shared::<Index<String, Reported>>::default();
-    let vouching = Shared::<Vouching<api::ServiceName>>::default();
-    let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
+    let detector = RestoreDetector::new(
+        Api::<Lease>::namespaced(env.client.clone(), common_area),
+        name::LEADER_LEASE.into(),
+    );
     let (merges, judgements) = (Queue::new(Duration::ZERO), Queue::new(Duration::ZERO));
-    let watches = Watches::anchored(anchor.clone());
+    let services = Store::<api::ServiceName, ServiceEntry>::new([merges.clone()]);
+    let reports = Store::<String, Reported>::new([judgements.clone()]);
+    let leases = Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false));
+    let vouching = Vouching::<api::ServiceName>::new(leases.clone());
+    let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
+    let watches = Watches::guarded(Arc::new(detector.clone()));
     let mut tasks = JoinSet::new();
 
     let source = |kind| Source { cluster: "leader", kind };
@@ -96,8 +113,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
             )
             .in_current_span(),
     );
-    let (index, reported, queue, judged) =
-        (services.clone(), reports.clone(), merges.clone(), judgements.clone());
+    let (offered, reported) = (services.clone(), reports.clone());
     let members = antrea.clone();
     let refused = env.metrics.refused(common_area);
     tasks.spawn(
@@ -109,16 +125,14 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 env.metrics.clone(),
                 move |change| {
                     let change = change.map(|record| Judged::of(record, &members));
-                    judged.mark(reported.with(|index| index.change(change.clone())));
-                    refused.set(
-                        reported.with(|index| i64::try_from(index.count::<Judged>()).unwrap_or(i64::MAX)),
-                    );
-                    queue.mark(index.with(|index| index.change(change)));
+                    reported.change(change.clone());
+                    refused.set(i64::try_from(reported.count::<Judged>()).unwrap_or(i64::MAX));
+                    offered.change(change);
                 },
             )
             .in_current_span(),
     );
-    let (index, queue) = (services.clone(), merges.clone());
+    let imported = services.clone();
     tasks.spawn(
         watches
             .watch(
@@ -126,23 +140,19 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 watcher::Config::default(),
                 source("ResourceImport"),
                 env.metrics.clone(),
-                move |change| queue.mark(index.with(|index| index.change(change))),
+                move |change: Change<Import>| imported.change(change),
             )
             .in_current_span(),
     );
     let heard = {
-        let (vouched, queue) = (vouching.clone(), merges.clone());
+        let (vouched, store) = (vouching.clone(), services.clone());
         let (members, report) = (sets.clone(), reports_due.clone());
-        move |change: Change<LeaseView>| {
-            report.mark(members.with(|sets| {
-                sets.roster.change(&change, Instant::now());
-                sets.names()
-            }));
-            queue.mark(vouched.with(|vouching| vouching.change(change)));
+        move |news: &News| {
+            report.enqueue(members.with(|sets| sets.names()));
+            store.enqueue(vouched.hear(news).into_iter().map(|service| (service, MERGE)).collect());
         }
     };
-    let heartbeats = Shared::new(Heartbeats::new(antrea.clone()));
-    let (beats, hear) = (heartbeats.clone(), heard.clone());
+    let (beats, hear) = (leases.clone(), heard.clone());
     let (announces, departures) = (Shared::<Announces>::default(), Queue::new(Duration::ZERO));
     let (known, queue) = (announces.clone(), departures.clone());
     tasks.spawn(
@@ -153,12 +163,13 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 source("MemberClusterAnnounce"),
                 env.metrics.clone(),
                 move |change| {
-                    queue.mark(known.with(|known| known.change(&change)));
-                    beats.with(|beats| beats.change(change)).into_iter().for_each(&hear);
+                    queue.enqueue(known.with(|known| known.change(&change)));
+                    hear(&beats.with(|leases| leases.announced(change, Instant::now(), Timestamp::now())));
                 },
             )
             .in_current_span(),
     );
+    let told = leases.clone();
     tasks.spawn(
         watches
             .watch(
@@ -166,7 +177,9 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 watcher::Config::default(),
                 source("Lease"),
                 env.metrics.clone(),
-                move |change| heartbeats.with(|beats| beats.among(change)).into_iter().for_each(&heard),
+                move |change| {
+                    heard(&told.with(|leases| leases.change(change, Instant::now(), Timestamp::now())))
+                },
             )
             .in_current_span(),
     );
@@ -182,7 +195,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 source("ClusterSet"),
                 env.metrics.clone(),
                 move |change| {
-                    report.mark(known.with(|sets| {
+                    report.enqueue(known.with(|sets| {
                         sets.change(change);
                         sets.names()
                     }))
@@ -204,12 +217,12 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
             known.into_iter().map(|members| (label::ANTREA_MEMBERS.to_owned(), members)).collect()
         }
     };
-    tasks.spawn(lease::keep_saying(anchor, env.holder.clone(), says, settled, presence).in_current_span());
+    let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
+    tasks.spawn(keeper.keep_saying(says, settled, presence).in_current_span());
 
     let writer = Writer::new(env.client.clone(), label::LEADER, "leader", env.metrics.clone()).strict();
     let merging = Merging {
-        index: services,
-        queue: merges.clone(),
+        store: services,
         vouching,
         writer: writer.clone(),
         client: env.client.clone(),
@@ -218,11 +231,10 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
     };
     let judging = Judging {
         reports,
-        queue: judgements.clone(),
         antrea: antrea.clone(),
         writer: writer.clone(),
         events: env.events.clone(),
-        brevity: Shared::default(),
+        log_limit: Shared::default(),
     };
     let leaving = Leaving {
         announces,
@@ -233,6 +245,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
     };
     let reporting = Reporting {
         sets,
+        leases,
         queue: reports_due.clone(),
         writer,
         env: env.clone(),

@@ -2,26 +2,27 @@
 //! when a member goes or comes back, and a gauge; deletes nothing. Safe to run twice: the status is written only when it says
 //! something else, and what is not known yet after a restart stands as it was.
 //!
-//! Silence is noticed when something else is heard, our own Lease at the least: see [`kit::roster`].
+//! Silence is noticed when something else is heard, our own Lease at the least: see [`presence::roster`].
 
 use std::collections::BTreeMap;
 
 use api::{
     cluster_set::{ClusterSet, ClusterSetStatus, ClusterStatus, READY},
     condition::{AntreaCondition, Status, Verdict},
+    view::{Lenient, lean},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     boot::Env,
     drive::Queue,
-    index::{Change, Shared},
+    index::Shared,
+    objects::Change,
     queue::Outcome,
-    roster::{Roster, Standing},
-    view::{Lenient, lean},
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
+use presence::{leases::Leases, roster::Standing};
 use serde::Deserialize;
 
 /// Reason of the condition while the CRDs drop fields.
@@ -37,12 +38,10 @@ pub struct Set {
     status: Lenient<ClusterSetStatus>,
 }
 
-/// What is known of a Common Area's ClusterSets and members.
+/// What is known of a Common Area's ClusterSets.
 #[derive(Default)]
 pub struct Sets {
     sets: BTreeMap<String, Set>,
-    /// Which members are there.
-    pub roster: Roster,
 }
 
 impl Sets {
@@ -145,8 +144,10 @@ fn turned<'a>(had: &'a ClusterSetStatus, has: &'a ClusterSetStatus) -> impl Iter
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub struct Reporting {
-    /// The ClusterSets and the members.
+    /// The ClusterSets.
     pub sets: Shared<Sets>,
+    /// The Leases of the members.
+    pub leases: Shared<Leases>,
     /// Names of ClusterSets to look at.
     pub queue: Queue<String>,
     /// Writes to the Common Area.
@@ -161,14 +162,11 @@ impl Reporting {
     /// Brings the status of one ClusterSet up to date.
     pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
         let now = Time(Timestamp::now());
-        let Some((set, want)) = self.sets.with(|sets| {
-            let set = sets.sets.get(&name)?.clone();
-            let pruned = self.writer.pruned().map(|error| error.to_string());
-            let want = desired(&set, &sets.roster.members(), pruned.as_deref(), &now);
-            Some((set, want))
-        }) else {
+        let Some(set) = self.sets.with(|sets| sets.sets.get(&name).cloned()) else {
             return Ok(Outcome::Done);
         };
+        let pruned = self.writer.pruned().map(|error| error.to_string());
+        let want = desired(&set, &self.leases.with(|leases| leases.members()), pruned.as_deref(), &now);
         self.measure(&want);
         if set.status.0.as_ref() == Ok(&want) {
             return Ok(Outcome::Done);

@@ -15,13 +15,12 @@ pub mod service;
 
 use std::collections::{BTreeSet, HashMap};
 
-use api::label;
+use api::{label, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     args::Common,
     boot::Env,
-    index::Change,
-    view::lean,
+    objects::Change,
     watch::{Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};

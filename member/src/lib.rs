@@ -11,18 +11,16 @@
 
 pub mod link;
 pub mod membership;
-pub mod presence;
 pub mod service;
 
-use api::label;
+use api::{label, lease::Settled};
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::{
-    anchor::Anchor,
-    args::Common,
-    boot::Env,
-    lease::{self, Presence, Settled},
-};
+use kit::{args::Common, boot::Env};
 use kube::Api;
+use presence::{
+    lease::{Keeper, Presence},
+    restore::RestoreDetector,
+};
 use service::export::EndpointIp;
 use tokio::sync::watch;
 
@@ -54,8 +52,9 @@ async fn show_life(env: &Env) {
     let leases = Api::<Lease>::namespaced(env.client.clone(), &env.namespace);
     loop {
         // It ends when the Lease was deleted or made older: then there is another one to keep.
-        let anchor = Anchor::new(leases.clone(), label::MEMBER.to_owned());
+        let detector = RestoreDetector::new(leases.clone(), label::MEMBER.to_owned());
         let (presence, _) = watch::channel(Presence::Unknown);
-        lease::keep(anchor, env.holder.clone(), || Settled::Yes, presence).await;
+        let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
+        keeper.keep(|| Settled::Yes, presence).await;
     }
 }

@@ -1,9 +1,11 @@
 //! The link to a leader: watches here and in the Common Area, the controllers between them, and our presence there.
 
+mod announce;
 mod antrea;
 mod appear;
 mod control;
 mod families;
+mod heartbeat;
 mod report;
 mod schemas;
 mod watches;
@@ -16,10 +18,11 @@ use std::{
 
 use api::{ServiceName, antrea::Members, label, membership::Wire, name};
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::{
-    anchor::Anchor, boot::Env, index::Shared, lease::Presence, vouch::Vouching, watch::Watches, write::Writer,
-};
+use kit::{boot::Env, index::Shared, watch::Watches, write::Writer};
 use kube::{Api, Client};
+use presence::{
+    heartbeat::Heartbeats, lease::Presence, leases::Leases, restore::RestoreDetector, vouch::Vouching,
+};
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -29,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 pub use self::report::{Report, State};
 use crate::{
     membership::Target,
-    presence::Heard,
     service::{export::EndpointIp, knowledge::Knowledge},
 };
 
@@ -43,8 +45,8 @@ struct Link {
     /// Whose leader it is.
     wire: Wire,
     knowledge: Knowledge,
-    vouching: Shared<Vouching<ServiceName>>,
-    heard: Shared<Heard>,
+    vouching: Vouching<ServiceName>,
+    leases: Shared<Leases>,
     /// Members that write as Antrea's controllers do, as we take it.
     antrea: Members,
     /// Who they are as the leader said last.
@@ -140,19 +142,24 @@ async fn once(
     stop: &CancellationToken,
 ) -> Ended {
     let leases = Api::<Lease>::namespaced(client.clone(), &target.us.common_area);
-    let anchor = Anchor::new(leases, name::member_lease(&target.us.cluster));
+    let detector = RestoreDetector::new(leases, name::member_lease(&target.us.cluster));
     let (knowledge, hub) = match wire {
-        Wire::Freeport => (Knowledge::default(), Watches::anchored(anchor.clone())),
+        Wire::Freeport => (Knowledge::default(), Watches::guarded(Arc::new(detector.clone()))),
         // Its announce is looked at with each heartbeat.
         Wire::Antrea => (Knowledge::under_antrea(&target.us.cluster), Watches::default()),
     };
-    knowledge.known.with(|known| known.local.endpoint_ip = endpoint_ip);
+    knowledge.local.with(|local| local.endpoint_ip = endpoint_ip);
+    let heartbeats = match wire {
+        Wire::Freeport => Heartbeats::new(antrea.clone()),
+        Wire::Antrea => Heartbeats::under_antrea(target.us.cluster.clone()),
+    };
+    let heard = Shared::new(Leases::new(env.pace, heartbeats, restored));
     let link = Link {
         env: env.clone(),
         wire,
         knowledge,
-        vouching: Shared::new(Vouching::new(restored)),
-        heard: Shared::default(),
+        vouching: Vouching::new(heard.clone()),
+        leases: heard,
         marked: Arc::new(watch::Sender::new(antrea.clone())),
         antrea,
         told: Arc::default(),
@@ -169,7 +176,7 @@ async fn once(
     let (known, families) = watch::channel(false);
     tasks.spawn(link.clone().learn_families(known));
 
-    let mut present = link.appear(&mut tasks, client, target, anchor);
+    let mut present = link.appear(&mut tasks, client, target, detector);
     let asked = present.clone();
     let antrea_leads = async {
         match is_certain {
@@ -199,8 +206,7 @@ async fn once(
         gauge.set(i64::from(now == Presence::Held));
         if now == Presence::Held && lost {
             // What waits since the leader went need not wait for its turn.
-            link.knowledge.exports.hurry();
-            link.knowledge.imports.hurry();
+            link.knowledge.services.retry_failed();
         }
         lost = matches!(now, Presence::Failing { .. });
         let waiting = !(link.local.are_listed() && link.hub.are_listed());
@@ -213,7 +219,7 @@ async fn once(
             Presence::Taken { holder } => State::IdTaken { holder },
             Presence::Restored => return Ended::Restored,
         };
-        let told = Report { state, wire, members: link.heard.with(|heard| heard.roster.members()) };
+        let told = Report { state, wire, members: link.leases.with(|leases| leases.members()) };
         report.send_if_modified(|old| std::mem::replace(old, told.clone()) != told);
         tokio::select! {
             () = &mut controllers => break,
@@ -245,10 +251,10 @@ impl Link {
         let unlisted: Vec<_> = [&self.local, &self.hub].iter().flat_map(|w| w.unlisted()).collect();
         match troubles.is_empty() && unlisted.is_empty() {
             true if let Some(pruned) = self.there.pruned() => State::Pruned { what: pruned.to_string() },
-            true => self.heard.with(|heard| State::Connected {
+            true => self.leases.with(|leases| State::Connected {
                 wire: self.wire,
-                skew: heard.skew,
-                leader_is_silent: heard.roster.leader_is_silent(),
+                skew: leases.skew(),
+                leader_is_silent: leases.leader_is_silent(),
                 lacking: self.lacking.with(|lacking| schemas::words(lacking)),
             }),
             false if present_for < PATIENCE => State::Connecting,

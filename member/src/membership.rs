@@ -24,7 +24,8 @@ use api::{
 };
 use kit::{
     boot::Env,
-    index::{Change, Shared},
+    index::Shared,
+    objects::Change,
     watch::{Source, Watches},
     write::Writer,
 };

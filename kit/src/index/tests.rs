@@ -1,11 +1,12 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use proptest::prelude::*;
 
 use super::*;
 
-#[derive(Default, Debug, PartialEq)]
+#[derive(Clone, Default, Debug, PartialEq)]
 struct Seen(BTreeMap<String, String>);
 
 impl Entry for Seen {
@@ -19,12 +20,13 @@ impl Part<String, Seen> for ConfigMap {
     fn key(&self) -> Option<String> {
         self.labels().get("key").cloned()
     }
-    fn put(self, entry: &mut Seen) -> bool {
+    fn put(self, entry: &mut Seen) -> Readers {
         let value = self.data.unwrap_or_default().remove("v").unwrap_or_default();
-        entry.0.insert(self.metadata.name.unwrap_or_default(), value.clone()) != Some(value)
+        let had = entry.0.insert(self.metadata.name.unwrap_or_default(), value.clone());
+        Readers::ALL.when(had != Some(value))
     }
-    fn take(entry: &mut Seen, name: &str) {
-        entry.0.remove(name);
+    fn take(entry: &mut Seen, name: &str) -> Readers {
+        Readers::ALL.when(entry.0.remove(name).is_some())
     }
 }
 
@@ -42,26 +44,35 @@ fn keys(of: &[&str]) -> BTreeSet<String> {
     of.iter().map(|k| (*k).to_owned()).collect()
 }
 
+/// The keys that somebody has to reconcile.
+fn dirty(dirty: Dirty<String>) -> BTreeSet<String> {
+    dirty.into_keys().collect()
+}
+
 #[test]
 fn an_object_that_moves_leaves_its_old_entry() {
     let mut index = Index::<String, Seen>::default();
-    assert_eq!(index.change(Change::Apply(map("a", "x", "1", 1))), keys(&["x"]));
-    assert_eq!(index.change(Change::Apply(map("a", "x", "1", 2))), keys(&[]), "nothing new");
-    assert_eq!(index.change(Change::Apply(map("a", "y", "1", 3))), keys(&["x", "y"]));
+    assert_eq!(dirty(index.change(Change::Apply(map("a", "x", "1", 1)))), keys(&["x"]));
+    assert_eq!(dirty(index.change(Change::Apply(map("a", "x", "1", 2)))), keys(&[]), "nothing new");
+    assert_eq!(dirty(index.change(Change::Apply(map("a", "y", "1", 3)))), keys(&["x", "y"]));
     assert!(index.get(&"x".to_owned()).is_none());
-    assert_eq!(index.change(Change::Reset(vec![map("b", "y", "2", 1)])), keys(&["y"]));
+    assert_eq!(dirty(index.change(Change::Reset(vec![map("b", "y", "2", 1)]))), keys(&["y"]));
     assert_eq!(index.get(&"y".to_owned()).unwrap().0, [("b".to_owned(), "2".to_owned())].into());
-    assert_eq!(index.change(Change::Remove(map("b", "y", "2", 4))), keys(&["y"]));
+    assert_eq!(dirty(index.change(Change::Remove(map("b", "y", "2", 4)))), keys(&["y"]));
     assert_eq!(index.keys().count(), 0);
 }
 
 #[test]
 fn an_answer_counts_until_the_watch_has_passed_it() {
     let mut index = Index::<String, Seen>::default();
-    assert_eq!(index.echo(map("a", "x", "new", 5)), keys(&["x"]));
-    assert_eq!(index.change(Change::Apply(map("a", "x", "old", 4))), keys(&[]), "older than our own write");
-    assert_eq!(index.change(Change::Remove(map("a", "x", "new", 6))), keys(&["x"]));
-    assert_eq!(index.echo(map("a", "x", "late", 5)), keys(&[]), "deleted since: no ghost");
+    assert_eq!(dirty(index.written(map("a", "x", "new", 5))), keys(&["x"]));
+    assert_eq!(
+        dirty(index.change(Change::Apply(map("a", "x", "old", 4)))),
+        keys(&[]),
+        "older than our own write"
+    );
+    assert_eq!(dirty(index.change(Change::Remove(map("a", "x", "new", 6)))), keys(&["x"]));
+    assert_eq!(dirty(index.written(map("a", "x", "late", 5))), keys(&[]), "deleted since: no ghost");
     assert!(index.get(&"x".to_owned()).is_none());
 }
 
@@ -74,18 +85,26 @@ fn what_we_deleted_does_not_come_back_with_late_news() {
         object
     };
     index.change(Change::Apply(with_uid("u1", 1)));
-    assert_eq!(index.deleted(&with_uid("u1", 1)), keys(&["x"]));
-    assert_eq!(index.change(Change::Apply(with_uid("u1", 2))), keys(&[]), "told before it was deleted");
-    assert_eq!(index.change(Change::Remove(with_uid("u1", 3))), keys(&[]));
-    assert_eq!(index.change(Change::Apply(with_uid("u2", 4))), keys(&["x"]), "another of the same name");
+    assert_eq!(dirty(index.deleted(&with_uid("u1", 1))), keys(&["x"]));
+    assert_eq!(
+        dirty(index.change(Change::Apply(with_uid("u1", 2)))),
+        keys(&[]),
+        "told before it was deleted"
+    );
+    assert_eq!(dirty(index.change(Change::Remove(with_uid("u1", 3)))), keys(&[]));
+    assert_eq!(
+        dirty(index.change(Change::Apply(with_uid("u2", 4)))),
+        keys(&["x"]),
+        "another of the same name"
+    );
 }
 
 #[test]
 fn after_a_list_lower_versions_count() {
     let mut index = Index::<String, Seen>::default();
     index.change(Change::Apply(map("a", "x", "1", 1000)));
-    assert_eq!(index.change(Change::Reset(vec![map("a", "x", "restored", 7)])), keys(&["x"]));
-    assert_eq!(index.change(Change::Apply(map("a", "x", "later", 8))), keys(&["x"]));
+    assert_eq!(dirty(index.change(Change::Reset(vec![map("a", "x", "restored", 7)]))), keys(&["x"]));
+    assert_eq!(dirty(index.change(Change::Apply(map("a", "x", "later", 8)))), keys(&["x"]));
 }
 
 /// An API server, our own writes to it, and the watch that tells of all writes in order, but late.
@@ -117,6 +136,56 @@ impl Server {
     }
 }
 
+const WRITER: Readers = Readers::one(0);
+
+/// An object of uid `u`.
+fn of_uid(value: &str, version: u64) -> ConfigMap {
+    let mut object = map("a", "x", value, version);
+    object.metadata.uid = Some("u".into());
+    object
+}
+
+fn being_written() -> Index<String, Seen> {
+    let mut index = Index::<String, Seen>::default();
+    let _ = index.change(Change::Apply(of_uid("1", 1)));
+    index.writing::<ConfigMap>(name(&of_uid("1", 1)), WRITER);
+    index
+}
+
+#[test]
+fn a_writer_hears_of_its_own_write_neither_by_the_answer_nor_by_the_watch() {
+    let others = [("x".to_owned(), Readers::ALL.without(WRITER))].into();
+    let mut index = being_written();
+    assert_eq!(index.written(of_uid("2", 2)), others, "the answer is first");
+    assert!(index.change(Change::Apply(of_uid("2", 2))).is_empty());
+
+    let mut index = being_written();
+    assert_eq!(index.change(Change::Apply(of_uid("2", 2))), others, "the watch is first");
+    assert!(index.written(of_uid("2", 2)).is_empty());
+    assert_eq!(
+        index.change(Change::Apply(of_uid("3", 3)))["x"],
+        Readers::ALL,
+        "the next change is not its own"
+    );
+}
+
+#[test]
+fn a_writer_hears_of_what_others_wrote_meanwhile() {
+    let writer = [("x".to_owned(), WRITER)].into();
+    let mut index = being_written();
+    let _ = index.change(Change::Apply(of_uid("2", 2)));
+    let _ = index.change(Change::Apply(of_uid("theirs", 3)));
+    assert_eq!(index.written(of_uid("2", 2)), writer, "changed since");
+
+    let mut index = being_written();
+    let _ = index.change(Change::Apply(of_uid("theirs", 2)));
+    assert_eq!(index.unwritten::<ConfigMap>(&name(&of_uid("1", 1))), writer, "refused, and changed");
+
+    let mut index = being_written();
+    let _ = index.change(Change::Remove(of_uid("2", 3)));
+    assert_eq!(index.written(of_uid("2", 2)), writer, "deleted since");
+}
+
 proptest! {
     /// Whoever writes, and however late the watch tells of it: in the end the entries are those of a fresh list of what
     /// exists.
@@ -129,7 +198,7 @@ proptest! {
             match what {
                 0 => drop(server.put(name, key, value)),
                 1 => drop(server.delete(name)),
-                2 => drop(index.echo(server.put(name, key, value))),
+                2 => drop(index.written(server.put(name, key, value))),
                 3 => drop(server.delete(name).map(|known| index.deleted(&known))),
                 4 => drop(index.change(Change::Reset({
                     server.untold.clear();

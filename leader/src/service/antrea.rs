@@ -17,9 +17,10 @@ use api::{
     resource_export::{ENDPOINTS, EndpointsPayload},
     resource_import::{MergedService, ResourceImportSpec},
     slice::{SlicePayload, SlicePort},
+    view::annotated,
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kit::{index::Change, view::annotated};
+use kit::objects::Change;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 

@@ -6,11 +6,9 @@ use api::{
     ServiceName, name,
     resource_export::{ENDPOINTS, ResourceExport, ResourceExportSpec, ResourceExportStatus, ServicePayload},
     resource_import::{ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
-};
-use kit::{
-    index::{Entry, Part},
     view::{Lenient, lean},
 };
+use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +16,9 @@ use super::{
     antrea::AllEndpoints,
     judge::{Judged, Judgement},
 };
+
+/// The controller that merges.
+pub const MERGE: Readers = Readers::one(0);
 
 /// A ResourceExport as it is watched: whatever is in it, the watch goes on.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -92,9 +93,9 @@ impl Part<ServiceName, ServiceEntry> for Judged {
         }
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let record = self.name_any();
-        match self.judgement {
+        let changed = match self.judgement {
             Judgement::Service { cluster, payload, .. } => {
                 entry.confirmed_gone.remove(&cluster);
                 let was_unjudged = entry.unjudged.remove(&cluster).is_some();
@@ -119,10 +120,11 @@ impl Part<ServiceName, ServiceEntry> for Judged {
                 entry.unjudged.insert(cluster, record).is_none() || was_offer
             }
             _ => false,
-        }
+        };
+        MERGE.when(changed)
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         // A record that was withdrawn before it went did not just vanish.
         let said = entry.offers.extract_if(.., |_, offer| offer.metadata.name.as_deref() == Some(name));
         let said: Vec<_> =
@@ -130,6 +132,7 @@ impl Part<ServiceName, ServiceEntry> for Judged {
         entry.confirmed_gone.extend(said);
         entry.unjudged.retain(|_, record| record != name);
         entry.endpoints.retain(|_, all| all.metadata.name.as_deref() != Some(name));
+        MERGE
     }
 }
 
@@ -145,17 +148,18 @@ impl Part<ServiceName, ServiceEntry> for Import {
         (self.name_any() == named).then_some(service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let says = |import: &Import| (import.metadata.uid.clone(), import.spec.clone());
         let new = says(&self);
         let is_of_endpoints = self.spec.0.as_ref().is_ok_and(|spec| spec.kind.as_deref() == Some(ENDPOINTS));
         let place = if is_of_endpoints { &mut entry.endpoints_import } else { &mut entry.import };
-        place.replace(self).as_ref().map(says) != Some(new)
+        MERGE.when(place.replace(self).as_ref().map(says) != Some(new))
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         for place in [&mut entry.import, &mut entry.endpoints_import] {
             place.take_if(|import| import.metadata.name.as_deref() == Some(name));
         }
+        MERGE
     }
 }

@@ -19,16 +19,16 @@ use api::{
         ResourceExportStatus, SERVICE, SUCCEEDED, ServicePayload,
     },
     resource_import::Objection,
+    view::Lenient,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
-    brevity::Brevity,
-    drive::Queue,
     events::Events,
-    index::{Entry, Index, Part, Shared},
+    index::{Entry, Part, Readers, Shared},
+    log_limit::LogLimit,
     queue::Outcome,
-    view::Lenient,
+    store::Store,
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -235,18 +235,18 @@ impl Part<String, Reported> for Judged {
         told.then(|| self.name_any())
     }
 
-    fn put(self, entry: &mut Reported) -> bool {
+    fn put(self, entry: &mut Reported) -> Readers {
         let let_go = self.is_to_let_go();
         let objection = match self.judgement {
             Judgement::Refused { objection, .. } => Some(objection),
             _ => None,
         };
         let new = Some(Report { metadata: self.metadata, objection, conditions: self.conditions, let_go });
-        std::mem::replace(&mut entry.record, new.clone()) != new
+        Readers::ALL.when(std::mem::replace(&mut entry.record, new.clone()) != new)
     }
 
-    fn take(entry: &mut Reported, _: &str) {
-        entry.record = None;
+    fn take(entry: &mut Reported, _: &str) -> Readers {
+        Readers::ALL.when(entry.record.take().is_some())
     }
 }
 
@@ -263,9 +263,7 @@ fn desired(objection: Option<&Objection>, have: &[AntreaCondition], now: &Time) 
 #[derive(Clone)]
 pub struct Judging {
     /// Records whose status has something to say.
-    pub reports: Shared<Index<String, Reported>>,
-    /// Names of records to look at.
-    pub queue: Queue<String>,
+    pub reports: Store<String, Reported>,
     /// The members that write as Antrea does.
     pub antrea: Members,
     /// Writes to the Common Area.
@@ -273,32 +271,36 @@ pub struct Judging {
     /// Where to leave Events.
     pub events: Events,
     /// How many refusals the log gets; all are in the records' status.
-    pub brevity: Shared<Brevity>,
+    pub log_limit: Shared<LogLimit>,
 }
 
 impl Judging {
     /// Brings one record's status up to date.
     pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
         let Some(Report { metadata, objection, conditions: have, let_go }) =
-            self.reports.with(|index| index.get(&name).and_then(|e| e.record.clone()))
+            self.reports.get(&name).and_then(|entry| entry.record.clone())
         else {
             return Ok(Outcome::Done);
         };
+        let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
         if let_go {
-            let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
             self.writer.release(&record, &RECORD_FINALIZERS).await?;
-            self.queue.mark(self.reports.with(|index| index.deleted(&record)));
+            self.reports.deleted(Readers::ALL, &record);
             return Ok(Outcome::Done);
         }
         let status = desired(objection.as_ref(), &have, &Time(Timestamp::now()));
         if status.conditions == have {
             return Ok(Outcome::Done);
         }
-        let record = Record { metadata, spec: Lenient::default(), status: Lenient::default() };
-        let told = self.writer.put_status(&record, &status).await?;
-        self.queue.mark(self.reports.with(|index| index.echo(Judged::of(told, &self.antrea))));
+        let view = Record {
+            metadata: record.metadata.clone(),
+            spec: Lenient::default(),
+            status: Lenient::default(),
+        };
+        let written = async { Ok(Judged::of(self.writer.put_status(&view, &status).await?, &self.antrea)) };
+        self.reports.write(Readers::ALL, &record, written).await?;
         if let Some(Objection { reason, message }) = objection {
-            if let Some(left_out) = self.brevity.with(|brevity| brevity.allows(Instant::now())) {
+            if let Some(left_out) = self.log_limit.with(|log_limit| log_limit.allows(Instant::now())) {
                 tracing::warn!(record = %name, %reason, %message, left_out, "a record cannot be judged");
             }
             self.events.warn(record.object_ref(&()), "Judge", &reason, &message);

@@ -11,24 +11,23 @@ use api::{
     name,
     resource_export::ResourceExport,
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
+    view::Lenient,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
-    drive::Queue,
-    index::{Index, Shared},
     queue::Outcome,
-    view::Lenient,
-    vouch::Vouching,
+    store::Store,
     write::{Error, Writer},
 };
 use kube::{
     Api, Client,
     api::{ObjectMeta, PartialObjectMeta},
 };
+use presence::vouch::Vouching;
 
 use super::{
     antrea,
-    entry::{Import, Offer, ServiceEntry},
+    entry::{Import, MERGE, Offer, ServiceEntry},
     judge::{Judged, Judgement},
     merged::{conflicts, merged, together},
 };
@@ -117,11 +116,9 @@ fn observed(metadata: &ObjectMeta) -> String {
 #[derive(Clone)]
 pub struct Merging {
     /// Everything known about each Service name.
-    pub index: Shared<Index<ServiceName, ServiceEntry>>,
-    /// Service names to look at.
-    pub queue: Queue<ServiceName>,
+    pub store: Store<ServiceName, ServiceEntry>,
     /// What the members' Leases say.
-    pub vouching: Shared<Vouching<ServiceName>>,
+    pub vouching: Vouching<ServiceName>,
     /// Writes to the Common Area.
     pub writer: Writer,
     /// Reads from it.
@@ -135,51 +132,44 @@ pub struct Merging {
 impl Merging {
     /// Brings the ResourceImport of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some((plan, entry)) = self
-            .index
-            .with(|index| index.get(&service).map(|entry| (desired(&service, entry), entry.clone())))
-        else {
-            self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+        let Some(entry) = self.store.get(&service) else {
+            self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
-        match plan {
+        match desired(&service, &entry) {
             Plan::Hold { missing } => self.hold(&service, missing).await,
             Plan::Write { import, withdrawn } => {
-                self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+                self.vouching.keep(&service, &BTreeSet::new());
                 let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.antrea);
                 let held = antrea::held(&entry);
-                self.write(&service, entry, import, endpoints, [withdrawn, held].concat()).await
+                self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await
             }
         }
     }
 
     async fn hold(&self, service: &ServiceName, missing: BTreeSet<String>) -> Result<Outcome, Error> {
         let writers = missing.iter().map(|cluster| name::member_lease(cluster)).collect();
-        self.vouching.with(|vouching| vouching.keep(service, &writers));
+        self.vouching.keep(service, &writers);
         for cluster in missing {
             let writer = name::member_lease(&cluster);
             let record = self.antrea.service_export(&cluster, service);
             let missing = [record.clone()].into();
-            if !self.vouching.with(|vouching| vouching.doubt(service, &writer, &missing)) {
+            if !self.vouching.doubt(service, &writer, &missing) {
                 tracing::info!(%service, cluster, "its record vanished unsaid: keeping its part in the import");
                 continue;
             }
             let records =
                 Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.client.clone(), &self.common_area);
             // Without a resourceVersion the API server answers from what is true now, not from a cache.
-            let there =
-                records.get_opt(&record).await.map_err(|error| Error::Unreachable(Box::new(error)))?;
-            if there.is_none() {
+            if records.get_opt(&record).await?.is_none() {
                 tracing::info!(%service, cluster, "its record is gone, and its member vouches for that");
-                self.index.with(|index| {
-                    index.note(service, |entry| {
-                        // Unless it came back while we asked.
-                        if !entry.offers.contains_key(&cluster) && !entry.unjudged.contains_key(&cluster) {
-                            entry.confirmed_gone.insert(cluster);
-                        }
-                    })
+                self.store.note(service, |entry| {
+                    // Unless it came back while we asked.
+                    if !entry.offers.contains_key(&cluster) && !entry.unjudged.contains_key(&cluster) {
+                        entry.confirmed_gone.insert(cluster);
+                    }
                 });
-                return Ok(Outcome::Again(std::time::Duration::ZERO));
+                return Ok(Outcome::Requeue(std::time::Duration::ZERO));
             }
         }
         Ok(Outcome::Done)
@@ -188,7 +178,7 @@ impl Merging {
     async fn write(
         &self,
         service: &ServiceName,
-        have: ServiceEntry,
+        have: &ServiceEntry,
         want: Option<ResourceImportSpec>,
         endpoints: antrea::Step,
         withdrawn: Vec<ObjectMeta>,
@@ -207,7 +197,7 @@ impl Merging {
             antrea::Step::Remove(import) => self.remove(&import).await?,
         }
         self.delete(withdrawn).await?;
-        if let Some(import) = written.or(have.import).filter(|_| nobody) {
+        if let Some(import) = written.or_else(|| have.import.clone()).filter(|_| nobody) {
             self.remove(&import).await?;
         }
         Ok(Outcome::Done)
@@ -225,17 +215,11 @@ impl Merging {
             ..ObjectMeta::default()
         };
         let want = Import { metadata, spec: Lenient(Ok(spec)) };
-        let written = self.writer.put(have, &want).await?;
-        if let Some(import) = written.clone() {
-            self.queue.mark(self.index.with(|index| index.echo(import)));
-        }
-        Ok(written)
+        self.store.put(&self.writer, MERGE, have, &want).await
     }
 
     async fn remove(&self, import: &Import) -> Result<(), Error> {
-        self.writer.delete(import, true).await?;
-        self.queue.mark(self.index.with(|index| index.deleted(import)));
-        Ok(())
+        self.store.delete(&self.writer, MERGE, import, true).await
     }
 
     /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Those that
@@ -243,11 +227,12 @@ impl Merging {
     async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<(), Error> {
         for metadata in withdrawn {
             let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
-            match antrea::is_held(&record.metadata) {
-                true => self.writer.release(&record, &RECORD_FINALIZERS).await?,
-                false => self.writer.delete(&record, true).await?,
+            if antrea::is_held(&record.metadata) {
+                self.writer.release(&record, &RECORD_FINALIZERS).await?;
+                self.store.deleted(MERGE, &record);
+            } else {
+                self.store.delete(&self.writer, MERGE, &record, true).await?;
             }
-            self.queue.mark(self.index.with(|index| index.deleted(&record)));
         }
         Ok(())
     }

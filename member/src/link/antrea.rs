@@ -1,14 +1,14 @@
 //! What a link watches of those who run Antrea's controllers: members, and a leader.
 
+use std::time::Instant;
+
 use api::{
     label,
     resource_export::{ENDPOINTS, SERVICE},
 };
-use kit::{
-    heartbeat::{Announce, Heartbeats},
-    index::Shared,
-};
+use jiff::Timestamp;
 use kube::{Api, Client, runtime::watcher};
+use presence::heartbeat::Announce;
 use tokio::task::JoinSet;
 
 use super::{
@@ -24,20 +24,12 @@ impl Link {
     /// What there is in a Common Area of Antrea's: everybody writes as its controllers do, and there are no Leases.
     pub(super) fn watch_antrea_leader(&self, tasks: &mut JoinSet<()>, client: &Client, target: &Target) {
         let imports = Api::<AntreaImport>::namespaced(client.clone(), &target.us.common_area);
-        self.index(tasks, Scope::Foreign, imports, there("ResourceImport"), "");
-        let heartbeats = Shared::new(Heartbeats::under_antrea(target.us.cluster.clone()));
-        self.watch_antrea(tasks, client, target, heartbeats, "");
+        self.index(tasks, Scope::Leader, imports, there("ResourceImport"), "");
+        self.watch_antrea(tasks, client, target, "");
     }
 
     /// Records of the kinds that Antrea's controllers write, of other clusters that `also` selects, and heartbeats.
-    pub(super) fn watch_antrea(
-        &self,
-        tasks: &mut JoinSet<()>,
-        client: &Client,
-        target: &Target,
-        heartbeats: Shared<Heartbeats>,
-        also: &str,
-    ) {
+    pub(super) fn watch_antrea(&self, tasks: &mut JoinSet<()>, client: &Client, target: &Target, also: &str) {
         let (us, area) = (&target.us.cluster, &target.us.common_area);
         let selector = format!(
             "{}!={us},{} in ({SERVICE},{ENDPOINTS}){also}",
@@ -45,7 +37,7 @@ impl Link {
             label::SOURCE_KIND,
         );
         let records = Api::<PeerRecord>::namespaced(client.clone(), area);
-        self.index(tasks, Scope::Foreign, records, there("ResourceExport of Antrea"), &selector);
+        self.index(tasks, Scope::Leader, records, there("ResourceExport of Antrea"), &selector);
         let link = self.clone();
         tasks.spawn(self.hub.watch(
             Api::<Announce>::namespaced(client.clone(), area),
@@ -53,10 +45,8 @@ impl Link {
             there("MemberClusterAnnounce"),
             self.env.metrics.clone(),
             move |change| {
-                heartbeats
-                    .with(|beats| beats.change(change))
-                    .into_iter()
-                    .for_each(|change| link.hear(change));
+                let (now, clock) = (Instant::now(), Timestamp::now());
+                link.hear(&link.leases.with(|leases| leases.announced(change, now, clock)));
             },
         ));
     }

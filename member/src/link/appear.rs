@@ -1,21 +1,17 @@
 //! Our presence at the leader.
 
-use api::{announce::MemberClusterAnnounce, label, membership::Wire};
-use kit::{
-    anchor::Anchor,
-    boot::Env,
-    lease::{self, Presence, Settled},
-    write::Writer,
-};
+use api::{announce::MemberClusterAnnounce, label, lease::Settled, membership::Wire};
+use kit::{boot::Env, write::Writer};
 use kube::{Api, Client};
+use presence::{
+    lease::{Keeper, Presence},
+    restore::RestoreDetector,
+};
 use std::time::{Duration, Instant};
 use tokio::{sync::watch, task::JoinSet};
 
-use super::Link;
-use crate::{
-    membership::Target,
-    presence::{self, heartbeat},
-};
+use super::{Link, announce::announce, heartbeat};
+use crate::{membership::Target, service::entry::EXPORT};
 
 /// How soon an announce that was not written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -27,7 +23,7 @@ impl Link {
         tasks: &mut JoinSet<()>,
         client: &Client,
         target: &Target,
-        anchor: Anchor,
+        detector: RestoreDetector,
     ) -> watch::Receiver<Presence> {
         let (presence, present) = watch::channel(Presence::Unknown);
         if self.wire == Wire::Antrea {
@@ -39,9 +35,10 @@ impl Link {
         let settled = move || {
             let now = Instant::now();
             let open = link.local.are_open(now) && link.hub.are_open(now);
-            Settled::of(open, link.knowledge.exports.is_idle())
+            Settled::of(open, link.knowledge.services.is_idle(EXPORT))
         };
-        tasks.spawn(lease::keep(anchor, self.env.holder.clone(), settled, presence));
+        let keeper = Keeper { detector, us: self.env.holder.clone(), pace: self.env.pace };
+        tasks.spawn(keeper.keep(settled, presence));
         tasks.spawn(introduce(self.env.clone(), target.clone(), client.clone(), present.clone()));
         present
     }
@@ -52,8 +49,7 @@ async fn introduce(env: Env, target: Target, client: Client, mut present: watch:
     let writer = Writer::new(client.clone(), label::MEMBER, "leader", env.metrics.clone());
     while present.wait_for(|now| *now == Presence::Held).await.is_ok() {
         let announced =
-            presence::announce(&target.us, &target.cluster_set, target.leader.as_deref(), &client, &writer)
-                .await;
+            announce(&target.us, &target.cluster_set, target.leader.as_deref(), &client, &writer).await;
         match announced {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "the announce was not written, trying again"),

@@ -1,6 +1,9 @@
 //! The controllers of a link.
 
-use kit::drive::{before, drive};
+use kit::{
+    drive::{before, drive},
+    index::Readers,
+};
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +54,7 @@ impl Link {
         let tell = async {
             if before(&stop, self.local.listed()).await {
                 let look = |key| status.clone().reconcile(key);
-                drive("status", self.knowledge.statuses.clone(), metrics.clone(), stop.clone(), look).await;
+                drive("status", self.knowledge.services.queue(2), metrics.clone(), stop.clone(), look).await;
             }
         };
         let exchange = async {
@@ -66,15 +69,15 @@ impl Link {
                     // All begins anew with those who are marked.
                     std::future::pending::<()>().await;
                 }
-                self.knowledge.mark_all();
+                self.knowledge.services.enqueue_all(Readers::ALL);
                 ours.await
             };
             if before(&stop, everything).await {
                 tokio::join!(
-                    drive("export", self.knowledge.exports.clone(), metrics.clone(), stop.clone(), |key| {
+                    drive("export", self.knowledge.services.queue(0), metrics.clone(), stop.clone(), |key| {
                         exporting.clone().reconcile(key)
                     }),
-                    drive("import", self.knowledge.imports.clone(), metrics.clone(), stop.clone(), |key| {
+                    drive("import", self.knowledge.services.queue(1), metrics.clone(), stop.clone(), |key| {
                         importing.clone().reconcile(key)
                     }),
                 );

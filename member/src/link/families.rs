@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::label;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
-use kit::backoff::Backoff;
+use kit::{backoff::Backoff, index::Readers};
 use kube::{
     Api,
     api::{ObjectMeta, PostParams},
@@ -52,13 +52,13 @@ impl Link {
     }
 
     fn have_families(&self, families: Vec<String>) {
-        let before = self.knowledge.known.with(|known| known.local.families.clone());
+        let before = self.knowledge.local.with(|local| local.families.clone());
         if before == families {
             return;
         }
         tracing::info!(?families, "IP families of this cluster");
-        self.knowledge.known.with(|known| known.local.families = families);
-        self.knowledge.mark_all();
+        self.knowledge.local.with(|local| local.families = families);
+        self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }
 

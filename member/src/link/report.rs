@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::membership::Wire;
-use kit::{failure::Failure, roster::Standing, watch::Trouble};
+use kit::{failure::Failure, watch::Trouble};
+use presence::roster::Standing;
 
 /// How it stands with the link.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use std::{
 use api::crd;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kit::{
-    index::Change,
+    index::Readers,
+    objects::Change,
     watch::{Source, Watches},
 };
 use kube::{Api, ResourceExt, runtime::watcher};
@@ -59,7 +60,7 @@ async fn write_again(link: Link, changed: Arc<Notify>) {
         changed.notified().await;
         tokio::time::sleep(IN_FORCE).await;
         link.here.forget_undeclared();
-        link.knowledge.mark_all();
+        link.knowledge.services.enqueue_all(Readers::ALL);
     }
 }
 

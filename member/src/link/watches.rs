@@ -2,15 +2,11 @@
 
 use std::time::Instant;
 
-use api::{ServiceName, label, membership::Wire, name, resource_export::ENDPOINT_SLICE};
+use api::{ServiceName, label, lease::LeaseView, membership::Wire, name, resource_export::ENDPOINT_SLICE};
 use jiff::Timestamp;
-use kit::{
-    heartbeat::Heartbeats,
-    index::{Change, Part, Shared},
-    lease::LeaseView,
-    watch::Source,
-};
+use kit::{index::Part, objects::Change, watch::Source};
 use kube::{Api, Client, ResourceExt, runtime::watcher};
+use presence::leases::News;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
@@ -34,9 +30,8 @@ impl Link {
             self.env.metrics.clone(),
             move |change| {
                 let derived = change.clone().map(Derived::from);
-                let known = &link.knowledge.known;
-                link.knowledge.mark(known.with(|known| known.services.change(derived)));
-                link.knowledge.mark(known.with(|known| known.services.change(change)));
+                link.knowledge.services.change(derived);
+                link.knowledge.services.change(change);
             },
         ));
         let link = self.clone();
@@ -45,12 +40,7 @@ impl Link {
             watcher::Config::default(),
             here("Namespace"),
             self.env.metrics.clone(),
-            move |change| {
-                link.knowledge.mark(link.knowledge.known.with(|known| {
-                    let namespaces = known.namespaces.change(change);
-                    known.within(&namespaces)
-                }));
-            },
+            move |change| link.knowledge.change_namespaces(change),
         ));
         self.index(tasks, Scope::Local, Api::<Export>::all(ours.clone()), here("ServiceExport"), "");
         self.index(
@@ -68,17 +58,16 @@ impl Link {
         let own = format!("{}={us}", label::SOURCE_CLUSTER_ID);
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<OwnRecord>::namespaced(client.clone(), area);
-        self.index(tasks, Scope::Own, records, there("own ResourceExport"), &own);
+        self.index(tasks, Scope::Leader, records, there("own ResourceExport"), &own);
         if self.wire == Wire::Antrea {
             self.watch_antrea_leader(tasks, client, target);
             return;
         }
         let records = Api::<PeerSlice>::namespaced(client.clone(), area);
-        self.index(tasks, Scope::Foreign, records, there("ResourceExport"), &peers);
+        self.index(tasks, Scope::Leader, records, there("ResourceExport"), &peers);
         let imports = Api::<HubImport>::namespaced(client.clone(), area);
-        self.index(tasks, Scope::Foreign, imports, there("ResourceImport"), "");
-        let (link, heartbeats) = (self.clone(), Shared::new(Heartbeats::new(self.antrea.clone())));
-        let beats = heartbeats.clone();
+        self.index(tasks, Scope::Leader, imports, there("ResourceImport"), "");
+        let link = self.clone();
         tasks.spawn(self.hub.watch(
             Api::<LeaseView>::namespaced(client.clone(), area),
             watcher::Config::default(),
@@ -86,21 +75,21 @@ impl Link {
             self.env.metrics.clone(),
             move |change| {
                 link.learn_who_is_marked(&change);
-                beats.with(|beats| beats.among(change)).into_iter().for_each(|change| link.hear(change));
+                let (now, clock) = (Instant::now(), Timestamp::now());
+                link.hear(&link.leases.with(|leases| leases.change(change, now, clock)));
             },
         ));
         if !self.antrea.is_empty() {
             let marked: Vec<_> = self.antrea.into_iter().map(String::as_str).collect();
             let marked = format!(",{} in ({})", label::SOURCE_CLUSTER_ID, marked.join(","));
-            self.watch_antrea(tasks, client, target, heartbeats, &marked);
+            self.watch_antrea(tasks, client, target, &marked);
         }
     }
 
     /// Somebody renewed a Lease, or one is gone.
-    pub(super) fn hear(&self, change: Change<LeaseView>) {
-        self.heard.with(|heard| heard.change(&change, Instant::now(), Timestamp::now()));
+    pub(super) fn hear(&self, news: &News) {
         self.told.notify_one();
-        self.knowledge.imports.mark(self.vouching.with(|vouching| vouching.change(change)));
+        self.knowledge.services.queue(1).enqueue(self.vouching.hear(news));
     }
 
     /// The leader's Lease says which members run Antrea's controllers. Without it nothing is said.
@@ -131,8 +120,7 @@ impl Link {
         let config = watcher::Config::default().labels(selector);
         let watches = if scope == Scope::Local { &self.local } else { &self.hub };
         tasks.spawn(watches.watch(api, config, source, self.env.metrics.clone(), move |change| {
-            let dirty = knowledge.known.with(|known| known.services.change(change));
-            if scope == Scope::Foreign { knowledge.mark_foreign(dirty) } else { knowledge.mark(dirty) }
+            knowledge.services.change(change);
         }));
     }
 }
@@ -142,10 +130,8 @@ impl Link {
 pub(super) enum Scope {
     /// This cluster.
     Local,
-    /// Our own records in the Common Area.
-    Own,
-    /// What others say there.
-    Foreign,
+    /// The Common Area.
+    Leader,
 }
 
 fn here(kind: &'static str) -> Source {

@@ -21,12 +21,12 @@ use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kit::{
     boot::Env,
     failure::{Failure, classify},
-    lease::Presence,
 };
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PartialObjectMeta},
 };
+use presence::lease::Presence;
 use tokio::sync::watch;
 
 use crate::membership::Target;

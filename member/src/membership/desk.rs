@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::view::{Lenient, lean};
 use api::{
     cluster_claim::{self, ClusterClaim},
     cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus},
@@ -9,10 +10,7 @@ use api::{
     membership::{self, Membership},
     name,
 };
-use kit::{
-    index::Change,
-    view::{Lenient, lean},
-};
+use kit::objects::Change;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 

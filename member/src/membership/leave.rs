@@ -115,7 +115,7 @@ impl Leaving {
         let exports = match exports {
             Ok(list) => list.items,
             Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
-            Err(error) => return Err(Error::Unreachable(Box::new(error))),
+            Err(error) => return Err(error.into()),
         };
         let told =
             |export: &Export| export.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty());
@@ -153,7 +153,7 @@ impl Leaving {
             Ok(list) => list.items,
             // With its CRD all objects of the kind are gone.
             Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
-            Err(error) => return Err(Error::Unreachable(Box::new(error))),
+            Err(error) => return Err(error.into()),
         };
         let delete = |object: PartialObjectMeta<K>| {
             let writer = self.here.clone();

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use api::view::lean;
 use api::{
     label,
     membership::{self, Membership},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kit::{view::lean, write::Error};
+use kit::write::Error;
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 

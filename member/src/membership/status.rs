@@ -7,7 +7,7 @@ use api::{
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kit::roster::Standing;
+use presence::roster::Standing;
 
 use super::{desk::Set, verdict};
 

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use api::view::lean;
 use api::{
     condition::Verdict,
     membership::{Membership, Wire},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kit::{client, view::lean};
+use kit::client;
 use kube::{Client, Resource, api::ObjectMeta};
 use serde::Deserialize;
 

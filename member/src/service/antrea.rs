@@ -15,16 +15,17 @@ use api::{
     family, label,
     resource_export::{ENDPOINTS, EndpointsPayload, ResourceExport, ResourceExportSpec, SERVICE},
     slice::SlicePayload,
-};
-use k8s_openapi::api::core::v1::ServicePort;
-use kit::{
-    index::Part,
     view::{Lenient, lean},
 };
+use k8s_openapi::api::core::v1::ServicePort;
+use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
-use super::{entry::ServiceEntry, import::plan::imported_from};
+use super::{
+    entry::{IMPORT, ServiceEntry},
+    import::plan::imported_from,
+};
 
 /// A record of such a member.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -93,10 +94,10 @@ impl Part<ServiceName, ServiceEntry> for PeerRecord {
         self.tuple().map(|(_, service)| service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
-        let (Some((cluster, _)), name) = (self.tuple(), self.name_any()) else { return false };
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let (Some((cluster, _)), name) = (self.tuple(), self.name_any()) else { return Readers::NONE };
         let is_going = self.metadata.deletion_timestamp.is_some();
-        let Ok(spec) = self.spec.0 else { return false };
+        let Ok(spec) = self.spec.0 else { return Readers::NONE };
         // A record that is being deleted is a word, whatever becomes of it; so is one that is there again.
         let news = match is_going {
             true => entry.parts_gone.insert(cluster.clone()),
@@ -111,10 +112,10 @@ impl Part<ServiceName, ServiceEntry> for PeerRecord {
             peer.endpoints = payload.map(|payload| (name, payload));
         }
         let begins = peer.has_endpoints() != had_endpoints;
-        tell(entry, &cluster) || news || begins
+        IMPORT.when(tell(entry, &cluster) || news || begins)
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         for cluster in entry.antrea.keys().cloned().collect::<Vec<_>>() {
             let Some(peer) = entry.antrea.get_mut(&cluster) else { continue };
             peer.service.take_if(|(record, _)| record == name);
@@ -128,6 +129,7 @@ impl Part<ServiceName, ServiceEntry> for PeerRecord {
             tell(entry, &cluster);
         }
         entry.antrea.retain(|_, peer| *peer != Peer::default());
+        IMPORT
     }
 }
 

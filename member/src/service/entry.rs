@@ -5,13 +5,12 @@ mod parts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    ServiceName, antrea::namesakes, resource_export::ServicePayload, resource_import::ResourceImportSpec,
-    slice::SlicePayload,
+    ServiceName, resource_export::ServicePayload, resource_import::ResourceImportSpec, slice::SlicePayload,
 };
-use kit::index::{Entry, Index};
+use kit::index::{Entry, Readers};
 
 use super::{
-    antrea::{Peer, leader},
+    antrea::Peer,
     export::EndpointIp,
     view::{Export, Import, OwnRecord, Service, Slice},
 };
@@ -25,66 +24,23 @@ pub struct Local {
     pub endpoint_ip: EndpointIp,
 }
 
-/// Everything a member knows.
-#[derive(Default)]
-pub struct Known {
-    /// By Service name.
-    pub services: Index<ServiceName, ServiceEntry>,
-    /// By Namespace.
-    pub namespaces: Index<String, NamespaceEntry>,
-    /// Our cluster ID, where the leader is Antrea's.
-    pub under_antrea: Option<String>,
-    /// This cluster.
-    pub local: Local,
-}
-
-impl Known {
-    /// The Service names of these Namespaces.
-    pub fn within(&self, namespaces: &BTreeSet<String>) -> Vec<ServiceName> {
-        self.services.keys().filter(|service| namespaces.contains(&service.namespace)).cloned().collect()
-    }
-
-    /// Everything about one Service name, as a controller looks at it: with what its Namespace says.
-    pub fn entry(&self, service: &ServiceName) -> Option<ServiceEntry> {
-        let entry = self.with_namespace(service)?;
-        let Some(us) = &self.under_antrea else { return Some(entry) };
-        let rival = leader::rival(us, service, &entry, |other| self.with_namespace(other));
-        Some(leader::as_told(us, service, entry, rival))
-    }
-
-    fn with_namespace(&self, service: &ServiceName) -> Option<ServiceEntry> {
-        let is_excluded = self.namespaces.get(&service.namespace).is_some_and(|entry| entry.excluded);
-        let (local, antrea_leads) = (self.local.clone(), self.under_antrea.is_some());
-        let entry = self.services.get(service)?.clone();
-        Some(ServiceEntry { is_excluded, local, antrea_leads, ..entry })
-    }
-
-    /// These, and those that what is said of them concerns too: under a leader of Antrea's those that want the same names.
-    pub fn concerned(&self, services: Vec<ServiceName>) -> Vec<ServiceName> {
-        if self.under_antrea.is_none() {
-            return services;
-        }
-        let others: Vec<_> = services.iter().flat_map(namesakes).collect();
-        let known = others.into_iter().filter(|other| self.services.get(other).is_some());
-        services.iter().cloned().chain(known).collect()
-    }
-
-    /// Whether the Namespace is there and not going.
-    pub fn is_active(&self, namespace: &str) -> bool {
-        self.namespaces.get(&namespace.to_owned()).is_some_and(|entry| entry.active)
-    }
-}
+/// The controller of exports, as a reader of entries.
+pub const EXPORT: Readers = Readers::one(0);
+/// The controller of imports.
+pub const IMPORT: Readers = Readers::one(1);
+/// The controller of the ServiceExports' status.
+pub const STATUS: Readers = Readers::one(2);
 
 /// Everything about one Service name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceEntry {
     /// The user's ServiceExport.
     pub export: Option<Export>,
-    /// Whether the administrator excluded the Namespace from exporting; known only in what [`Known::entry`] gives.
+    /// Whether the administrator excluded the Namespace from exporting; known only in what `Knowledge::entry` gives.
     pub is_excluded: bool,
-    /// This cluster; known only in what [`Known::entry`] gives.
+    /// This cluster; known only in what `Knowledge::entry` gives.
     pub local: Local,
-    /// The leader is Antrea's; known only in what [`Known::entry`] gives.
+    /// The leader is Antrea's; known only in what `Knowledge::entry` gives.
     pub antrea_leads: bool,
     /// Another Service of ours that has the names our records need under such a leader; known only there.
     pub rival: Option<ServiceName>,
@@ -129,6 +85,14 @@ pub struct ServiceEntry {
 }
 
 impl ServiceEntry {
+    /// Whether a Service of this cluster that has this name matters to anybody: it is exported, was exported, or is said to be.
+    fn is_exported(&self) -> bool {
+        self.export.is_some()
+            || self.own_service.is_some()
+            || self.said.is_some()
+            || !self.imported_slices.is_empty()
+    }
+
     /// Whether there is a record of all endpoints of that cluster.
     pub fn has_endpoints(&self, cluster: &str) -> bool {
         self.antrea.get(cluster).is_some_and(Peer::has_endpoints)
@@ -177,8 +141,10 @@ pub enum Unexported {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NamespaceEntry {
     there: bool,
-    active: bool,
-    excluded: bool,
+    /// It is not being deleted.
+    pub active: bool,
+    /// The administrator excluded it from exporting.
+    pub excluded: bool,
 }
 
 impl Entry for NamespaceEntry {

@@ -16,11 +16,11 @@ use api::{
         ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, ResourceExportSpec, SERVICE, ServicePayload,
     },
     slice::SlicePayload,
+    view::Lenient,
 };
 use kit::{
     events::Events,
     queue::Outcome,
-    view::Lenient,
     write::{Error, Writer},
 };
 use kube::{Client, Resource, api::ObjectMeta};
@@ -32,7 +32,7 @@ pub use self::{
 };
 use super::{
     antrea,
-    entry::{ServiceEntry, Unexported},
+    entry::{EXPORT, ServiceEntry, Unexported},
     knowledge::Knowledge,
     view::OwnRecord,
 };
@@ -185,11 +185,11 @@ pub struct Exporting {
 impl Exporting {
     /// Brings our records of one Service name up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.known.with(|known| known.entry(&service)) else {
+        let Some(entry) = self.knowledge.entry(&service) else {
             return Ok(Outcome::Done);
         };
         if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
-            return Ok(Outcome::Again(Duration::ZERO));
+            return Ok(Outcome::Requeue(Duration::ZERO));
         }
         let steps = match entry.antrea_leads {
             true => antrea::leader::desired(&self.us, &service, &entry),
@@ -211,8 +211,7 @@ impl Exporting {
             Step::Remove { have, emptied } => {
                 let emptied = self.put(Some(&have), &emptied).await?;
                 let emptied = emptied.unwrap_or(have);
-                self.writer.delete(&emptied, true).await?;
-                self.knowledge.deleted(&emptied);
+                self.knowledge.services.delete(&self.writer, EXPORT, &emptied, true).await?;
             }
             Step::Delete { have } => self.writer.delete(&have, false).await?,
         }
@@ -229,9 +228,9 @@ impl Exporting {
             tracing::warn!(%service, message);
             self.events.warn(local.object_ref(&()), "Export", "ServiceExportVanished", message);
         }
-        self.knowledge.known.with(|known| {
-            known.services.note(service, |entry| entry.unexported = entry.export.is_none().then_some(why));
-        });
+        self.knowledge
+            .services
+            .note(service, |entry| entry.unexported = entry.export.is_none().then_some(why));
         Ok(true)
     }
 
@@ -239,27 +238,22 @@ impl Exporting {
         // A patch cannot take out what we cannot read: such a record of ours is made anew.
         let have = match have.filter(|have| have.spec.0.is_err()) {
             Some(broken) => {
-                self.writer.delete(broken, false).await?;
-                self.knowledge.deleted(broken);
+                self.knowledge.services.delete(&self.writer, EXPORT, broken, false).await?;
                 None
             }
             None => have,
         };
-        let written = match (have, self.writer.put(have, want).await) {
+        match (have, self.knowledge.put_record(&self.writer, have, want).await) {
             // It is there, but not labelled as ours, by which we would know of it: somebody has relabelled it.
             (None, Err(Error::Stale)) => {
                 let relabelled = self.writer.read(want).await?;
                 if is_anothers(&relabelled, want) {
                     return Err(Error::Stale);
                 }
-                self.writer.put(Some(&relabelled), want).await?
+                self.knowledge.put_record(&self.writer, Some(&relabelled), want).await
             }
-            (_, written) => written?,
-        };
-        if let Some(record) = written.clone() {
-            self.knowledge.echo(record);
+            (_, written) => written,
         }
-        Ok(written)
     }
 }
 

@@ -26,13 +26,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
-    index::{Part, Shared},
+    index::Part,
     metrics::Metrics,
     queue::Outcome,
-    vouch::Vouching,
     write::{Error, Writer},
 };
 use kube::{Client, Resource, ResourceExt};
+use presence::vouch::Vouching;
 
 use self::{
     belief::Hub,
@@ -41,7 +41,7 @@ use self::{
     verdict::{Refusal, Refusals, Transition},
 };
 use super::{
-    entry::ServiceEntry,
+    entry::{IMPORT, ServiceEntry},
     export::Identity,
     knowledge::Knowledge,
     view::{Import, is_ours},
@@ -55,7 +55,7 @@ pub struct Importing {
     /// Everything this member knows.
     pub knowledge: Knowledge,
     /// What the writers' Leases say.
-    pub vouching: Shared<Vouching<ServiceName>>,
+    pub vouching: Vouching<ServiceName>,
     /// Members that run Antrea's controllers.
     pub antrea: Members,
     /// Reads from the Common Area.
@@ -71,12 +71,9 @@ pub struct Importing {
 impl Importing {
     /// Brings what realises one import up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let known = self
-            .knowledge
-            .known
-            .with(|known| known.entry(&service).filter(|_| known.is_active(&service.namespace)));
+        let known = self.knowledge.entry(&service).filter(|_| self.knowledge.is_active(&service.namespace));
         let Some(entry) = known else {
-            self.vouching.with(|vouching| vouching.keep(&service, &BTreeSet::new()));
+            self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
         let hub = self.hub(&service, &entry);
@@ -87,7 +84,7 @@ impl Importing {
             Plan::Nothing | Plan::Remove => &vec![],
         };
         if self.settle(&service, &hub, &entry, doubts).await? {
-            return Ok(Outcome::Again(Duration::ZERO));
+            return Ok(Outcome::Requeue(Duration::ZERO));
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(()),
@@ -96,9 +93,7 @@ impl Importing {
         };
         match done {
             // The Namespace is going: if it comes back its event asks again.
-            Err(Error::Gone) if !self.knowledge.known.with(|known| known.is_active(&service.namespace)) => {
-                Ok(Outcome::Done)
-            }
+            Err(Error::Gone) if !self.knowledge.is_active(&service.namespace) => Ok(Outcome::Done),
             Err(Error::Gone) => Ok(Outcome::Failed),
             other => other.map(|()| Outcome::Done),
         }
@@ -110,11 +105,11 @@ impl Importing {
         let clusters = named.map(|e| e.cluster_id.clone()).chain(belief::parts(entry));
         let writers =
             clusters.map(|cluster| name::member_lease(&cluster)).chain([name::LEADER_LEASE.to_owned()]);
-        self.vouching.with(|vouching| Hub {
-            uid: vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
-            restored: vouching.is_restored(),
-            outdated: writers.filter(|writer| !vouching.is_current(service, writer)).collect(),
-        })
+        Hub {
+            uid: self.vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
+            restored: self.vouching.is_restored(),
+            outdated: writers.filter(|writer| !self.vouching.is_current(service, writer)).collect(),
+        }
     }
 
     async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
@@ -130,9 +125,7 @@ impl Importing {
     }
 
     async fn delete<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) -> Result<(), Error> {
-        self.writer.delete(object, false).await?;
-        self.knowledge.deleted(object);
-        Ok(())
+        self.knowledge.services.delete(&self.writer, IMPORT, object, false).await
     }
 
     async fn realise(
@@ -143,9 +136,7 @@ impl Importing {
         realise: Realise,
     ) -> Result<(), Error> {
         if let Some(uid) = realise.accepted.as_ref().filter(|uid| entry.accepted.as_ref() != Some(*uid)) {
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| entry.accepted = Some(uid.clone()));
-            });
+            self.knowledge.services.note(service, |entry| entry.accepted = Some(uid.clone()));
         }
         if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
             let message =
@@ -211,12 +202,8 @@ impl Importing {
         want: &Import,
         refusals: &mut Refusals,
     ) -> Result<Option<Import>, Error> {
-        let written = self.writer.put(entry.import.as_ref(), want).await;
-        let written = refusals.note(Refusal::ServiceImport, written)?.flatten();
-        if let Some(import) = written.clone() {
-            self.knowledge.echo(import);
-        }
-        Ok(written)
+        let written = self.knowledge.put_imported(&self.writer, entry.import.as_ref(), want).await;
+        Ok(refusals.note(Refusal::ServiceImport, written)?.flatten())
     }
 
     /// One slice that the API server does not take must not keep the others out.
@@ -228,11 +215,10 @@ impl Importing {
     ) -> Result<(), Error> {
         let mut failed = None;
         for slice in &realise.slices {
-            let put = self.writer.put(entry.imported_slices.get(&slice.name_any()), slice).await;
-            match refusals.note(Refusal::EndpointSlice, put) {
-                Ok(Some(Some(slice))) => self.knowledge.echo(slice),
-                Ok(_) => {}
-                Err(error) => failed = Some(error),
+            let have = entry.imported_slices.get(&slice.name_any());
+            let put = self.knowledge.put_imported(&self.writer, have, slice).await;
+            if let Err(error) = refusals.note(Refusal::EndpointSlice, put) {
+                failed = Some(error);
             }
         }
         failed.map_or(Ok(()), Err)
@@ -249,8 +235,7 @@ impl Importing {
         {
             return Ok(());
         }
-        let told = self.writer.put_status(import, &want).await?;
-        self.knowledge.echo(told);
+        self.knowledge.services.put_status(&self.writer, IMPORT, import, &want).await?;
         match verdict::transition(&have.conditions, &verdict) {
             Some(Transition::Worse) => {
                 self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);

@@ -1,14 +1,22 @@
-//! What a member knows, and who has to look when it changes.
+//! What a member knows, and who has to reconcile when it changes.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use api::ServiceName;
+use api::{ServiceName, antrea::namesakes};
 use kit::{
     drive::Queue,
-    index::{Part, Shared},
+    index::{Index, Part, Readers, Shared},
+    objects::Change,
+    store::Store,
+    write::{Error, Writer},
 };
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::entry::{Known, ServiceEntry};
+use super::{
+    antrea::leader,
+    entry::{EXPORT, IMPORT, Local, NamespaceEntry, ServiceEntry},
+    view::Namespace,
+};
 
 /// A slice record is written at once, then at most this often.
 const EXPORT_PACE: Duration = Duration::from_millis(250);
@@ -16,61 +24,92 @@ const EXPORT_PACE: Duration = Duration::from_millis(250);
 /// Everything this member knows, and the queues of its controllers. Cloning shares it.
 #[derive(Clone)]
 pub struct Knowledge {
-    /// Everything this member knows.
-    pub known: Shared<Known>,
-    /// Service names whose records are to be looked at.
-    pub exports: Queue<ServiceName>,
-    /// Service names whose imports are to be looked at.
-    pub imports: Queue<ServiceName>,
-    /// Service names whose ServiceExports are to be looked at.
-    pub statuses: Queue<ServiceName>,
+    /// By Service name.
+    pub services: Store<ServiceName, ServiceEntry>,
+    namespaces: Shared<Index<String, NamespaceEntry>>,
+    /// This cluster.
+    pub local: Shared<Local>,
+    /// Our cluster ID, where the leader is Antrea's.
+    under_antrea: Option<String>,
 }
 
 impl Default for Knowledge {
     fn default() -> Self {
+        // In the order of `EXPORT`, `IMPORT` and `STATUS`.
+        let queues = [EXPORT_PACE, Duration::ZERO, Duration::ZERO].map(Queue::new);
         Self {
-            known: Shared::default(),
-            exports: Queue::new(EXPORT_PACE),
-            imports: Queue::new(Duration::ZERO),
-            statuses: Queue::new(Duration::ZERO),
+            services: Store::new(queues),
+            namespaces: Shared::default(),
+            local: Shared::default(),
+            under_antrea: None,
         }
     }
 }
 
 impl Knowledge {
-    /// Nothing yet, under a leader of Antrea's, where we are cluster `us`.
+    /// Nothing yet, under a leader of Antrea's, where we are cluster `us`: other Services may want the same names for records.
     pub fn under_antrea(us: &str) -> Self {
         let knowledge = Self::default();
-        knowledge.known.with(|known| known.under_antrea = Some(us.to_owned()));
-        knowledge
+        Self {
+            services: knowledge.services.with_related(namesakes),
+            under_antrea: Some(us.to_owned()),
+            ..knowledge
+        }
     }
 
-    /// Something changed that all three controllers look at.
-    pub fn mark(&self, services: impl IntoIterator<Item = ServiceName>) {
-        let services = self.known.with(|known| known.concerned(services.into_iter().collect()));
-        self.exports.mark(services.iter().cloned());
-        self.mark_foreign(services);
+    /// Takes in what the watch of Namespaces told: all Services in them are looked at.
+    pub fn change_namespaces(&self, change: Change<Namespace>) {
+        let namespaces: BTreeSet<String> =
+            self.namespaces.with(|namespaces| namespaces.change(change)).into_keys().collect();
+        let within =
+            self.services.keys().into_iter().filter(|service| namespaces.contains(&service.namespace));
+        self.services.enqueue(within.map(|service| (service, Readers::ALL)).collect());
     }
 
-    /// Something changed that says nothing about what this cluster exports: another cluster's pace must not become ours.
-    pub fn mark_foreign(&self, services: impl IntoIterator<Item = ServiceName>) {
-        let services: Vec<_> = services.into_iter().collect();
-        self.imports.mark(services.iter().cloned());
-        self.statuses.mark(services);
+    /// Everything about one Service name, as a controller looks at it: with what its Namespace says.
+    pub fn entry(&self, service: &ServiceName) -> Option<ServiceEntry> {
+        let entry = self.with_namespace(service)?;
+        let Some(us) = &self.under_antrea else { return Some(entry) };
+        let rival = leader::rival(us, service, &entry, |other| self.with_namespace(other));
+        Some(leader::as_told(us, service, entry, rival))
     }
 
-    /// Looks at everything.
-    pub fn mark_all(&self) {
-        self.mark(self.known.with(|known| known.services.keys().cloned().collect::<BTreeSet<_>>()));
+    fn with_namespace(&self, service: &ServiceName) -> Option<ServiceEntry> {
+        let namespace = self.namespace(&service.namespace);
+        let (local, antrea_leads) = (self.local.with(|local| local.clone()), self.under_antrea.is_some());
+        let entry = self.services.get(service)?;
+        Some(ServiceEntry { is_excluded: namespace.excluded, local, antrea_leads, ..(*entry).clone() })
     }
 
-    /// Takes in the API server's answer to a write of ours.
-    pub fn echo<P: Part<ServiceName, ServiceEntry>>(&self, answer: P) {
-        self.mark(self.known.with(|known| known.services.echo(answer)));
+    /// Whether the Namespace is there and not going.
+    pub fn is_active(&self, namespace: &str) -> bool {
+        self.namespace(namespace).active
     }
 
-    /// Takes in that the API server has deleted `object` at our request.
-    pub fn deleted<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) {
-        self.mark(self.known.with(|known| known.services.deleted(object)));
+    fn namespace(&self, name: &str) -> NamespaceEntry {
+        self.namespaces
+            .with(|namespaces| namespaces.get(&name.to_owned()).map(|entry| **entry))
+            .unwrap_or_default()
+    }
+
+    /// Writes a record of ours, for the export controller.
+    pub async fn put_record<P>(&self, writer: &Writer, have: Option<&P>, want: &P) -> Result<Option<P>, Error>
+    where
+        P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        self.services.put(writer, EXPORT, have, want).await
+    }
+
+    /// Writes an object that realises an import, for the import controller.
+    pub async fn put_imported<P>(
+        &self,
+        writer: &Writer,
+        have: Option<&P>,
+        want: &P,
+    ) -> Result<Option<P>, Error>
+    where
+        P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        self.services.put(writer, IMPORT, have, want).await
     }
 }

@@ -20,7 +20,7 @@ use kit::{
 use kube::Resource;
 
 use super::{
-    entry::ServiceEntry,
+    entry::{STATUS, ServiceEntry},
     export::{Invalid, offer},
     knowledge::Knowledge,
     view::Export,
@@ -128,8 +128,7 @@ pub struct ExportStatus {
 impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
     pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let told = self.knowledge.known.with(|known| {
-            let entry = known.entry(&service)?;
+        let told = self.knowledge.entry(&service).and_then(|entry| {
             let verdicts = desired(&self.cluster, &service, &entry);
             Some((entry.export?, verdicts))
         });
@@ -147,13 +146,12 @@ impl ExportStatus {
         if already_said(have, &want.conditions) && !is_settled {
             return Ok(Outcome::Done);
         }
-        match self.writer.put_status(&export, &want).await {
+        match self.knowledge.services.put_status(&self.writer, STATUS, &export, &want).await {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
-            Ok(told) => {
+            Ok(_) => {
                 self.announce(&export, have, &verdicts);
-                self.knowledge.echo(told);
                 Ok(Outcome::Done)
             }
         }

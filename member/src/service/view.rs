@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
+use api::view::{Lenient, annotated, lean};
 use api::{
     mcs::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
@@ -15,7 +16,6 @@ use k8s_openapi::api::{
     core::v1 as core,
     discovery::v1::{self as discovery},
 };
-use kit::view::{Lenient, annotated, lean};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
@@ -227,8 +227,9 @@ pub struct HubImport {
 }
 
 /// The Service in its role of realising the import it is named after (`antrea-mc-<name>`), whoever made it.
-#[derive(Resource, Clone, Debug, PartialEq)]
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
+#[serde(from = "Service", into = "Service")]
 pub struct Derived {
     /// The Service's metadata.
     pub metadata: ObjectMeta,
@@ -239,6 +240,12 @@ pub struct Derived {
 impl From<Service> for Derived {
     fn from(service: Service) -> Self {
         Self { metadata: service.metadata.clone(), service }
+    }
+}
+
+impl From<Derived> for Service {
+    fn from(derived: Derived) -> Self {
+        derived.service
     }
 }
 

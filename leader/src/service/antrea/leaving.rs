@@ -14,8 +14,8 @@ use api::{
     resource_export::ResourceExport,
 };
 use kit::{
-    heartbeat::Announce,
-    index::{Change, Shared},
+    index::Shared,
+    objects::Change,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -23,6 +23,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, PartialObjectMeta},
 };
+use presence::heartbeat::Announce;
 
 /// How soon is looked again whether the records of a member that leaves are gone.
 const LOOK: Duration = Duration::from_secs(1);
@@ -104,7 +105,7 @@ impl Leaving {
             Step::LetGo => self.writer.release(&announce, &[&finalizer]).await?,
             Step::TakeLeave => {
                 if !self.delete_records(cluster).await? {
-                    return Ok(Outcome::Again(LOOK));
+                    return Ok(Outcome::Requeue(LOOK));
                 }
                 tracing::info!(cluster, "it has left, and its records are gone");
                 self.writer.release(&announce, &[&finalizer]).await?;
@@ -119,7 +120,7 @@ impl Leaving {
         let records =
             Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.client.clone(), &self.common_area);
         let its = ListParams::default().labels(&format!("{}={cluster}", label::SOURCE_CLUSTER_ID));
-        let there = records.list(&its).await.map_err(|error| Error::Unreachable(Box::new(error)))?.items;
+        let there = records.list(&its).await?.items;
         for record in there.iter().filter(|record| record.metadata.deletion_timestamp.is_none()) {
             self.writer.delete(record, false).await?;
         }

@@ -1,7 +1,7 @@
 //! Records of all sorts: none panics, none disturbs the others.
 
 use api::antrea::Members;
-use kit::index::Change;
+use kit::{index::Index, objects::Change};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

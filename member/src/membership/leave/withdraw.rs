@@ -2,17 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use api::{announce::MemberClusterAnnounce, antrea::Members, label, membership::Wire, name};
+use api::{
+    announce::MemberClusterAnnounce,
+    antrea::Members,
+    label,
+    lease::{STALE, Settled},
+    membership::Wire,
+    name,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
-    anchor::Anchor,
     boot::Env,
     failure::{Failure, classify},
-    index::Change,
-    lease::{self, Presence, STALE, Settled},
+    objects::Change,
     write::{Error, Writer},
 };
 use kube::{Api, Client, api::ListParams};
+use presence::{
+    lease::{Keeper, Presence},
+    restore::RestoreDetector,
+};
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{all, writer};
@@ -46,8 +55,9 @@ async fn withdraw_under_lease(env: &Env, target: &Target, client: &Client) -> Re
     let lease = name::member_lease(&target.us.cluster);
     let mut tasks = JoinSet::new();
     // Never settled: what we remove is not to be taken for what we vouch for.
-    let anchor = Anchor::new(leases.clone(), lease.clone());
-    tasks.spawn(lease::keep(anchor, env.holder.clone(), || Settled::No, presence));
+    let detector = RestoreDetector::new(leases.clone(), lease.clone());
+    let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
+    tasks.spawn(keeper.keep(|| Settled::No, presence));
     let now = presence_in_time(&mut present).await;
     match now {
         Presence::Held => {}
@@ -111,14 +121,12 @@ async fn withdraw_records(
             Wire::Freeport => Knowledge::default(),
             Wire::Antrea => Knowledge::under_antrea(&target.us.cluster),
         };
-        let services = knowledge.known.with(|known| {
-            let services = known.services.change(Change::Reset(records));
-            // Leaving is a decision, whatever became of the ServiceExports.
-            for service in &services {
-                known.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
-            }
-            services
-        });
+        knowledge.services.change(Change::Reset(records));
+        let services = knowledge.services.keys();
+        // Leaving is a decision, whatever became of the ServiceExports.
+        for service in &services {
+            knowledge.services.note(service, |entry| entry.unexported = Some(Unexported::Decided));
+        }
         if services.is_empty() {
             return Ok(());
         }

@@ -12,13 +12,11 @@ use api::{
     antrea::{RECORD_FINALIZERS, endpoints_export, namesakes, service_export, service_import},
     resource_export::{ENDPOINTS, SERVICE, SUCCEEDED, ServicePayload},
     resource_import::{Exporter, ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
+    view::{Lenient, lean},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
-use kit::{
-    index::Part,
-    view::{Lenient, lean},
-};
+use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
@@ -48,15 +46,17 @@ impl Part<ServiceName, ServiceEntry> for AntreaImport {
         (is_service && spec.service_import.is_some()).then_some(service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let new = self.spec.0.ok().map(|spec| HubRecord { uid, spec });
-        std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone
+        // Our records list their ports in the order of the import.
+        Readers::ALL.when(std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone)
     }
 
-    fn take(entry: &mut ServiceEntry, _: &str) {
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
         entry.hub_import = None;
+        Readers::ALL
     }
 }
 

@@ -1,6 +1,6 @@
 //! How each watched kind lies in an entry, and to which entry an object of it belongs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     ServiceName,
@@ -9,10 +9,10 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
     resource_import::SERVICE_IMPORT,
 };
-use kit::index::Part;
+use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt};
 
-use super::{HubRecord, NamespaceEntry, ServiceEntry};
+use super::{EXPORT, HubRecord, IMPORT, NamespaceEntry, STATUS, ServiceEntry};
 use crate::service::{
     import::belief::{is_measured, parts},
     view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
@@ -41,37 +41,50 @@ fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
     Some(ServiceName::new(object.namespace()?, object.name_any()))
 }
 
-/// A kind of which an entry has at most one, under its own name.
-macro_rules! single {
-    ($kind:ty, $field:ident) => {
-        impl Part<ServiceName, ServiceEntry> for $kind {
-            fn key(&self) -> Option<ServiceName> {
-                own_name(self)
-            }
-            fn put(self, entry: &mut ServiceEntry) -> bool {
-                replace(&mut entry.$field, self)
-            }
-            fn take(entry: &mut ServiceEntry, _: &str) {
-                entry.$field = None;
-            }
-        }
-    };
+impl Part<ServiceName, ServiceEntry> for Service {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let changed = replace(&mut entry.service, self);
+        Readers::ALL.when(changed && entry.is_exported())
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.service = None;
+        Readers::ALL.when(entry.is_exported())
+    }
 }
-single!(Service, service);
-single!(Import, import);
+
+impl Part<ServiceName, ServiceEntry> for Import {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        IMPORT.when(replace(&mut entry.import, self))
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.import = None;
+        IMPORT
+    }
+}
 
 impl Part<ServiceName, ServiceEntry> for Export {
     fn key(&self) -> Option<ServiceName> {
         own_name(self)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         entry.unexported = None;
-        replace(&mut entry.export, self)
+        Readers::ALL.when(replace(&mut entry.export, self))
     }
 
-    fn take(entry: &mut ServiceEntry, _: &str) {
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
         entry.export = None;
+        Readers::ALL
     }
 }
 
@@ -84,12 +97,13 @@ impl Part<ServiceName, ServiceEntry> for Derived {
         Some(ServiceName::new(self.namespace()?, of.or_else(|| name.strip_prefix(label::IMPORTED_PREFIX))?))
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
-        replace(&mut entry.derived, self.service)
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        IMPORT.when(replace(&mut entry.derived, self.service))
     }
 
-    fn take(entry: &mut ServiceEntry, _: &str) {
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
         entry.derived = None;
+        IMPORT
     }
 }
 
@@ -99,22 +113,31 @@ impl Part<ServiceName, ServiceEntry> for Slice {
         Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let name = self.name_any();
         if is_imported(&self) {
             let was = entry.slices.remove(&name).is_some();
-            insert(&mut entry.imported_slices, self) || was
+            IMPORT.when(insert(&mut entry.imported_slices, self)).and(Readers::ALL.when(was))
         } else {
             let was = entry.imported_slices.remove(&name).is_some();
-            insert(&mut entry.slices, self) || was
+            let types = address_types(entry);
+            let changed = insert(&mut entry.slices, self);
+            // Which families an export has may depend on its endpoints, but on nothing else of them.
+            let readers = EXPORT.and(IMPORT).and(STATUS.when(types != address_types(entry)));
+            readers.when(changed && entry.is_exported()).and(Readers::ALL.when(was))
         }
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         entry.slices.remove(name);
         entry.imported_slices.remove(name);
         entry.slices_gone.remove(name);
+        Readers::ALL
     }
+}
+
+fn address_types(entry: &ServiceEntry) -> BTreeSet<String> {
+    entry.slices.values().map(|slice| slice.address_type.clone()).collect()
 }
 
 fn is_imported(slice: &Slice) -> bool {
@@ -139,23 +162,27 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
         named.then_some(service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         match self.labels().get(label::SOURCE_KIND).map(String::as_str) {
             Some(SERVICE) => {
                 let says = self.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
                 entry.said = says.filter(|service| !service.withdrawn);
-                replace(&mut entry.own_service, self)
+                let is_antreas = !self.finalizers().is_empty();
+                // Imports follow a record only where nothing else tells what is exported, and under a leader of Antrea's.
+                let import = IMPORT.when(is_antreas || entry.export.is_none());
+                EXPORT.and(STATUS).and(import).when(replace(&mut entry.own_service, self))
             }
-            Some(ENDPOINTS) => replace(&mut entry.own_endpoints, self),
-            _ => insert(&mut entry.own_slices, self),
+            Some(ENDPOINTS) => EXPORT.when(replace(&mut entry.own_endpoints, self)),
+            _ => EXPORT.when(insert(&mut entry.own_slices, self)),
         }
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
-        entry.own_slices.remove(name);
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        let slice = entry.own_slices.remove(name).is_some();
         for place in [&mut entry.own_service, &mut entry.own_endpoints] {
             place.take_if(|record| record.name_any() == name);
         }
+        if slice { EXPORT } else { Readers::ALL }
     }
 }
 
@@ -176,20 +203,20 @@ impl Part<ServiceName, ServiceEntry> for PeerSlice {
         self.tuple().map(|(_, service)| service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let Some(cluster) = self.tuple().map(|(cluster, _)| cluster.to_owned()) else {
-            return false;
+            return Readers::NONE;
         };
         let name = self.name_any();
         let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
-            return false;
+            return Readers::NONE;
         };
         entry.slices_gone.remove(&imported_name(&name));
         let slices = entry.peers.entry(cluster).or_default();
-        slices.insert(name, payload.clone()) != Some(payload)
+        IMPORT.when(slices.insert(name, payload.clone()) != Some(payload))
     }
 
-    fn take(entry: &mut ServiceEntry, name: &str) {
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         // A slice that was emptied before it went did not just vanish, however quickly it went.
         let taken = entry.peers.values_mut().find_map(|slices| slices.remove(name));
         let imported = imported_name(name);
@@ -199,6 +226,7 @@ impl Part<ServiceName, ServiceEntry> for PeerSlice {
             entry.slices_gone.insert(imported);
         }
         entry.peers.retain(|_, slices| !slices.is_empty());
+        IMPORT
     }
 }
 
@@ -216,7 +244,7 @@ impl Part<ServiceName, ServiceEntry> for HubImport {
         (ours && spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> bool {
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let new = self.spec.0.ok().map(|spec| HubRecord { uid, spec });
@@ -224,17 +252,19 @@ impl Part<ServiceName, ServiceEntry> for HubImport {
         for exporter in named {
             entry.parts_gone.remove(&exporter.cluster_id);
         }
-        std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone
+        let changed = std::mem::replace(&mut entry.hub_import, new.clone()) != new;
+        IMPORT.and(STATUS).when(changed || was_gone)
     }
 
-    fn take(entry: &mut ServiceEntry, _: &str) {
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
         // An import that named nobody before it went did not just vanish, however quickly it went.
-        let Some(import) = entry.hub_import.take() else { return };
+        let Some(import) = entry.hub_import.take() else { return Readers::NONE };
         let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
         if nobody && is_measured(entry, &import) {
             entry.import_gone = true;
             entry.parts_gone.extend(parts(entry));
         }
+        IMPORT.and(STATUS)
     }
 }
 
@@ -243,16 +273,17 @@ impl Part<String, NamespaceEntry> for Namespace {
         Some(self.name_any())
     }
 
-    fn put(self, entry: &mut NamespaceEntry) -> bool {
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
         let new = NamespaceEntry {
             there: true,
             active: self.metadata.deletion_timestamp.is_none(),
             excluded: self.labels().get(label::EXPORT).is_some_and(|export| export == label::FALSE),
         };
-        std::mem::replace(entry, new) != new
+        Readers::ALL.when(std::mem::replace(entry, new) != new)
     }
 
-    fn take(entry: &mut NamespaceEntry, _: &str) {
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         *entry = NamespaceEntry::default();
+        Readers::ALL
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn why(client: &Client, exported_at: Option<&Time>) -> Result<U
     let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     match crds.get_metadata_opt(&name).await {
-        Err(error) => Err(Error::Unreachable(Box::new(error))),
+        Err(error) => Err(error.into()),
         Ok(None) => Ok(Unexported::Vanished),
         Ok(Some(crd)) => {
             let created = crd.metadata.creation_timestamp.as_ref();

@@ -7,11 +7,12 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ResourceExport},
     resource_import::ResourceImport,
 };
-use kit::{vouch::Standing, write::Error};
+use kit::write::Error;
 use kube::{
     Api, ResourceExt,
     api::{ListParams, PartialObjectMeta},
 };
+use presence::vouch::WriterState;
 
 use super::{
     Importing,
@@ -39,15 +40,10 @@ impl Importing {
                 tracing::info!(%service, ?doubt, "nobody can vouch for that: kept until the cluster is back or removed for good");
             }
         }
-        let vouched: BTreeSet<String> = self.vouching.with(|vouching| {
-            vouching.keep(service, &missing.keys().cloned().collect());
-            self.metrics.doubted(vouching.doubted());
-            missing
-                .iter()
-                .filter(|(writer, what)| vouching.doubt(service, writer, what))
-                .map(|(w, _)| w.clone())
-                .collect()
-        });
+        self.vouching.keep(service, &missing.keys().cloned().collect());
+        self.metrics.doubted(self.vouching.doubted());
+        let vouched = missing.iter().filter(|(writer, what)| self.vouching.doubt(service, writer, what));
+        let vouched: BTreeSet<String> = vouched.map(|(writer, _)| writer.clone()).collect();
         let mut changed = false;
         for (writer, doubt) in by_writer {
             if !vouched.contains(&writer) {
@@ -60,7 +56,7 @@ impl Importing {
                 Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
             };
             if !gone {
-                self.vouching.with(|vouching| vouching.doubt_again(service, &writer));
+                self.vouching.doubt_again(service, &writer);
             }
             changed |= gone;
         }
@@ -75,7 +71,7 @@ impl Importing {
             Doubt::Part { cluster } | Doubt::Slices { cluster, .. } => cluster,
         };
         let writer = name::member_lease(cluster);
-        let belongs = self.vouching.with(|vouching| vouching.standing(&writer)) != Standing::Unknown;
+        let belongs = self.vouching.state(&writer) != WriterState::Unknown;
         match (belongs, hub.is_the_same(entry)) {
             (true, _) => Some(writer),
             (false, true) => Some(name::LEADER_LEASE.into()),
@@ -87,7 +83,7 @@ impl Importing {
     async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
         let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
         let record = records.get_opt(&self.antrea.service_export(cluster, service)).await;
-        let record = record.map_err(|error| Error::Unreachable(Box::new(error)))?;
+        let record = record?;
         let withdrawn = |record: &OwnRecord| {
             record
                 .spec
@@ -102,10 +98,8 @@ impl Importing {
         let gone = record.as_ref().is_none_or(|record| withdrawn(record) || is_going(record));
         if gone {
             tracing::info!(%service, cluster, "takes no part any more, and that is vouched for");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| {
-                    entry.parts_gone.insert(cluster.to_owned());
-                });
+            self.knowledge.services.note(service, |entry| {
+                entry.parts_gone.insert(cluster.to_owned());
             });
         }
         Ok(gone)
@@ -115,15 +109,10 @@ impl Importing {
         let api =
             Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
-        let there = api
-            .get_opt(&self.antrea.service_import(service))
-            .await
-            .map_err(|e| Error::Unreachable(Box::new(e)))?;
+        let there = api.get_opt(&self.antrea.service_import(service)).await?;
         if there.is_none() {
             tracing::info!(%service, "its import is gone, and the leader vouches for that");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| entry.import_gone = entry.hub_import.is_none())
-            });
+            self.knowledge.services.note(service, |entry| entry.import_gone = entry.hub_import.is_none());
         }
         Ok(there.is_none())
     }
@@ -149,7 +138,7 @@ impl Importing {
             label::SOURCE_KIND
         );
         let listed = api.list(&ListParams::default().labels(&selector)).await;
-        let listed = listed.map_err(|error| Error::Unreachable(Box::new(error)))?;
+        let listed = listed?;
         let there: BTreeSet<_> =
             listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
         let gone: BTreeSet<_> =
@@ -157,12 +146,10 @@ impl Importing {
         let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
         if new {
             tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| {
-                    // But for those that came back while we asked.
-                    let told: BTreeSet<_> = plan::told_by(entry, service, cluster).collect();
-                    entry.slices_gone.extend(gone.difference(&told).cloned());
-                });
+            self.knowledge.services.note(service, |entry| {
+                // But for those that came back while we asked.
+                let told: BTreeSet<_> = plan::told_by(entry, service, cluster).collect();
+                entry.slices_gone.extend(gone.difference(&told).cloned());
             });
         }
         Ok(new)
@@ -179,16 +166,14 @@ impl Importing {
         records: Api<PartialObjectMeta<ResourceExport>>,
     ) -> Result<bool, Error> {
         let record = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await;
-        let gone = record.map_err(|error| Error::Unreachable(Box::new(error)))?.is_none();
+        let gone = record?.is_none();
         if gone {
             tracing::info!(%service, cluster, "its record of endpoints is gone, and its heartbeat vouches for that");
             let slices: Vec<_> = plan::imported_from(entry, cluster).cloned().collect();
-            self.knowledge.known.with(|known| {
-                known.services.note(service, |entry| {
-                    if !entry.says_all(cluster) {
-                        entry.slices_gone.extend(slices);
-                    }
-                });
+            self.knowledge.services.note(service, |entry| {
+                if !entry.says_all(cluster) {
+                    entry.slices_gone.extend(slices);
+                }
             });
         }
         Ok(gone)

@@ -1,11 +1,11 @@
 //! The Service and the ServiceImport that realise an import: pure.
 
+use api::view::Lenient;
 use api::{
     ServiceName, family, label,
     mcs::{ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
     name,
 };
-use kit::view::Lenient;
 use kube::api::ObjectMeta;
 
 use super::{address, belief::Hub, exported, plan::Realise};

@@ -30,35 +30,39 @@ impl Importing {
             self.delete(&Derived::from(unfit.clone())).await?;
         }
         let want = derived(service, entry, realise);
-        let mut written = self.writer.put(there, &want).await;
+        let mut written = self.place_service(there, &want).await;
         if there.is_none() && want.spec.addresses().next().is_some() {
             // The API server releases the address of a deleted Service a moment after the Service is gone.
             for wait in ADDRESS_RELEASE {
                 let Err(Error::Refused(_)) = &written else { break };
                 tokio::time::sleep(Duration::from_millis(wait)).await;
-                written = self.writer.put(None, &want).await;
+                written = self.place_service(None, &want).await;
             }
             if let Err(Error::Refused(why)) = &written {
                 tracing::warn!(%service, why, "the imported Service cannot have its old address back");
                 let mut any = want.clone();
                 (any.spec.cluster_ip, any.spec.cluster_ips) = (None, vec![]);
-                written = self.writer.put(None, &any).await;
+                written = self.place_service(None, &any).await;
             }
         }
         if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
             // An older API server does not know the word. The hints in the slices do its work, and the ServiceImport has it.
             let mut without = want.clone();
             without.spec.traffic_distribution = None;
-            written = self.writer.put(there, &without).await;
+            written = self.place_service(there, &without).await;
         }
         let written = match written {
             Err(Error::Stale) if there.is_none() => return Err(self.in_the_way(&want).await?),
             other => other?,
         };
-        if let Some(service) = written.clone() {
-            self.knowledge.echo(Derived::from(service));
-        }
         Ok(written.or_else(|| there.cloned()).unwrap_or(want))
+    }
+
+    async fn place_service(&self, have: Option<&Service>, want: &Service) -> Result<Option<Service>, Error> {
+        let have = have.cloned().map(Derived::from);
+        let want = Derived::from(want.clone());
+        let written = self.knowledge.put_imported(&self.writer, have.as_ref(), &want).await?;
+        Ok(written.map(|derived| derived.service))
     }
 
     /// Takes a Service of ours away.

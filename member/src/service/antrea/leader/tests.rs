@@ -1,4 +1,4 @@
-use kit::index::Change;
+use kit::objects::Change;
 use serde_json::{Value, json};
 
 use super::*;

@@ -15,13 +15,15 @@ use std::collections::BTreeMap;
 use api::{
     announce::MemberClusterAnnounce,
     antrea::{Members, TOUCHED},
-    label, name,
+    label,
+    lease::LeaseView,
+    name,
+    view::annotated,
 };
 use jiff::Timestamp;
+use kit::objects::Change;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
-
-use crate::{index::Change, lease::LeaseView, view::annotated};
 
 /// A MemberClusterAnnounce as it is watched.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -80,7 +82,7 @@ impl Heartbeats {
     }
 
     /// Takes in what a watch of announces told; what a watch of Leases would have told.
-    pub fn change(&mut self, change: Change<Announce>) -> Vec<Change<LeaseView>> {
+    pub(crate) fn change(&mut self, change: Change<Announce>) -> Vec<Change<LeaseView>> {
         let (heard, lost) = match change {
             Change::Apply(announce) => (self.stands_for(&announce), vec![]),
             Change::Remove(announce) => (vec![], self.stands_for(&announce)),
@@ -99,7 +101,7 @@ impl Heartbeats {
 
     /// What a watch of Leases told, together with those that heartbeats stand for: a list of Leases does not name them, and a
     /// Lease that such a member once had says nothing any more.
-    pub fn among(&self, change: Change<LeaseView>) -> Option<Change<LeaseView>> {
+    pub(crate) fn among(&self, change: Change<LeaseView>) -> Option<Change<LeaseView>> {
         let is_another = |lease: &LeaseView| !self.leases.contains_key(&lease.name_any());
         match change {
             Change::Reset(leases) => {
@@ -117,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::lease::Settled;
+    use api::lease::Settled;
 
     fn announce(cluster: &str, touched: &str) -> Announce {
         serde_json::from_value(json!({

@@ -5,6 +5,8 @@
 //! announce also tells, as a Lease would, whether the Common Area still is what it was: one that is older than it was, or gone,
 //! means that the API server was restored from a backup, the Common Area emptied, or that we were removed from the set.
 
+use std::time::Duration;
+
 use api::{
     announce::{MemberClusterAnnounce, MemberClusterAnnounceFields},
     antrea::TOUCHED,
@@ -14,25 +16,31 @@ use jiff::Timestamp;
 use kit::{
     backoff,
     failure::{Failure, classify},
-    lease::{Presence, RENEW},
 };
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
+use presence::lease::Presence;
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{membership::Target, service::export::Identity};
 
+/// As Antrea's controllers do.
+const EVERY: Duration = Duration::from_secs(10);
 const GOING: &str =
     "our MemberClusterAnnounce is being deleted: the leader is removing this cluster from the set";
 
 /// Keeps us announced until it turns out that the API server was restored; `presence` says how it stands.
-pub async fn keep(announces: Api<MemberClusterAnnounce>, target: Target, presence: watch::Sender<Presence>) {
+pub(super) async fn keep(
+    announces: Api<MemberClusterAnnounce>,
+    target: Target,
+    presence: watch::Sender<Presence>,
+) {
     let (mut known, mut failures) = (None, 0);
     loop {
-        let attempt = tokio::time::timeout(RENEW, beat(&announces, &target, known.is_none())).await;
+        let attempt = tokio::time::timeout(EVERY, beat(&announces, &target, known.is_none())).await;
         let now = match attempt {
             Ok(Ok(announce)) => judge(announce.as_ref(), &mut known),
             Ok(Err(error)) => Presence::Failing { failure: classify(&error) },
@@ -43,7 +51,7 @@ pub async fn keep(announces: Api<MemberClusterAnnounce>, target: Target, presenc
         match now {
             Presence::Restored => return,
             Presence::Failing { .. } => tokio::time::sleep(backoff::LEADER.wait(failures)).await,
-            _ => tokio::time::sleep(RENEW).await,
+            _ => tokio::time::sleep(EVERY).await,
         }
     }
 }

@@ -4,18 +4,24 @@
 //! replaces one that stopped or is about to. A live holder of another cluster means two clusters use the same ID, and the
 //! newcomer keeps out. Whether a holder lives is judged by our own clock and by its renewals, never by its clock.
 
-mod view;
-
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
-use api::label;
+use api::{
+    label,
+    lease::{Pace, STALE, Settled},
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kit::{
+    backoff,
+    failure::{self, Failure},
+    holder::Holder,
 };
 use kube::{
     ResourceExt,
@@ -24,34 +30,10 @@ use kube::{
 use serde_json::json;
 use tokio::sync::watch;
 
-pub use self::view::{LeaseView, Settled};
-use crate::{
-    anchor::Anchor,
-    backoff,
-    failure::{self, Failure},
-};
+use crate::restore::RestoreDetector;
 
-/// How often a Lease is renewed.
-pub const RENEW: Duration = Duration::from_secs(10);
-/// A Lease not renewed for this long is stale.
-pub const STALE: Duration = Duration::from_secs(30);
 /// How soon a Lease that another cluster holds is looked at again.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// Who holds or wants a Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// uid of the Namespace kube-system: tells clusters apart whatever they call themselves.
-    pub cluster_uid: String,
-    /// Pod, or process, within the cluster.
-    pub instance: String,
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.cluster_uid, self.instance)
-    }
-}
+const RECHECK: Duration = Duration::from_secs(2);
 
 /// How it stands with our Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,107 +101,118 @@ impl Seen {
         }
         let same_cluster = holder.split_once('/').is_some_and(|(uid, _)| uid == us.cluster_uid);
         let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        if same_cluster || age >= STALE { Step::Take } else { Step::KeepOut }
+        let lasts = self.lease.as_ref().and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds);
+        let stale = lasts.and_then(|seconds| u64::try_from(seconds).ok()).map_or(STALE, Duration::from_secs);
+        if same_cluster || age >= stale { Step::Take } else { Step::KeepOut }
     }
 }
 
-/// Keeps our Lease for `us`, until it turns out that the API server was restored. `settled` is asked at each renewal;
-/// `presence` says how it stands.
-pub async fn keep(
-    anchor: Anchor,
-    us: Holder,
-    settled: impl Fn() -> Settled,
-    presence: watch::Sender<Presence>,
-) {
-    keep_saying(anchor, us, Annotations::new, settled, presence).await;
+/// Our Lease, and what it says.
+pub struct Keeper {
+    /// The Lease.
+    pub detector: RestoreDetector,
+    /// Who holds it.
+    pub us: Holder,
+    /// How often it is renewed.
+    pub pace: Pace,
 }
 
 /// Annotations of a Lease.
 pub type Annotations = BTreeMap<String, String>;
 
-/// [`keep`], with what `also` gives at each renewal; what it does not mention stays as it was said.
-pub async fn keep_saying(
-    anchor: Anchor,
-    us: Holder,
-    also: impl Fn() -> Annotations,
-    settled: impl Fn() -> Settled,
-    presence: watch::Sender<Presence>,
-) {
-    let (mut seen, mut failures) = (Seen::default(), 0);
-    loop {
-        let attempt = tokio::time::timeout(RENEW, once(&anchor, &us, &mut seen, says(settled(), also())));
-        let now = match attempt.await {
-            Ok(Ok(now)) => now,
-            // Somebody else wrote it: no failure, but a reason to look who.
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
-                seen.doubtful = true;
-                tokio::time::sleep(LOOK).await;
-                continue;
+impl Keeper {
+    /// Keeps our Lease, until it turns out that the API server was restored. `settled` is asked at each renewal; `presence` says
+    /// how it stands.
+    pub async fn keep(self, settled: impl Fn() -> Settled, presence: watch::Sender<Presence>) {
+        self.keep_saying(Annotations::new, settled, presence).await;
+    }
+
+    /// [`keep`](Self::keep), with the annotations that `also` gives at each renewal; others stay as they were.
+    pub async fn keep_saying(
+        self,
+        also: impl Fn() -> Annotations,
+        settled: impl Fn() -> Settled,
+        presence: watch::Sender<Presence>,
+    ) {
+        let (mut seen, mut failures) = (Seen::default(), 0);
+        loop {
+            let attempt = self.once(&mut seen, says(settled(), also()));
+            let now = match tokio::time::timeout(self.pace.renew(), attempt).await {
+                Ok(Ok(now)) => now,
+                // Somebody else wrote it: no failure, but a reason to look who.
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                    seen.doubtful = true;
+                    tokio::time::sleep(RECHECK).await;
+                    continue;
+                }
+                Ok(Err(error)) => Presence::Failing { failure: failure::classify(&error) },
+                Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
+            };
+            let failed = matches!(now, Presence::Failing { .. });
+            seen.doubtful |= failed;
+            failures = if failed { failures + 1 } else { 0 };
+            let wait = match now {
+                Presence::Held => self.pace.renew(),
+                Presence::Failing { .. } => backoff::LEADER.wait(failures),
+                Presence::Unknown | Presence::Restored | Presence::Taken { .. } => RECHECK,
+            };
+            presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
+            if now == Presence::Restored {
+                return;
             }
-            Ok(Err(error)) => Presence::Failing { failure: failure::classify(&error) },
-            Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
-        };
-        let failed = matches!(now, Presence::Failing { .. });
-        seen.doubtful |= failed;
-        failures = if failed { failures + 1 } else { 0 };
-        let wait = match now {
-            Presence::Held => RENEW,
-            Presence::Failing { .. } => backoff::LEADER.wait(failures),
-            Presence::Unknown | Presence::Restored | Presence::Taken { .. } => LOOK,
-        };
-        presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
-        if now == Presence::Restored {
-            return;
+            tokio::time::sleep(wait).await;
         }
-        tokio::time::sleep(wait).await;
+    }
+
+    async fn once(&self, seen: &mut Seen, says: Annotations) -> kube::Result<Presence> {
+        // A Lease we hold is renewed without reading it first: one request each time. After a conflict it is read.
+        let Self { detector, us, pace } = self;
+        let (api, name) = (detector.leases(), detector.name());
+        if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
+            let lease = api.get_opt(name).await?;
+            if !detector.heard(lease.as_ref()) {
+                return Ok(Presence::Restored);
+            }
+            seen.see(lease, Instant::now());
+        }
+        let step = seen.step(us, Instant::now());
+        let written = match step {
+            Step::KeepOut => {
+                // It is not ours, so that it goes or is made anew tells nothing of the API server.
+                detector.forget();
+                return Ok(Presence::Taken { holder: seen.holder().unwrap_or_default().to_owned() });
+            }
+            Step::Create => {
+                let mut lease = Lease {
+                    metadata: ObjectMeta::default(),
+                    spec: Some(spec(us, *pace, Timestamp::now(), true)),
+                };
+                lease.metadata.name = Some(name.to_owned());
+                lease.metadata.annotations = Some(says);
+                api.create(&PostParams::default(), &lease).await
+            }
+            Step::Take | Step::Renew => {
+                let patch = json!({
+                    "metadata": {
+                        "annotations": says,
+                        "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
+                    },
+                    "spec": spec(us, *pace, Timestamp::now(), step == Step::Take),
+                });
+                api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+            }
+        };
+        let written = Some(written?);
+        let held = detector.heard(written.as_ref());
+        seen.see(written, Instant::now());
+        Ok(if held { Presence::Held } else { Presence::Restored })
     }
 }
 
-async fn once(anchor: &Anchor, us: &Holder, seen: &mut Seen, says: Annotations) -> kube::Result<Presence> {
-    // A Lease we hold is renewed without reading it first: one request every ten seconds. A conflict makes us look.
-    let (api, name) = (anchor.leases(), anchor.name());
-    if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
-        let lease = api.get_opt(name).await?;
-        if !anchor.heard(lease.as_ref()) {
-            return Ok(Presence::Restored);
-        }
-        seen.see(lease, Instant::now());
-    }
-    let step = seen.step(us, Instant::now());
-    let written = match step {
-        Step::KeepOut => {
-            // It is not ours, so that it goes or is made anew tells nothing of the API server.
-            anchor.forget();
-            return Ok(Presence::Taken { holder: seen.holder().unwrap_or_default().to_owned() });
-        }
-        Step::Create => {
-            let mut lease =
-                Lease { metadata: ObjectMeta::default(), spec: Some(spec(us, Timestamp::now(), true)) };
-            lease.metadata.name = Some(name.to_owned());
-            lease.metadata.annotations = Some(says);
-            api.create(&PostParams::default(), &lease).await
-        }
-        Step::Take | Step::Renew => {
-            let patch = json!({
-                "metadata": {
-                    "annotations": says,
-                    "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
-                },
-                "spec": spec(us, Timestamp::now(), step == Step::Take),
-            });
-            api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
-        }
-    };
-    let written = Some(written?);
-    let held = anchor.heard(written.as_ref());
-    seen.see(written, Instant::now());
-    Ok(if held { Presence::Held } else { Presence::Restored })
-}
-
-fn spec(us: &Holder, now: Timestamp, take: bool) -> LeaseSpec {
+fn spec(us: &Holder, pace: Pace, now: Timestamp, take: bool) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(us.to_string()),
-        lease_duration_seconds: i32::try_from(STALE.as_secs()).ok(),
+        lease_duration_seconds: Some(pace.seconds()),
         acquire_time: take.then_some(MicroTime(now)),
         renew_time: Some(MicroTime(now)),
         ..LeaseSpec::default()
@@ -281,7 +274,7 @@ mod tests {
     #[test]
     fn a_renewal_says_what_the_wire_contract_wants() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let patch = json!({"metadata": {"annotations": says(Settled::Yes, Annotations::new())}, "spec": spec(&us(), now, false)});
+        let patch = json!({"metadata": {"annotations": says(Settled::Yes, Annotations::new())}, "spec": spec(&us(), Pace::default(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
                 "multicluster.freeport.dev/left": "false",

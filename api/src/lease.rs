@@ -1,6 +1,7 @@
-//! What others read of a Lease.
+//! Leases: how a member or a leader shows in a Common Area that it is there, and what others read of it.
 
-use api::{antrea, label};
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -9,7 +10,46 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
-use crate::view::annotated;
+use crate::{antrea, label, view::annotated};
+
+/// A Lease that does not say how long it lasts is stale after this long without a renewal.
+pub const STALE: Duration = Duration::from_secs(30);
+/// The longest that a Lease may say: longer silence always counts.
+const LONGEST: i32 = 3600;
+
+/// How often the holder of a Lease renews it: three times before it is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    seconds: u16,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::lasting(30)
+    }
+}
+
+impl Pace {
+    /// Of a Lease that is stale so many seconds after its last renewal.
+    pub const fn lasting(seconds: u16) -> Self {
+        Self { seconds }
+    }
+
+    /// What a Lease of this pace says in `leaseDurationSeconds`.
+    pub fn seconds(self) -> i32 {
+        self.seconds.into()
+    }
+
+    /// A Lease that was not renewed for this long is stale.
+    pub fn stale(self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+
+    /// How often a Lease is renewed.
+    pub fn renew(self) -> Duration {
+        self.stale() / 3
+    }
+}
 
 /// What others read of a Lease.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -22,9 +62,10 @@ pub struct LeaseView {
 }
 
 impl LeaseView {
-    /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
-    pub fn renewed_at(&self) -> Option<String> {
-        self.spec.renew_time.as_ref().map(|time| time.0.to_string())
+    /// After how long without a renewal it is stale, as it says itself.
+    pub fn stale(&self) -> Duration {
+        let seconds = self.spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
+        seconds.map_or(STALE, |seconds| Duration::from_secs(seconds.min(LONGEST).unsigned_abs().into()))
     }
 
     /// How far its holder is with what it has to write. A word we do not know vouches for nothing.
@@ -47,31 +88,16 @@ impl LeaseView {
     }
 
     /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
-    pub(crate) fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
+    pub fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
         let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();
         let metadata =
             ObjectMeta { name: Some(name), uid, annotations: Some(annotations), ..ObjectMeta::default() };
         Self { metadata, spec: LeaseSpec { renew_time: renewed.map(MicroTime), ..LeaseSpec::default() } }
     }
 
-    /// Version of the daemon that holds it.
-    pub fn version(&self) -> Option<&str> {
-        self.says(label::VERSION)
-    }
-
-    /// Wire contract the holder speaks.
-    pub fn wire(&self) -> Option<&str> {
-        self.says(label::WIRE)
-    }
-
-    /// When its holder last renewed it, by the holder's clock.
+    /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
     pub fn renew_time(&self) -> Option<Timestamp> {
         self.spec.renew_time.as_ref().map(|time| time.0)
-    }
-
-    /// Who holds it.
-    pub fn holder(&self) -> Option<&str> {
-        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
     }
 
     fn says(&self, annotation: &str) -> Option<&str> {
@@ -100,7 +126,8 @@ impl Settled {
         }
     }
 
-    pub(super) fn word(self) -> &'static str {
+    /// The value of annotation [`SETTLED`](label::SETTLED) that says so.
+    pub fn word(self) -> &'static str {
         match self {
             Self::No => label::FALSE,
             Self::Writing => label::WRITING,

@@ -9,13 +9,13 @@ const SPAN: Duration = Duration::from_secs(60);
 
 /// How much was said lately.
 #[derive(Debug, Default)]
-pub struct Brevity {
+pub struct LogLimit {
     since: Option<Instant>,
     written: u32,
     left_out: u32,
 }
 
-impl Brevity {
+impl LogLimit {
     /// Whether to write a line now, and how many were left out before it.
     pub fn allows(&mut self, now: Instant) -> Option<u32> {
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= SPAN) {
@@ -36,12 +36,12 @@ mod tests {
 
     #[test]
     fn a_flood_is_cut_short_and_counted() {
-        let (mut brevity, t) = (Brevity::default(), Instant::now());
+        let (mut log_limit, t) = (LogLimit::default(), Instant::now());
         assert_eq!(
-            (0..LINES + 30).filter_map(|_| brevity.allows(t)).collect::<Vec<_>>(),
+            (0..LINES + 30).filter_map(|_| log_limit.allows(t)).collect::<Vec<_>>(),
             [0; LINES as usize]
         );
-        assert_eq!(brevity.allows(t + SPAN), Some(30));
-        assert_eq!(brevity.allows(t + SPAN), Some(0));
+        assert_eq!(log_limit.allows(t + SPAN), Some(30));
+        assert_eq!(log_limit.allows(t + SPAN), Some(0));
     }
 }

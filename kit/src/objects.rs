@@ -1,0 +1,257 @@
+//! Objects by namespace and name, with a guard against late news.
+//!
+//! Two sources tell of an object: the watch, and the API server's answers to our own writes. Either may be late. An object that
+//! is older than the one we know, and an object that we deleted, do not enter.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use kube::{Resource, ResourceExt};
+
+/// Namespace (empty for cluster-wide kinds) and name of an object.
+pub type ObjectName = (String, String);
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum Change<P> {
+    /// The object is new or other than before.
+    Apply(P),
+    /// The object is gone.
+    Remove(P),
+    /// These are all there are.
+    Reset(Vec<P>),
+}
+
+impl<P> Change<P> {
+    /// The same change, told of another view of the objects.
+    pub fn map<Q>(self, view: impl Fn(P) -> Q) -> Change<Q> {
+        match self {
+            Change::Apply(object) => Change::Apply(view(object)),
+            Change::Remove(object) => Change::Remove(view(object)),
+            Change::Reset(objects) => Change::Reset(objects.into_iter().map(view).collect()),
+        }
+    }
+}
+
+/// All objects that one watch selects.
+pub struct Objects<P> {
+    guard: Guard<P>,
+}
+
+impl<P> Default for Objects<P> {
+    fn default() -> Self {
+        Self { guard: Guard::default() }
+    }
+}
+
+impl<P: Resource> Objects<P> {
+    /// Takes in what a watch told.
+    pub fn change(&mut self, change: Change<P>) {
+        match change {
+            Change::Apply(object) => {
+                self.guard.see(version(&object));
+                self.put(object);
+            }
+            Change::Remove(object) => drop(self.guard.remove(&object)),
+            Change::Reset(objects) => {
+                self.guard.reset(&objects);
+                objects.into_iter().for_each(|object| self.put(object));
+            }
+        }
+    }
+
+    /// Takes in the API server's answer to our own write, unless the watch has passed it: the object may be deleted since.
+    pub fn answered(&mut self, object: P) {
+        if self.guard.is_news(&object) {
+            self.put(object);
+        }
+    }
+
+    /// Takes in that the API server deleted `object` at our request.
+    pub fn deleted(&mut self, object: &P) {
+        self.guard.deleted(object);
+    }
+
+    /// The object of that name, in whatever Namespace: for watches of one Namespace, or of a cluster-wide kind.
+    pub fn get(&self, name: &str) -> Option<&P> {
+        self.guard.known.iter().find(|((_, known), _)| known == name).map(|(_, known)| &known.value)
+    }
+
+    /// All of them, by namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &P> {
+        self.guard.known.values().map(|known| &known.value)
+    }
+
+    fn put(&mut self, object: P) {
+        if self.guard.admits(&object) {
+            self.guard.insert(Tag::of(&object), object);
+        }
+    }
+}
+
+/// What identifies a version of an object.
+pub(crate) struct Tag {
+    name: ObjectName,
+    version: u64,
+    uid: Option<String>,
+}
+
+impl Tag {
+    pub(crate) fn of<P: Resource>(object: &P) -> Self {
+        Self { name: name(object), version: version(object), uid: object.uid() }
+    }
+}
+
+/// What is kept of each object of one kind, and the guard against late news of it.
+pub(crate) struct Guard<T> {
+    known: BTreeMap<ObjectName, Known<T>>,
+    /// Highest resourceVersion that the watch has told of.
+    seen: u64,
+    /// uids of objects that we deleted and the watch still has to tell of.
+    deleted: HashMap<ObjectName, String>,
+}
+
+struct Known<T> {
+    version: u64,
+    uid: Option<String>,
+    value: T,
+}
+
+impl<T> Default for Guard<T> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), seen: 0, deleted: HashMap::new() }
+    }
+}
+
+impl<T> Guard<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(crate) fn get(&self, name: &ObjectName) -> Option<&T> {
+        self.known.get(name).map(|known| &known.value)
+    }
+
+    /// The watch has come to this version.
+    pub(crate) fn see(&mut self, version: u64) {
+        self.seen = self.seen.max(version);
+    }
+
+    /// Whether an answer to a write of ours is newer than all that the watch told.
+    pub(crate) fn is_news<P: Resource>(&self, answer: &P) -> bool {
+        version(answer) > self.seen
+    }
+
+    /// Whether this is no late news.
+    pub(crate) fn admits<P: Resource>(&self, object: &P) -> bool {
+        let name = name(object);
+        let is_deleted = self.deleted.get(&name).is_some_and(|uid| object.uid().as_ref() == Some(uid));
+        !is_deleted && self.known.get(&name).is_none_or(|known| known.version <= version(object))
+    }
+
+    pub(crate) fn insert(&mut self, tag: Tag, value: T) {
+        self.known.insert(tag.name, Known { version: tag.version, uid: tag.uid, value });
+    }
+
+    /// Forgets an object, by its name alone.
+    pub(crate) fn forget(&mut self, name: &ObjectName) -> Option<T> {
+        self.known.remove(name).map(|known| known.value)
+    }
+
+    /// The watch told that the object is gone. Whatever its uid: after a restore another one of that name may be known.
+    pub(crate) fn remove<P: Resource>(&mut self, object: &P) -> Option<T> {
+        self.see(version(object));
+        self.deleted.remove(&name(object));
+        self.forget(&name(object))
+    }
+
+    /// The API server deleted the object at our request: what a watch on its way still says of it is late.
+    pub(crate) fn deleted<P: Resource>(&mut self, object: &P) -> Option<T> {
+        let name = name(object);
+        if self.known.get(&name).is_none_or(|known| known.uid != object.uid()) {
+            return None;
+        }
+        self.deleted.extend(object.uid().map(|uid| (name.clone(), uid)));
+        self.forget(&name)
+    }
+
+    /// These are all objects there are. What was kept of the others. After a list nothing older counts, not even higher
+    /// resourceVersions: the API server may have been restored.
+    pub(crate) fn reset<P: Resource>(&mut self, objects: &[P]) -> Vec<(ObjectName, T)> {
+        let live: HashSet<ObjectName> = objects.iter().map(name).collect();
+        self.seen = objects.iter().map(version).max().unwrap_or(0);
+        self.deleted.clear();
+        self.known.values_mut().for_each(|known| known.version = 0);
+        let gone: Vec<_> = self.known.keys().filter(|name| !live.contains(*name)).cloned().collect();
+        gone.into_iter().filter_map(|name| self.forget(&name).map(|value| (name, value))).collect()
+    }
+}
+
+/// Namespace and name of an object.
+pub(crate) fn name<P: Resource>(object: &P) -> ObjectName {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// resourceVersions of one API server can be compared as numbers (guaranteed since Kubernetes 1.35, true before).
+pub(crate) fn version<P: Resource>(object: &P) -> u64 {
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn map(uid: &str, version: u64) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("a".into());
+        map.metadata.uid = Some(uid.into());
+        map.metadata.resource_version = Some(version.to_string());
+        map
+    }
+
+    fn known(objects: &Objects<ConfigMap>) -> Option<u64> {
+        objects.get("a").map(version)
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_the_deletion_brings_nothing_back() {
+        let mut objects = Objects::default();
+        objects.change(Change::Reset(vec![map("u", 1)]));
+        objects.change(Change::Remove(map("u", 3)));
+        objects.answered(map("u", 2));
+        assert_eq!(known(&objects), None);
+        objects.change(Change::Apply(map("v", 4)));
+        assert_eq!(known(&objects), Some(4));
+    }
+
+    #[test]
+    fn an_answer_counts_until_the_watch_has_passed_it() {
+        let mut objects = Objects::default();
+        objects.change(Change::Apply(map("u", 1)));
+        objects.answered(map("u", 5));
+        objects.change(Change::Apply(map("u", 4)));
+        assert_eq!(known(&objects), Some(5), "older than our own write");
+        objects.change(Change::Apply(map("u", 6)));
+        assert_eq!(known(&objects), Some(6));
+    }
+
+    #[test]
+    fn what_we_deleted_does_not_come_back_with_late_news() {
+        let mut objects = Objects::default();
+        objects.change(Change::Apply(map("u", 1)));
+        objects.deleted(&map("u", 1));
+        objects.change(Change::Apply(map("u", 2)));
+        assert_eq!(known(&objects), None);
+        objects.change(Change::Apply(map("v", 3)));
+        assert_eq!(known(&objects), Some(3), "another one of that name");
+    }
+
+    #[test]
+    fn a_list_of_a_restored_server_replaces_newer_versions() {
+        let mut objects = Objects::default();
+        objects.change(Change::Apply(map("u", 9)));
+        objects.change(Change::Reset(vec![map("u", 2)]));
+        assert_eq!(known(&objects), Some(2));
+    }
+}

@@ -1,0 +1,198 @@
+//! What a feature knows: an [`Index`], and the queues of the controllers that read it.
+//!
+//! A change enqueues its key for the controllers that read what changed, and for no others. A controller writes through the
+//! store, so that the API server's answer enters the index at once and the controller does not reconcile for its own write.
+
+use std::{fmt::Debug, hash::Hash, sync::Arc};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    drive::Queue,
+    index::{Dirty, Entry, Index, Part, Readers, Shared},
+    objects::{Change, ObjectName, name},
+    write::{Error, Writer},
+};
+
+/// An index and its queues. Cloning shares it.
+pub struct Store<K, E> {
+    index: Shared<Index<K, E>>,
+    /// The queue of the controller `Readers::one(n)` is the n-th.
+    queues: Arc<[Queue<K>]>,
+    /// Other keys whose entries depend on that of a key.
+    related: fn(&K) -> Vec<K>,
+}
+
+impl<K, E> Clone for Store<K, E> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone(), queues: self.queues.clone(), related: self.related }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
+    /// An empty store of controllers with these queues, eight at the most.
+    pub fn new(queues: impl IntoIterator<Item = Queue<K>>) -> Self {
+        Self { index: Shared::default(), queues: queues.into_iter().collect(), related: |_| Vec::new() }
+    }
+
+    /// A change of a key is one of these other keys too, where something is known about them.
+    pub fn with_related(self, related: fn(&K) -> Vec<K>) -> Self {
+        Self { related, ..self }
+    }
+
+    /// The entry of a key, if anything is known about it.
+    pub fn get(&self, key: &K) -> Option<Arc<E>> {
+        self.index.with(|index| index.get(key).cloned())
+    }
+
+    /// All keys something is known about.
+    pub fn keys(&self) -> Vec<K> {
+        self.index.with(|index| index.keys().cloned().collect())
+    }
+
+    /// Number of objects of one kind.
+    pub fn count<P: Part<K, E>>(&self) -> usize {
+        self.index.with(|index| index.count::<P>())
+    }
+
+    /// Notes in an entry what no watch tells. Enqueues nothing.
+    pub fn note(&self, key: &K, note: impl FnOnce(&mut E)) {
+        self.index.with(|index| index.note(key, note));
+    }
+
+    /// Takes in what a watch told.
+    pub fn change<P: Part<K, E>>(&self, change: Change<P>) {
+        self.enqueue(self.index.with(|index| index.change(change)));
+    }
+
+    /// The queue of a controller.
+    pub fn queue(&self, number: u8) -> Queue<K> {
+        self.queues[usize::from(number)].clone()
+    }
+
+    /// Asks these controllers to reconcile these keys.
+    pub fn enqueue(&self, dirty: Dirty<K>) {
+        let related: Vec<(K, Readers)> = dirty
+            .iter()
+            .flat_map(|(key, readers)| (self.related)(key).into_iter().map(|key| (key, *readers)))
+            .collect();
+        let related = related.into_iter().filter(|(key, _)| self.get(key).is_some());
+        let all: Vec<_> = related.chain(dirty).collect();
+        for (number, queue) in (0..).zip(self.queues.iter()) {
+            let reader = Readers::one(number);
+            queue.enqueue(all.iter().filter(|(_, readers)| readers.has(reader)).map(|(key, _)| key.clone()));
+        }
+    }
+
+    /// Asks these controllers to reconcile all that is known.
+    pub fn enqueue_all(&self, readers: Readers) {
+        self.enqueue(self.keys().into_iter().map(|key| (key, readers)).collect());
+    }
+
+    /// What kept reconciles from working may be over: every key whose last reconcile failed is tried again.
+    pub fn retry_failed(&self) {
+        self.queues.iter().for_each(Queue::hurry);
+    }
+
+    /// Whether these controllers have nothing to reconcile, and nothing failed waits for another try.
+    pub fn is_idle(&self, readers: Readers) -> bool {
+        (0..)
+            .zip(self.queues.iter())
+            .all(|(number, queue)| !readers.has(Readers::one(number)) || queue.is_idle())
+    }
+
+    /// Makes `want` so for the controller `by`, given that the index had `have`: see [`Writer::put`].
+    pub async fn put<P>(
+        &self,
+        writer: &Writer,
+        by: Readers,
+        have: Option<&P>,
+        want: &P,
+    ) -> Result<Option<P>, Error>
+    where
+        P: Part<K, E> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        let write = Write::<K, E, P>::begin(self, name(want), by);
+        let answer = writer.put(have, want).await?;
+        if let Some(answer) = answer.clone() {
+            write.written(answer);
+        }
+        Ok(answer)
+    }
+
+    /// Applies `status` to the object `of` for the controller `by`: see [`Writer::put_status`].
+    pub async fn put_status<P, S>(&self, writer: &Writer, by: Readers, of: &P, status: &S) -> Result<P, Error>
+    where
+        P: Part<K, E> + DeserializeOwned + Clone,
+        S: Serialize,
+    {
+        self.write(by, of, writer.put_status(of, status)).await
+    }
+
+    /// Sends a request of the controller `by` that writes `object`, and takes in the answer: where another view is written than
+    /// the index holds.
+    pub async fn write<P>(
+        &self,
+        by: Readers,
+        object: &P,
+        request: impl Future<Output = Result<P, Error>>,
+    ) -> Result<P, Error>
+    where
+        P: Part<K, E> + Clone,
+    {
+        let write = Write::<K, E, P>::begin(self, name(object), by);
+        let answer = request.await?;
+        write.written(answer.clone());
+        Ok(answer)
+    }
+
+    /// Deletes the object for the controller `by`: see [`Writer::delete`].
+    pub async fn delete<P>(
+        &self,
+        writer: &Writer,
+        by: Readers,
+        object: &P,
+        unchanged: bool,
+    ) -> Result<(), Error>
+    where
+        P: Part<K, E>,
+    {
+        let write = Write::<K, E, P>::begin(self, name(object), by);
+        writer.delete(object, unchanged).await?;
+        write.deleted(object);
+        Ok(())
+    }
+
+    /// Takes in that the API server deleted `object`, or let go of it, at the request of the controller `by`.
+    pub fn deleted<P: Part<K, E>>(&self, by: Readers, object: &P) {
+        Write::<K, E, P>::begin(self, name(object), by).deleted(object);
+    }
+}
+
+/// A write under way. Without an answer, also when its reconcile is dropped, it ends as one that failed.
+struct Write<'a, K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> {
+    store: &'a Store<K, E>,
+    name: ObjectName,
+    kind: std::marker::PhantomData<fn() -> P>,
+}
+
+impl<'a, K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> Write<'a, K, E, P> {
+    fn begin(store: &'a Store<K, E>, name: ObjectName, by: Readers) -> Self {
+        store.index.with(|index| index.writing::<P>(name.clone(), by));
+        Self { store, name, kind: std::marker::PhantomData }
+    }
+
+    fn written(self, answer: P) {
+        self.store.enqueue(self.store.index.with(|index| index.written(answer)));
+    }
+
+    fn deleted(self, object: &P) {
+        self.store.enqueue(self.store.index.with(|index| index.deleted(object)));
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> Drop for Write<'_, K, E, P> {
+    fn drop(&mut self) {
+        self.store.enqueue(self.store.index.with(|index| index.unwritten::<P>(&self.name)));
+    }
+}

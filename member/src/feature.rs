@@ -1,0 +1,91 @@
+//! The seam between the daemon and its features. A session, leaving and status hold a table of features and know none by name.
+//!
+//! Two traits, because a feature is there before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
+//! feature in one session with a leader.
+
+use std::sync::Arc;
+
+use api::{antrea::Members, membership::Wire};
+use futures::future::BoxFuture;
+use kit::{
+    boot::Env,
+    failure::Failure,
+    index::Shared,
+    watch::{Guard, Watches},
+    write::Error,
+};
+use kube::Client;
+use presence::leases::{Leases, News};
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::identity::Identity;
+
+/// What a feature works with in one session.
+#[derive(Clone)]
+pub(crate) struct Access {
+    /// This daemon and its cluster.
+    pub(crate) env: Env,
+    /// Who we are in the Common Area.
+    pub(crate) us: Identity,
+    /// Reads and writes the Common Area.
+    pub(crate) leader: Client,
+    /// How the leader speaks.
+    pub(crate) wire: Wire,
+    /// Members that run Antrea's controllers.
+    pub(crate) antrea: Members,
+    /// The Leases of the Common Area.
+    pub(crate) leases: Shared<Leases>,
+    /// Notices that the leader's API server was restored; none where the wire has its own way.
+    pub(crate) guard: Option<Arc<dyn Guard>>,
+    /// To be notified when there is something new to report on the ClusterSet.
+    pub(crate) changed: Arc<Notify>,
+}
+
+/// A feature of the member.
+pub(crate) trait Feature: Send + Sync {
+    /// What the ClusterSet calls it, for example `Services`.
+    fn name(&self) -> &'static str;
+
+    /// Names of the CRDs of this cluster that it needs and that somebody else may have installed.
+    fn crds(&self) -> &'static [&'static str];
+
+    /// The feature in one session. Nothing runs before [`Run::watch`].
+    fn begin(&self, access: Access) -> Box<dyn Run>;
+
+    /// Takes back all that we wrote to the Common Area, because we leave.
+    fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// Removes from this cluster all that the feature imported, because we leave.
+    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// A feature in one session.
+pub(crate) trait Run: Send + Sync {
+    /// Begins its watches, of this cluster and of the Common Area.
+    fn watch(&self, tasks: &mut JoinSet<()>);
+
+    /// Its watches of this cluster.
+    fn local(&self) -> &Watches;
+
+    /// Its watches of the Common Area.
+    fn leader(&self) -> &Watches;
+
+    /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits for `begin`: our ID is ours.
+    fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()>;
+
+    /// Leases were renewed or are gone.
+    fn hear(&self, news: &News);
+
+    /// Whether nothing is left to write to the Common Area.
+    fn is_idle(&self) -> bool;
+
+    /// The leader answers again: tries at once what failed.
+    fn retry_failed(&self);
+
+    /// Why the leader's CRDs do not keep all that it writes, if so.
+    fn pruned(&self) -> Option<String>;
+
+    /// A CRD of this cluster changed: what an older one did not keep is written again.
+    fn write_again(&self);
+}

@@ -1,0 +1,226 @@
+//! The Leases of a Common Area: one table of all that was heard of their holders. Pure: clocks come in as arguments.
+//!
+//! Silence counts only as long as something is heard: our own Lease comes by the same watch. A watch that has ended makes nobody
+//! absent, and when it goes on everybody gets the time anew. So who is silent can change only when a Lease is heard, and no
+//! timer is needed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
+
+use api::{
+    lease::{LeaseView, Pace, Settled},
+    name,
+};
+use jiff::Timestamp;
+use kit::objects::Change;
+use kube::ResourceExt;
+
+use crate::{
+    heartbeat::{Announce, Heartbeats},
+    roster::Standing,
+    skew::Skew,
+    vouch::RENEWALS,
+};
+
+/// After a restore, a writer that sees everything for so many renewals has put right what it can, though it goes on
+/// writing: a single record that is refused again and again must not keep all its others out of date.
+const LONG_ENOUGH: u64 = 6;
+
+/// What the Leases of a Common Area say about their holders.
+pub struct Leases {
+    pace: Pace,
+    /// By the names of their Leases. A holder whose Lease is gone stays, for what it said before.
+    holders: BTreeMap<String, Heard>,
+    /// When any Lease was heard last.
+    last: Option<Instant>,
+    /// Members without a Lease, whose heartbeats stand for one.
+    heartbeats: Heartbeats,
+    /// The Common Area was restored from a backup: what a writer says there is old, until it has vouched for it.
+    restored: bool,
+    leader_clock: Skew,
+    /// Seconds by which the leader's clock is ahead of ours.
+    skew: Option<i64>,
+}
+
+/// What was heard of the holder of a Lease.
+#[derive(Default)]
+pub(crate) struct Heard {
+    uid: Option<String>,
+    renewed: Option<Timestamp>,
+    /// Number of its renewals that said it was settled.
+    pub(crate) renewals: u64,
+    /// Number of its renewals that said it sees everything.
+    seeing: u64,
+    /// It was removed from the set for good.
+    pub(crate) left: bool,
+    /// Since when it is silent, and after how long it counts as silent; `None` without a Lease.
+    silence: Option<(Instant, std::time::Duration)>,
+    /// `None` without a Lease.
+    pub(crate) standing: Option<Standing>,
+}
+
+impl Heard {
+    /// Whether what the writer says is true now, if it was old when it was first heard.
+    fn is_current(&self) -> bool {
+        self.left || self.renewals >= RENEWALS || self.seeing >= LONG_ENOUGH
+    }
+}
+
+/// What a change of Leases means for those who wait for a writer's word.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Leases that were renewed, and how settled their holders are.
+    pub renewed: Vec<(String, Settled)>,
+    /// Leases whose holders left for good or came back, and Leases that are gone.
+    pub turned: BTreeSet<String>,
+}
+
+impl Leases {
+    /// Nothing heard. `pace` is that of our own Lease; `restored`: the Common Area was just restored from a backup.
+    pub fn new(pace: Pace, heartbeats: Heartbeats, restored: bool) -> Self {
+        Self {
+            pace,
+            holders: BTreeMap::new(),
+            last: None,
+            heartbeats,
+            restored,
+            leader_clock: Skew::default(),
+            skew: None,
+        }
+    }
+
+    /// Takes in what a watch of Leases told at `now`, `clock` by the wall.
+    pub fn change(&mut self, change: Change<LeaseView>, now: Instant, clock: Timestamp) -> News {
+        let mut news = News::default();
+        if let Some(change) = self.heartbeats.among(change) {
+            self.fold(change, now, clock, &mut news);
+        }
+        news
+    }
+
+    /// Takes in what a watch of announces told at `now`, `clock` by the wall.
+    pub fn announced(&mut self, change: Change<Announce>, now: Instant, clock: Timestamp) -> News {
+        let mut news = News::default();
+        for change in self.heartbeats.change(change) {
+            self.fold(change, now, clock, &mut news);
+        }
+        news
+    }
+
+    /// Seconds by which the leader's clock is ahead of ours, if that is too much.
+    pub fn skew(&self) -> Option<i64> {
+        self.skew
+    }
+
+    /// Whether the Common Area was restored from a backup while it was watched.
+    pub fn is_restored(&self) -> bool {
+        self.restored
+    }
+
+    /// uid of a writer's Lease.
+    pub fn uid(&self, writer: &str) -> Option<String> {
+        self.holders.get(writer)?.uid.clone()
+    }
+
+    pub(crate) fn heard(&self, writer: &str) -> Option<&Heard> {
+        self.holders.get(writer)
+    }
+
+    /// Those that have a Lease.
+    pub(crate) fn standings(&self) -> impl Iterator<Item = (&str, &Heard)> {
+        let there = self.holders.iter().filter(|(_, heard)| heard.standing.is_some());
+        there.map(|(name, heard)| (name.as_str(), heard))
+    }
+
+    /// Whether what `writer` says is true now: when the Common Area was restored, not before the writer has vouched for it. A
+    /// live writer has had the time then to put its records right.
+    pub(crate) fn is_current(&self, writer: &str) -> bool {
+        !self.restored || self.holders.get(writer).is_some_and(Heard::is_current)
+    }
+
+    fn fold(&mut self, change: Change<LeaseView>, now: Instant, clock: Timestamp, news: &mut News) {
+        match change {
+            Change::Apply(lease) => {
+                self.hear_clock(&lease, true, now, clock);
+                self.hear(&lease, now, Standing::Present, news);
+            }
+            Change::Remove(lease) => {
+                self.time(now);
+                self.lose(&lease.name_any(), news);
+            }
+            Change::Reset(leases) => {
+                let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
+                let lost = self.holders.keys().filter(|name| !there.contains(*name)).cloned();
+                for name in lost.collect::<Vec<_>>() {
+                    self.lose(&name, news);
+                }
+                for lease in &leases {
+                    self.hear_clock(lease, false, now, clock);
+                    self.hear(lease, now, Standing::Unheard, news);
+                }
+            }
+        }
+    }
+
+    /// A Lease of which nothing was known is `new`.
+    fn hear(&mut self, lease: &LeaseView, now: Instant, new: Standing, news: &mut News) {
+        self.time(now);
+        let (name, renewed) = (lease.name_any(), lease.renew_time());
+        let heard = self.holders.entry(name.clone()).or_default();
+        heard.uid = lease.uid();
+        if std::mem::replace(&mut heard.left, lease.has_left()) != lease.has_left() {
+            news.turned.insert(name.clone());
+        }
+        let before = std::mem::replace(&mut heard.renewed, renewed);
+        match &heard.standing {
+            None => (heard.standing, heard.silence) = (Some(new), Some((now, lease.stale()))),
+            Some(_) if before == renewed => {}
+            Some(_) => {
+                (heard.standing, heard.silence) = (Some(Standing::Present), Some((now, lease.stale())))
+            }
+        }
+        if before == renewed {
+            return;
+        }
+        let settled = lease.settled();
+        // The Lease as we found it is no renewal.
+        if before.is_some() {
+            heard.seeing += u64::from(settled != Settled::No);
+            heard.renewals += u64::from(settled == Settled::Yes);
+        }
+        news.renewed.push((name, settled));
+    }
+
+    fn lose(&mut self, name: &str, news: &mut News) {
+        let Some(heard) = self.holders.get_mut(name) else { return };
+        (heard.standing, heard.silence) = (None, None);
+        if heard.uid.take().is_some() {
+            news.turned.insert(name.to_owned());
+        }
+    }
+
+    /// It is `now`, and something was heard.
+    fn time(&mut self, now: Instant) {
+        let passed = |since: Instant| now.saturating_duration_since(since);
+        let was_deaf = self.last.replace(now).is_some_and(|last| passed(last) >= self.pace.stale());
+        for heard in self.holders.values_mut() {
+            let Some((since, stale)) = &mut heard.silence else { continue };
+            if was_deaf {
+                *since = now;
+            } else if passed(*since) >= *stale {
+                heard.standing = Some(Standing::Silent { since: heard.renewed });
+            }
+        }
+    }
+
+    fn hear_clock(&mut self, lease: &LeaseView, live: bool, now: Instant, clock: Timestamp) {
+        if let Some(renewed) = lease.renew_time().filter(|_| lease.name_any() == name::LEADER_LEASE) {
+            self.skew = self.leader_clock.hear(renewed, live, now, clock);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

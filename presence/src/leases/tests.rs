@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use api::name;
+use serde_json::json;
+
+use super::*;
+
+fn leases() -> Leases {
+    Leases::new(Pace::default(), Heartbeats::default(), false)
+}
+
+fn hear(leases: &mut Leases, change: Change<LeaseView>, now: Instant) -> News {
+    leases.change(change, now, Timestamp::UNIX_EPOCH)
+}
+
+fn lease(cluster: &str, second: u32) -> LeaseView {
+    serde_json::from_value(json!({
+        "metadata": {"name": name::member_lease(cluster)},
+        "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
+    }))
+    .unwrap()
+}
+
+fn of(leases: &Leases, cluster: &str) -> Standing {
+    leases.members()[cluster].clone()
+}
+
+#[test]
+fn who_is_silent_while_others_are_heard_is_gone() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let at = |seconds| t + Duration::from_secs(seconds);
+    hear(&mut leases, Change::Reset(vec![lease("east", 0), lease("west", 0)]), t);
+    assert_eq!(of(&leases, "east"), Standing::Unheard, "the Lease as we found it is no renewal");
+    for second in [10, 20, 30] {
+        hear(&mut leases, Change::Apply(lease("east", second)), at(u64::from(second)));
+    }
+    assert_eq!(of(&leases, "east"), Standing::Present);
+    let since = Some("2026-01-01T00:00:00Z".parse().unwrap());
+    assert_eq!(of(&leases, "west"), Standing::Silent { since });
+    hear(&mut leases, Change::Apply(lease("west", 35)), at(35));
+    assert_eq!(of(&leases, "west"), Standing::Present);
+    hear(&mut leases, Change::Apply(lease("north", 36)), at(36));
+    assert_eq!(of(&leases, "north"), Standing::Present, "it has just come");
+    hear(&mut leases, Change::Remove(lease("north", 36)), at(37));
+    assert!(!leases.members().contains_key("north"));
+}
+
+#[test]
+fn a_leader_that_stops_renewing_is_silent_and_one_without_a_lease_is_not() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let leader = |second: u32| {
+        let time = format!("2026-01-01T00:00:{second:02}.000000Z");
+        let lease = json!({"metadata": {"name": name::LEADER_LEASE}, "spec": {"renewTime": time}});
+        Change::Apply(serde_json::from_value::<LeaseView>(lease).unwrap())
+    };
+    for second in [0, 10, 20, 30] {
+        hear(&mut leases, Change::Apply(lease("east", second)), t + Duration::from_secs(second.into()));
+    }
+    assert!(!leases.leader_is_silent() && leases.members().len() == 1);
+    hear(&mut leases, leader(0), t + Duration::from_secs(31));
+    hear(&mut leases, Change::Apply(lease("east", 40)), t + Duration::from_secs(40));
+    assert!(!leases.leader_is_silent());
+    hear(&mut leases, Change::Apply(lease("east", 50)), t + Duration::from_secs(62));
+    assert!(leases.leader_is_silent());
+    hear(&mut leases, leader(50), t + Duration::from_secs(63));
+    assert!(!leases.leader_is_silent());
+}
+
+#[test]
+fn a_deaf_watch_makes_nobody_absent() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let at = |seconds| t + Duration::from_secs(seconds);
+    hear(&mut leases, Change::Reset(vec![lease("east", 0), lease("west", 0)]), t);
+    hear(&mut leases, Change::Apply(lease("east", 1)), at(1));
+    hear(&mut leases, Change::Apply(lease("west", 1)), at(1));
+    hear(&mut leases, Change::Apply(lease("east", 40)), at(600));
+    assert_eq!(of(&leases, "west"), Standing::Present);
+    hear(&mut leases, Change::Apply(lease("east", 50)), at(629));
+    assert_eq!(of(&leases, "west"), Standing::Present);
+    hear(&mut leases, Change::Reset(vec![lease("east", 55), lease("west", 1)]), at(630));
+    assert!(matches!(of(&leases, "west"), Standing::Silent { .. }));
+}
+
+#[test]
+fn who_left_and_who_is_no_member_does_not_count() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let mut left = lease("east", 0);
+    left.annotations_mut().insert(api::label::LEFT.into(), api::label::TRUE.into());
+    let other = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    hear(&mut leases, Change::Reset(vec![left, other("freeport-leader"), other("freeport-member-")]), t);
+    assert!(leases.members().is_empty());
+}
+
+#[test]
+fn a_lease_says_itself_when_it_is_stale() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let brief = |second: u32| -> LeaseView {
+        serde_json::from_value(json!({
+            "metadata": {"name": name::member_lease("west")},
+            "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}Z"), "leaseDurationSeconds": 6},
+        }))
+        .unwrap()
+    };
+    hear(&mut leases, Change::Reset(vec![lease("east", 0), brief(0)]), t);
+    hear(&mut leases, Change::Apply(lease("east", 5)), t + Duration::from_secs(5));
+    assert_eq!(of(&leases, "west"), Standing::Unheard);
+    hear(&mut leases, Change::Apply(lease("east", 6)), t + Duration::from_secs(6));
+    assert!(matches!(of(&leases, "west"), Standing::Silent { .. }));
+    assert_eq!(of(&leases, "east"), Standing::Present, "its own is three times as long");
+}

@@ -1,0 +1,19 @@
+//! Who takes part in a Common Area, and whose word counts there. No business: what depends on it is decided in `leader` and
+//! `member`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`lease`] | keeping our own Lease |
+//! | [`restore`] | noticing that an API server was restored from a backup |
+//! | [`leases`] | the table of all Leases, into which every change is folded once |
+//! | [`roster`] | which members are there, by that table |
+//! | [`vouch`] | when an absence may be believed, by that table |
+//! | [`heartbeat`] | members that run Antrea's controllers, whose heartbeats stand for Leases |
+
+pub mod heartbeat;
+pub mod lease;
+pub mod leases;
+pub mod restore;
+pub mod roster;
+mod skew;
+pub mod vouch;
