@@ -11,6 +11,7 @@ use k8s_openapi::api::{
 };
 
 use crate::{
+    port::protocol,
     resource_export::EndpointsPayload,
     slice::{ENDPOINTS_MAX, Endpoint, SlicePayload, SlicePort},
 };
@@ -65,15 +66,14 @@ pub fn slices(
 /// reached through the Service.
 fn ports(subset: &EndpointSubset, service_ports: &[ServicePort]) -> Ports {
     let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-    let protocol = |protocol: &Option<String>| protocol.clone().unwrap_or_else(|| "TCP".into());
     let resolve = |port: &EndpointPort| {
-        let (name, protocol_here) = (named(&port.name), protocol(&port.protocol));
-        let leads = |p: &&ServicePort| named(&p.name) == name && protocol(&p.protocol) == protocol_here;
+        let (name, own) = (named(&port.name), protocol(port.protocol.as_deref()));
+        let leads = |p: &&ServicePort| named(&p.name) == name && protocol(p.protocol.as_deref()) == own;
         let service_port = service_ports.iter().find(leads)?;
         let app_protocol = port.app_protocol.clone().or_else(|| service_port.app_protocol.clone());
         let (port, service_port) = (port.port, service_port.port);
-        let key = (service_port, protocol_here.clone());
-        Some((key, SlicePort { name, protocol: protocol_here, port, service_port, app_protocol }))
+        let key = (service_port, own.to_owned());
+        Some((key, SlicePort { name, protocol: own.to_owned(), port, service_port, app_protocol }))
     };
     subset.ports.iter().flatten().filter_map(resolve).collect()
 }

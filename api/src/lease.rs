@@ -7,7 +7,7 @@ use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
 use serde::Deserialize;
 
 use crate::{antrea, label, view::annotated};

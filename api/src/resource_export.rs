@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{condition::AntreaCondition, crd::preserved_object, name, slice::SlicePayload};
+use crate::{condition::AntreaCondition, name, schema::preserved_object, slice::SlicePayload};
 
 /// Kind of a record with a Service.
 pub const SERVICE: &str = "Service";

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    condition::AntreaCondition, crd::preserved_object, mcs::ServiceImportSpec,
-    resource_export::EndpointsPayload,
+    condition::AntreaCondition, mcs::ServiceImportSpec, resource_export::EndpointsPayload,
+    schema::preserved_object,
 };
 
 /// Kind of an import with a merged Service.

@@ -17,12 +17,12 @@ use kit::{
     boot::Env,
     drive::{Queue, before, drive},
     index::Shared,
-    objects::Change,
+    objects::{Change, Objects},
     store::Store,
     watch::{Source, Watches},
     write::Writer,
 };
-use kube::{Api, runtime::watcher};
+use kube::{Api, ResourceExt, runtime::watcher};
 use presence::{
     heartbeat::{Announce, Heartbeats},
     lease::{Keeper, Presence},
@@ -35,11 +35,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    cluster_set::{Reporting, Set, Sets},
+    cluster_set::{Reporting, Set},
     service::{
         antrea::{
-            Account, Accounts,
-            leaving::{Announces, Leaving},
+            Account,
+            leaving::{self, Leaving},
+            marked,
         },
         entry::{Import, MERGE, Record, ServiceEntry},
         judge::{Judged, Judging, Reported},
@@ -91,13 +92,13 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
     let reports = Store::<String, Reported>::new([judgements.clone()]);
     let leases = Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false));
     let vouching = Vouching::<api::ServiceName>::new(leases.clone());
-    let (sets, reports_due) = (Shared::<Sets>::default(), Queue::new(REPORT_PACE));
+    let (sets, reports_due) = (Shared::<Objects<Set>>::default(), Queue::new(REPORT_PACE));
     let watches = Watches::guarded(Arc::new(detector.clone()));
     let mut tasks = JoinSet::new();
 
     let source = |kind| Source { cluster: "leader", kind };
-    let (marked, mut marks) = watch::channel(antrea.clone());
-    let mut accounts = Accounts::default();
+    let (mark, mut marks) = watch::channel(antrea.clone());
+    let mut accounts = Objects::<Account>::default();
     tasks.spawn(
         watches
             .watch(
@@ -107,8 +108,8 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 env.metrics.clone(),
                 move |change| {
                     accounts.change(change);
-                    let now = accounts.members();
-                    marked.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+                    let now = marked(&accounts);
+                    mark.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
                 },
             )
             .in_current_span(),
@@ -148,12 +149,12 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
         let (vouched, store) = (vouching.clone(), services.clone());
         let (members, report) = (sets.clone(), reports_due.clone());
         move |news: &News| {
-            report.enqueue(members.with(|sets| sets.names()));
+            report.enqueue(members.with(|sets| sets.iter().map(ResourceExt::name_any).collect::<Vec<_>>()));
             store.enqueue(vouched.hear(news).into_iter().map(|service| (service, MERGE)).collect());
         }
     };
     let (beats, hear) = (leases.clone(), heard.clone());
-    let (announces, departures) = (Shared::<Announces>::default(), Queue::new(Duration::ZERO));
+    let (announces, departures) = (Shared::<Objects<Announce>>::default(), Queue::new(Duration::ZERO));
     let (known, queue) = (announces.clone(), departures.clone());
     tasks.spawn(
         watches
@@ -163,7 +164,9 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 source("MemberClusterAnnounce"),
                 env.metrics.clone(),
                 move |change| {
-                    queue.enqueue(known.with(|known| known.change(&change)));
+                    let heard = leaving::heard(&change);
+                    known.with(|known| known.change(change.clone()));
+                    queue.enqueue(heard);
                     hear(&beats.with(|leases| leases.announced(change, Instant::now(), Timestamp::now())));
                 },
             )
@@ -197,7 +200,7 @@ async fn serve(env: &Env, common_area: &str, antrea: Members, stop: &Cancellatio
                 move |change| {
                     report.enqueue(known.with(|sets| {
                         sets.change(change);
-                        sets.names()
+                        sets.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
                     }))
                 },
             )

@@ -17,12 +17,12 @@ use kit::{
     boot::Env,
     drive::Queue,
     index::Shared,
-    objects::Change,
+    objects::Objects,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
-use presence::{leases::Leases, roster::Standing};
+use kube::{Resource, api::ObjectMeta};
+use presence::{leases::Leases, standing::Standing};
 use serde::Deserialize;
 
 /// Reason of the condition while the CRDs drop fields.
@@ -36,28 +36,6 @@ pub struct Set {
     metadata: ObjectMeta,
     #[serde(default)]
     status: Lenient<ClusterSetStatus>,
-}
-
-/// What is known of a Common Area's ClusterSets.
-#[derive(Default)]
-pub struct Sets {
-    sets: BTreeMap<String, Set>,
-}
-
-impl Sets {
-    /// Takes in what the watch of ClusterSets told.
-    pub fn change(&mut self, change: Change<Set>) {
-        match change {
-            Change::Apply(set) => drop(self.sets.insert(set.name_any(), set)),
-            Change::Remove(set) => drop(self.sets.remove(&set.name_any())),
-            Change::Reset(sets) => self.sets = sets.into_iter().map(|set| (set.name_any(), set)).collect(),
-        }
-    }
-
-    /// All of them: every member matters to each.
-    pub fn names(&self) -> Vec<String> {
-        self.sets.keys().cloned().collect()
-    }
 }
 
 /// The status that says how it stands with the members.
@@ -145,7 +123,7 @@ fn turned<'a>(had: &'a ClusterSetStatus, has: &'a ClusterSetStatus) -> impl Iter
 #[derive(Clone)]
 pub struct Reporting {
     /// The ClusterSets.
-    pub sets: Shared<Sets>,
+    pub sets: Shared<Objects<Set>>,
     /// The Leases of the members.
     pub leases: Shared<Leases>,
     /// Names of ClusterSets to look at.
@@ -162,7 +140,7 @@ impl Reporting {
     /// Brings the status of one ClusterSet up to date.
     pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
         let now = Time(Timestamp::now());
-        let Some(set) = self.sets.with(|sets| sets.sets.get(&name).cloned()) else {
+        let Some(set) = self.sets.with(|sets| sets.get(&name).cloned()) else {
             return Ok(Outcome::Done);
         };
         let pruned = self.writer.pruned().map(|error| error.to_string());
@@ -175,7 +153,7 @@ impl Reporting {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => return Ok(Outcome::Done),
             Err(error) => return Err(error),
-            Ok(told) => self.sets.with(|sets| sets.change(Change::Apply(told))),
+            Ok(answer) => self.sets.with(|sets| sets.answered(answer)),
         }
         let had = set.status.0.clone().unwrap_or_default();
         for (cluster, is_there) in turned(&had, &want) {
@@ -197,7 +175,7 @@ impl Reporting {
     }
 
     fn tell(&self, set: &str, cluster: &str, is_there: bool) {
-        let Some(of) = self.sets.with(|sets| sets.sets.get(set).map(|set| set.object_ref(&()))) else {
+        let Some(of) = self.sets.with(|sets| sets.get(set).map(|set| set.object_ref(&()))) else {
             return;
         };
         if is_there {
@@ -219,6 +197,8 @@ impl Reporting {
 
 #[cfg(test)]
 mod tests {
+    use kit::objects::Change;
+    use kube::ResourceExt;
     use serde_json::json;
 
     use super::*;
@@ -241,6 +221,25 @@ mod tests {
     }
 
     const GONE: Standing = Standing::Silent { since: None };
+
+    fn version(version: u64) -> Set {
+        let mut set = set();
+        (set.metadata.uid, set.metadata.resource_version) = (Some("u".into()), Some(version.to_string()));
+        set
+    }
+
+    #[test]
+    fn a_deleted_cluster_set_does_not_come_back_with_a_late_answer() {
+        let mut sets = Objects::default();
+        sets.change(Change::Reset(vec![version(1)]));
+        // The status write was answered with version 2; its reconcile gets to read that after the watch told of the deletion.
+        sets.change(Change::Remove(version(3)));
+        sets.answered(version(2));
+        assert!(sets.get("demo").is_none());
+        sets.change(Change::Apply(version(4)));
+        sets.answered(version(5));
+        assert_eq!(sets.get("demo").and_then(ResourceExt::resource_version).as_deref(), Some("5"));
+    }
 
     #[test]
     fn it_counts_who_renews() {

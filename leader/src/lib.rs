@@ -13,14 +13,14 @@ pub mod area;
 pub mod cluster_set;
 pub mod service;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use api::{label, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     args::Common,
     boot::Env,
-    objects::Change,
+    objects::{Change, Objects},
     watch::{Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
@@ -87,31 +87,25 @@ pub async fn run(env: Env) {
 /// Which Common Areas there are, and which are served.
 #[derive(Default)]
 struct Areas {
-    there: BTreeSet<String>,
+    there: Objects<CommonArea>,
     served: HashMap<String, CancellationToken>,
 }
 
 impl Areas {
     fn change(&mut self, change: Change<CommonArea>) {
-        let live = |area: &CommonArea| area.metadata.deletion_timestamp.is_none();
-        match change {
-            Change::Reset(areas) => {
-                self.there = areas.iter().filter(|area| live(area)).map(ResourceExt::name_any).collect();
-            }
-            Change::Apply(area) if live(&area) => drop(self.there.insert(area.name_any())),
-            Change::Apply(area) | Change::Remove(area) => drop(self.there.remove(&area.name_any())),
-        }
-        for (name, stop) in &self.served {
-            if !self.there.contains(name) {
-                stop.cancel();
-            }
-        }
+        self.there.change(change);
+        let live: HashSet<String> = self.live().collect();
+        self.served.iter().filter(|(name, _)| !live.contains(*name)).for_each(|(_, stop)| stop.cancel());
+    }
+
+    fn live(&self) -> impl Iterator<Item = String> {
+        self.there.iter().filter(|area| area.metadata.deletion_timestamp.is_none()).map(ResourceExt::name_any)
     }
 
     /// Those to begin with. One that went and came back has to end first: nobody serves it twice.
     fn begin(&mut self, all: &CancellationToken) -> Vec<(String, CancellationToken)> {
-        let new = self.there.iter().filter(|name| !self.served.contains_key(*name));
-        let new: Vec<_> = new.map(|name| (name.clone(), all.child_token())).collect();
+        let new = self.live().filter(|name| !self.served.contains_key(name));
+        let new: Vec<_> = new.map(|name| (name, all.child_token())).collect();
         self.served.extend(new.iter().cloned());
         new
     }

@@ -7,20 +7,18 @@
 
 pub mod leaving;
 
-use std::collections::BTreeMap;
-
 use api::{
     ServiceName,
     antrea::{Members, RECORD_FINALIZERS},
     endpoints::{payload, slices},
-    label,
+    label, port,
     resource_export::{ENDPOINTS, EndpointsPayload},
     resource_import::{MergedService, ResourceImportSpec},
     slice::{SlicePayload, SlicePort},
     view::annotated,
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kit::objects::Change;
+use kit::objects::Objects;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
@@ -34,27 +32,12 @@ pub struct Account {
     metadata: ObjectMeta,
 }
 
-/// The ServiceAccounts of the Common Area, by name.
-#[derive(Default)]
-pub struct Accounts(BTreeMap<String, Account>);
-
-impl Accounts {
-    /// Takes in what a watch told.
-    pub fn change(&mut self, change: Change<Account>) {
-        match change {
-            Change::Apply(account) => drop(self.0.insert(account.name_any(), account)),
-            Change::Remove(account) => drop(self.0.remove(&account.name_any())),
-            Change::Reset(all) => self.0 = all.into_iter().map(|a| (a.name_any(), a)).collect(),
-        }
-    }
-
-    /// The members that are marked.
-    pub fn members(&self) -> Members {
-        let is_marked =
-            |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
-        let marked = self.0.values().filter(is_marked);
-        Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
-    }
+/// The members that are marked.
+pub fn marked(accounts: &Objects<Account>) -> Members {
+    let is_marked =
+        |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
+    let marked = accounts.iter().filter(is_marked);
+    Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
 }
 
 /// Whether the record waits for us to let it go.
@@ -133,10 +116,10 @@ fn endpoints_of(cluster: &str, entry: &ServiceEntry) -> Option<Vec<SlicePayload>
 
 /// The merged Service's name of a port; none if that does not have it (rules ).
 fn merged_name(port: &SlicePort, merged: Option<&MergedService>) -> Option<Option<String>> {
-    let is_it = |m: &&api::mcs::ServicePort| {
-        m.port == port.service_port && m.protocol.as_deref().unwrap_or("TCP") == port.protocol
+    let is_same = |merged: &&api::mcs::ServicePort| {
+        port::is_same(merged.port, merged.protocol.as_deref(), port.service_port, Some(&port.protocol))
     };
-    merged?.spec.ports.iter().find(is_it).map(|port| port.name.clone())
+    merged?.spec.ports.iter().find(is_same).map(|port| port.name.clone())
 }
 
 /// Records of endpoints that are taken back, and wait for us to let them go.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::membership::Wire;
 use kit::{failure::Failure, watch::Trouble};
-use presence::roster::Standing;
+use presence::standing::Standing;
 
 /// How it stands with the link.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! A Common Area that is deleted before its members have left is kept by these finalizers and by those of their records: the
 //! leader's Role goes first, so nobody can take them off but an administrator.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use api::{
     antrea::{Members, announce_finalizer},
@@ -15,7 +15,7 @@ use api::{
 };
 use kit::{
     index::Shared,
-    objects::Change,
+    objects::{Change, Objects},
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -28,27 +28,14 @@ use presence::heartbeat::Announce;
 /// How soon is looked again whether the records of a member that leaves are gone.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The announces of a Common Area, by name.
-#[derive(Default)]
-pub struct Announces(BTreeMap<String, Announce>);
-
-impl Announces {
-    /// Takes in what a watch told; the names of those to look at.
-    pub fn change(&mut self, change: &Change<Announce>) -> Vec<String> {
-        let heard = match change {
-            Change::Apply(announce) => std::slice::from_ref(announce),
-            Change::Remove(announce) => {
-                self.0.remove(&announce.name_any());
-                &[]
-            }
-            Change::Reset(all) => {
-                self.0.clear();
-                all.as_slice()
-            }
-        };
-        self.0.extend(heard.iter().map(|announce| (announce.name_any(), announce.clone())));
-        heard.iter().map(ResourceExt::name_any).collect()
-    }
+/// Names of the announces that a watch told of.
+pub fn heard(change: &Change<Announce>) -> Vec<String> {
+    let heard = match change {
+        Change::Apply(announce) => std::slice::from_ref(announce),
+        Change::Remove(_) => &[],
+        Change::Reset(all) => all.as_slice(),
+    };
+    heard.iter().map(ResourceExt::name_any).collect()
 }
 
 /// What a look at one announce comes to.
@@ -80,7 +67,7 @@ fn desired(announce: &Announce, antrea: &Members) -> Step {
 #[derive(Clone)]
 pub struct Leaving {
     /// The announces.
-    pub announces: Shared<Announces>,
+    pub announces: Shared<Objects<Announce>>,
     /// Writes to the Common Area.
     pub writer: Writer,
     /// Reads from it.
@@ -94,7 +81,7 @@ pub struct Leaving {
 impl Leaving {
     /// Looks at one announce.
     pub async fn reconcile(self, name: String) -> Result<Outcome, Error> {
-        let Some(announce) = self.announces.with(|announces| announces.0.get(&name).cloned()) else {
+        let Some(announce) = self.announces.with(|announces| announces.get(&name).cloned()) else {
             return Ok(Outcome::Done);
         };
         let cluster = announce.cluster().unwrap_or_default();

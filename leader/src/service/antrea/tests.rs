@@ -1,4 +1,5 @@
 use api::{name, resource_export::ServicePayload, resource_import::Exporter};
+use kit::objects::Change;
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,15 +35,15 @@ fn marked_accounts_are_members() {
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
     };
     let speaks = "multicluster.freeport.dev/speaks";
-    let mut accounts = Accounts::default();
+    let mut accounts = Objects::default();
     accounts.change(Change::Reset(vec![
         account("a", json!({speaks: "antrea", "multicluster.antrea.io/cluster-id": "north-1"})),
         account("b", json!({"multicluster.antrea.io/cluster-id": "east"})),
         account("c", json!({speaks: "antrea"})),
     ]));
-    assert_eq!(accounts.members(), members());
+    assert_eq!(marked(&accounts), members());
     accounts.change(Change::Remove(account("a", json!({}))));
-    assert!(accounts.members().is_empty());
+    assert!(marked(&accounts).is_empty());
 }
 
 #[test]

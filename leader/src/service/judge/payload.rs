@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::{
-    family, name,
+    family, name, port,
     resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Objection,
     slice::SlicePayload,
@@ -60,7 +60,7 @@ pub(super) fn serviceable(payload: &ServicePayload) -> Result<(), Objection> {
     }
     let mut seen = BTreeSet::new();
     for port in ports {
-        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        let protocol = port::protocol(port.protocol.as_deref());
         let name = port.name.as_deref().unwrap_or_default();
         if !(1..=65535).contains(&port.port) {
             return invalid(format!("port {} is no port number", port.port));

@@ -1,8 +1,8 @@
-//! What befalls a hub: the leader's cluster is restored from a backup, or replaced by an empty one.
+//! The leader's cluster is restored from a backup, or replaced by an empty one.
 
 use std::{fs, path::Path};
 
-use fleet::{Component, cluster_set};
+use fleet::{Component, cluster_set::Composition};
 
 use crate::fixture::{SET, World};
 
@@ -14,7 +14,7 @@ impl World {
     pub async fn back_up(&self) -> Backup {
         let backup = Backup(tempfile::tempdir().unwrap());
         self.down().await;
-        copy(&self.hub().dir().join("etcd"), backup.0.path());
+        copy(&self.leader_cluster().dir().join("etcd"), backup.0.path());
         self.up_again().await;
         backup
     }
@@ -22,16 +22,16 @@ impl World {
     /// Puts the leader's cluster back to what it was.
     pub async fn restore(&self, backup: &Backup) {
         self.down().await;
-        let data = self.hub().dir().join("etcd");
+        let data = self.leader_cluster().dir().join("etcd");
         fs::remove_dir_all(&data).unwrap();
         copy(backup.0.path(), &data);
         self.up_again().await;
     }
 
     /// Replaces the leader's cluster by an empty one under the same address and authority.
-    pub async fn replace_hub(&self) {
+    pub async fn replace_leader(&self) {
         self.down().await;
-        let data = self.hub().dir().join("etcd");
+        let data = self.leader_cluster().dir().join("etcd");
         fs::remove_dir_all(&data).unwrap();
         fs::create_dir(&data).unwrap();
         self.up_again().await;
@@ -39,9 +39,7 @@ impl World {
 
     /// Runs `freeport init` and `join` again, and starts the daemons that run and have got another credential.
     pub async fn set_up_again(&self) {
-        let daemons =
-            cluster_set::set_up(&self.fleet, SET, &mut |line: &str| eprintln!("{line}")).await.unwrap();
-        for daemon in daemons {
+        for daemon in self.set_up(&Composition::of_all(&self.fleet, SET)).await {
             let process = self.fleet.process(&daemon.spec.name).await.unwrap();
             let runs = match process {
                 Some(process) => process.is_running().await.unwrap(),
@@ -53,19 +51,19 @@ impl World {
         }
     }
 
-    fn hub(&self) -> &fleet::Cluster {
+    fn leader_cluster(&self) -> &fleet::Cluster {
         self.fleet.cluster("leader").unwrap()
     }
 
     async fn down(&self) {
-        self.hub().kill(Component::ControllerManager).await.unwrap();
-        self.hub().kill(Component::ApiServer).await.unwrap();
-        self.hub().stop(Component::Etcd).await.unwrap();
+        self.leader_cluster().kill(Component::ControllerManager).await.unwrap();
+        self.leader_cluster().kill(Component::ApiServer).await.unwrap();
+        self.leader_cluster().stop(Component::Etcd).await.unwrap();
     }
 
     async fn up_again(&self) {
         for component in [Component::Etcd, Component::ApiServer, Component::ControllerManager] {
-            self.hub().start(component).await.unwrap();
+            self.leader_cluster().start(component).await.unwrap();
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Services of other clusters as Pods use them: three clusters with nodes, the daemons deployed in them by `manifests/` and by
-//! the commands. One fleet, one test at a time; they need root and some packages, and say so where they have not.
-
-#![cfg(test)]
+//! the commands. One fleet; who stops what others use has it for itself.
 
 mod deployed;
 mod dns;

@@ -10,7 +10,7 @@ use e2e::{
 use super::kept::{Kept, time_goes_by};
 
 #[test]
-fn a_hub_restored_from_an_older_backup_takes_nothing_away() {
+fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
     alone(async |world| {
         let earlier = Kept::set_up(world, "restored", &[]).await;
         let (ns, ports) = (earlier.namespace().to_owned(), [("http", 8080)]);
@@ -38,8 +38,8 @@ fn a_hub_restored_from_an_older_backup_takes_nothing_away() {
         world.end("freeport-member-east", End::Crash).await;
         world.restore(&backup).await;
         time_goes_by(world).await;
-        kept.nothing_went("the hub has old endpoints of east, which is down").await;
-        always("what the hub knows nothing of", || async {
+        kept.nothing_went("the leader has old endpoints of east, which is down").await;
+        always("what the leader knows nothing of", || async {
             right(imported(west, &ns, "late").await, |seen| *seen == late).map(drop)
         })
         .await;
@@ -49,15 +49,15 @@ fn a_hub_restored_from_an_older_backup_takes_nothing_away() {
 }
 
 #[test]
-fn r61_a_hub_replaced_by_an_empty_one_takes_nothing_away() {
+fn r61_a_leader_replaced_by_an_empty_one_takes_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "replaced", &["east", "west"]).await;
-        world.replace_hub().await;
-        kept.nothing_went("the hub is empty").await;
+        world.replace_leader().await;
+        kept.nothing_went("the leader is empty").await;
         world.end("freeport-member-east", End::Crash).await;
         world.set_up_again().await;
         time_goes_by(world).await;
-        kept.nothing_went("west has joined the new hub, east has not").await;
+        kept.nothing_went("west has joined the new leader, east has not").await;
         world.start("freeport-member-east").await;
         world.leader().create_namespace(kept.namespace()).await;
         kept.converges(world).await;

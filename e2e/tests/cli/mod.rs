@@ -2,8 +2,6 @@
 //! are a ClusterSet with its daemons, which tests have for themselves one after the other; two are a pair on which nothing
 //! is installed until a test does it.
 
-#![cfg(test)]
-
 mod clusters;
 mod contents;
 mod member_set;
