@@ -77,6 +77,21 @@ impl LeaseView {
         }
     }
 
+    /// Who holds it; none if nobody does.
+    pub fn holder(&self) -> Option<&str> {
+        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+    }
+
+    /// Version of the daemon that holds it.
+    pub fn version(&self) -> Option<&str> {
+        self.says(label::VERSION)
+    }
+
+    /// Version of the wire contract that its holder speaks.
+    pub fn wire(&self) -> Option<&str> {
+        self.says(label::WIRE)
+    }
+
     /// Whether its cluster was removed from the set for good.
     pub fn has_left(&self) -> bool {
         self.says(label::LEFT) == Some(label::TRUE)
