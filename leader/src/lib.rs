@@ -9,9 +9,11 @@
 //! | [`service::antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes records of who leaves |
 //! | [`service::judge`] | all records | `status` of records that cannot be judged |
 
-pub mod area;
-pub mod cluster_set;
-pub mod service;
+mod antrea;
+mod area;
+mod cluster_set;
+mod feature;
+mod service;
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,6 +31,11 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::{
+    feature::{Access, Feature},
+    service::Services,
+};
+
 /// freeport-leader merges the exports of a ClusterSet's members into imports. It serves every Namespace of its cluster
 /// that is labelled multicluster.freeport.dev/common-area=true.
 #[derive(clap::Parser, Clone, Debug)]
@@ -44,6 +51,11 @@ pub struct Args {
 struct CommonArea {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
+}
+
+/// The features of the leader: a line for each.
+fn features(access: &Access) -> Vec<Box<dyn Feature>> {
+    vec![Box::new(Services::new(access.clone()))]
 }
 
 /// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
@@ -75,7 +87,7 @@ pub async fn run(env: Env) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            serving.spawn(area::run(env, name, stop).instrument(span));
+            serving.spawn(area::run(env, name, features, stop).instrument(span));
         }
     }
     // Once their running writes are done.

@@ -1,69 +1,29 @@
-//! Members that run Antrea's controllers: who they are, how they take a record back, and the one import of all endpoints that
-//! they read. Pure.
+//! Members that run Antrea's controllers: the one import of all endpoints that they read, and the records of endpoints that they
+//! take back. Pure.
 //!
 //! Such a member deletes its record and leaves a finalizer on it: a record that is being deleted is withdrawn, and the
 //! finalizer is taken off once the imports say so. Whoever deletes it, with its CRD or its Namespace too, is taken for the
 //! member: nothing tells them apart.
 
-pub mod leaving;
-
 use api::{
     ServiceName,
-    antrea::{Members, RECORD_FINALIZERS},
+    antrea::Members,
     endpoints::{payload, slices},
-    label, port,
-    resource_export::{ENDPOINTS, EndpointsPayload},
+    port,
+    resource_export::ENDPOINTS,
     resource_import::{MergedService, ResourceImportSpec},
     slice::{SlicePayload, SlicePort},
-    view::annotated,
 };
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kit::objects::Objects;
-use kube::{Resource, ResourceExt, api::ObjectMeta};
-use serde::Deserialize;
+use kube::api::ObjectMeta;
 
-use super::entry::{Import, ServiceEntry};
-
-/// A ServiceAccount of the Common Area, by which a member comes.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = ServiceAccount)]
-pub struct Account {
-    #[serde(deserialize_with = "annotated")]
-    metadata: ObjectMeta,
-}
-
-/// The members that are marked.
-pub fn marked(accounts: &Objects<Account>) -> Members {
-    let is_marked =
-        |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
-    let marked = accounts.iter().filter(is_marked);
-    Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
-}
-
-/// Whether the record waits for us to let it go.
-pub fn is_held(metadata: &ObjectMeta) -> bool {
-    let ours = |finalizer: &String| RECORD_FINALIZERS.contains(&finalizer.as_str());
-    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().any(ours)
-}
-
-/// Whether `cluster` has taken the record back by deleting it. A record of ours has no finalizer: one of those that is being
-/// deleted merely vanishes.
-pub fn is_withdrawn(metadata: &ObjectMeta, cluster: &str, members: &Members) -> bool {
-    metadata.deletion_timestamp.is_some() && (members.contains(cluster) || is_held(metadata))
-}
-
-/// A cluster's endpoints, all in one record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AllEndpoints {
-    /// The record's metadata.
-    pub metadata: ObjectMeta,
-    /// The endpoints; none if they are taken back.
-    pub payload: EndpointsPayload,
-}
+use super::index::{
+    entry::{Import, ServiceEntry},
+    record::is_held,
+};
 
 /// What has to become of the import of all endpoints.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub(super) enum Step {
     /// It is as it has to be, or it is not known how that is.
     Keep,
     /// It has to say this.
@@ -76,7 +36,7 @@ pub enum Step {
 /// read it take part.
 ///
 /// An exporter without a record of its endpoints has not said that it has none: until it does, what is there stays.
-pub fn desired(
+pub(super) fn desired(
     service: &ServiceName,
     entry: &ServiceEntry,
     import: Option<&ResourceImportSpec>,
@@ -123,7 +83,7 @@ fn merged_name(port: &SlicePort, merged: Option<&MergedService>) -> Option<Optio
 }
 
 /// Records of endpoints that are taken back, and wait for us to let them go.
-pub fn held(entry: &ServiceEntry) -> Vec<ObjectMeta> {
+pub(super) fn held(entry: &ServiceEntry) -> Vec<ObjectMeta> {
     let all = entry.endpoints.values().map(|endpoints| &endpoints.metadata);
     all.filter(|metadata| is_held(metadata)).cloned().collect()
 }
