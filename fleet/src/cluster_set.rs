@@ -4,6 +4,7 @@
 //! as users deploy them.
 
 mod daemon;
+mod daemon_image;
 mod ready;
 
 use std::{
@@ -20,13 +21,10 @@ use futures::future::try_join_all;
 
 pub use self::{
     daemon::{Daemon, Ensured},
+    daemon_image::{DaemonImage, load_daemons},
     ready::{ready, ready_saying},
 };
-use crate::{
-    Cluster, Exit, Families, Fleet,
-    images::{self, DaemonImage},
-    program,
-};
+use crate::{Cluster, Exit, Families, Fleet, program};
 
 /// Limit of each wait of `init`, `join` and `dns`.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -168,7 +166,7 @@ pub async fn build_daemons() -> Result<(PathBuf, PathBuf), Error> {
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
     let composition = Composition::of_all(fleet, set);
     let servers = leader_servers(fleet, &composition)?;
-    let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
+    let image = load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
     install(fleet, &composition, &servers, inside, say).await?;
     name_imports(fleet, say).await

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     ClusterSpec, Error, Fleet, Lifetime, Options,
-    images::{self, DaemonImage},
+    cluster_set::{DaemonImage, load_daemons},
     packages, status,
 };
 
@@ -126,7 +126,7 @@ impl Command {
                 }
                 if daemons {
                     say("building freeport-leader and freeport-member, unless they are up to date");
-                    let image = images::load_daemons(&fleet, DaemonImage::OfManifests).await?;
+                    let image = load_daemons(&fleet, DaemonImage::OfManifests).await?;
                     say(&format!("loaded {image} into every node"));
                 }
             }

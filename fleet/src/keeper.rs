@@ -36,7 +36,7 @@ pub(crate) use self::{
     client::Client,
     identity::is_alive,
     isolation::OWN_EXECUTABLE,
-    launch::{Pipe, launch},
+    launch::{Leftovers, Pipe, launch},
 };
 pub use client::Error as ClientError;
 use isolation::Isolation;
@@ -44,15 +44,12 @@ pub use launch::Error as LaunchError;
 
 /// First argument of the process that prepares the isolation and starts the keeper.
 const START: &str = "__keeper-start";
-/// First argument of the keeper, followed by the kind of isolation, the directory and what to do with it.
+/// First argument of the keeper, followed by the kind of isolation, the directory and what it removes at last.
 const RUN: &str = "__keeper-run";
 /// What `ps` shows.
 const NAME: &str = "fleet";
 const NAMESPACE: &str = "namespace";
 const DEATH_SIGNAL: &str = "death-signal";
-/// Removes the directory once the owner is gone.
-const REMOVE: &str = "remove";
-const LEAVE: &str = "leave";
 
 static CAN_BECOME_KEEPER: AtomicBool = AtomicBool::new(false);
 
@@ -99,10 +96,11 @@ fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     // Started by way of /proc/self/exe, it would be called `exe`.
     nix::sys::prctl::set_name(c"fleet-keeper")?;
     let dir = PathBuf::from(args.next().ok_or_else(|| io::Error::other("no directory"))?);
-    let remove = args.next().is_some_and(|word| word == REMOVE);
+    let leftovers = args.next().ok_or_else(|| io::Error::other("no word of what to remove"))?;
+    let leftovers = serde_json::from_slice(leftovers.as_encoded_bytes())?;
     // One thread: see `isolation`.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(serve::run(dir, isolation, remove))
+        .block_on(serve::run(dir, isolation, leftovers))
 }

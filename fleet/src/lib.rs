@@ -33,11 +33,16 @@
 //! the keeper ends, of whatever cause; only control groups have to be removed.
 
 pub mod agnhost;
+mod assembly;
 mod cgroup;
 mod claim;
+mod client;
 mod cluster;
+mod cluster_layout;
 pub mod cluster_set;
 pub mod command;
+mod component;
+mod containerd;
 mod control_plane;
 pub mod demo;
 mod disk;
@@ -48,6 +53,7 @@ mod fleet;
 mod image;
 pub mod images;
 mod inotify;
+mod installed;
 pub mod keeper;
 mod kubeconfig;
 mod layout;
@@ -60,7 +66,6 @@ mod pki;
 mod ports;
 mod process;
 pub mod program;
-mod ready;
 mod record;
 mod spec;
 mod start;
@@ -69,7 +74,8 @@ mod status;
 mod subnet;
 pub mod tools;
 
-pub use cluster::{Cluster, Component};
+pub use cluster::Cluster;
+pub use component::Component;
 pub use error::Error;
 pub use families::{Families, Family};
 pub use fleet::{Fleet, Lifetime, Options};

@@ -1,9 +1,6 @@
 //! Names of clusters.
 
-use crate::{ClusterSpec, families, layout::Layout, network};
-
-/// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
-pub(crate) const MOST_CLUSTERS: usize = 64;
+use crate::{families, layout::Layout};
 
 /// Why these clusters cannot be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,28 +29,21 @@ pub enum Error {
     #[error("the cluster `{0}` is named twice")]
     Twice(String),
     /// None, or too many.
-    #[error("a fleet has 1 to {MOST_CLUSTERS} clusters, not {0}")]
-    Count(usize),
+    #[error("a fleet has 1 to {most} clusters, not {found}")]
+    Count {
+        /// At most.
+        most: usize,
+        /// How many were named.
+        found: usize,
+    },
     /// Too many to have nodes.
-    #[error("a fleet with nodes has at most {most} clusters, not {0}", most = network::MOST_CLUSTERS)]
-    NodeCount(usize),
-}
-
-/// Checks the names of a fleet's clusters.
-pub(crate) fn check_all(clusters: &[ClusterSpec], nodes: bool) -> Result<(), Error> {
-    if clusters.is_empty() || clusters.len() > MOST_CLUSTERS {
-        return Err(Error::Count(clusters.len()));
-    }
-    if nodes && clusters.len() > network::MOST_CLUSTERS.into() {
-        return Err(Error::NodeCount(clusters.len()));
-    }
-    for (index, ClusterSpec { name, .. }) in clusters.iter().enumerate() {
-        check(name)?;
-        if clusters[..index].iter().any(|other| other.name == *name) {
-            return Err(Error::Twice(name.clone()));
-        }
-    }
-    Ok(())
+    #[error("a fleet with nodes has at most {most} clusters, not {found}")]
+    NodeCount {
+        /// At most.
+        most: usize,
+        /// How many were named.
+        found: usize,
+    },
 }
 
 /// Checks one name.
@@ -85,19 +75,5 @@ mod tests {
             assert_eq!(check(bad), Err(Error::NoLabel(bad.to_owned())));
         }
         assert_eq!(check("kubeconfig"), Err(Error::Reserved("kubeconfig".into())));
-    }
-
-    #[test]
-    fn each_once() {
-        let specs = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
-        assert_eq!(check_all(&specs(&["east", "west"]), false), Ok(()));
-        assert_eq!(
-            check_all(&specs(&["east", "west", "east=dual"]), false),
-            Err(Error::Twice("east".into()))
-        );
-        assert_eq!(check_all(&[], false), Err(Error::Count(0)));
-        let many: Vec<_> = (0..16).map(|n| n.to_string().parse().unwrap()).collect();
-        assert_eq!(check_all(&many, false), Ok(()));
-        assert_eq!(check_all(&many, true), Err(Error::NodeCount(16)));
     }
 }

@@ -1,14 +1,13 @@
 //! What nodes need of this machine: programs that distributions have, rather than Go modules.
 
-use std::{
-    env, fs, io,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{fs, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::{ClusterSpec, Family, cgroup};
+use crate::{
+    ClusterSpec, Family, cgroup,
+    installed::{CNI_PLUGINS, cni_dir, find, has_static_libc, path},
+};
 
 /// Programs, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -22,22 +21,9 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("ctr", "containerd"),
     ("runc", "runc"),
 ];
-/// What connects Pods with their node.
-const CNI_PLUGINS: [&str; 4] = ["loopback", "tuning", "ptp", "host-local"];
+/// Has the plugins that connect Pods with their node.
 const CNI_PACKAGE: &str = "containernetworking-plugins";
-/// Where Debian, upstream and Fedora put them.
-const CNI_DIRS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
-/// Where programs for administrators are; not in everybody's `PATH`.
-const SYSTEM_DIRS: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
-/// The C library's static form, for images that hold nothing else.
-const STATIC_LIBC: [&str; 4] = [
-    "/usr/lib/x86_64-linux-gnu/libc.a",
-    "/usr/lib/aarch64-linux-gnu/libc.a",
-    "/usr/lib64/libc.a",
-    "/usr/lib/libc.a",
-];
+/// Has the C library's static form, for images that hold nothing else.
 const LIBC_PACKAGE: &str = "libc6-dev";
 /// What a machine of a node is made of, tried out where nothing of it stays.
 const TRIAL: &str =
@@ -110,11 +96,6 @@ pub fn check() -> Result<(), Error> {
     try_out(TRIAL).and_then(|()| cgroup::check()).map_err(Error::Forbidden)
 }
 
-/// Whether programs can be linked statically.
-pub(crate) fn has_static_libc() -> bool {
-    STATIC_LIBC.iter().any(|library| Path::new(library).is_file())
-}
-
 /// Whether this machine can have nodes for these clusters.
 ///
 /// # Errors
@@ -175,29 +156,4 @@ pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
 
 fn command(packages: &[&str]) -> String {
     format!("apt-get update && apt-get install --yes --no-install-recommends {}", packages.join(" "))
-}
-
-/// A program of the list.
-pub(crate) fn program(name: &str) -> io::Result<PathBuf> {
-    find(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}")))
-}
-
-/// `PATH` for programs that look for others.
-pub(crate) fn path() -> String {
-    env::join_paths(search_path()).unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The directory that has all plugins we need.
-pub(crate) fn cni_dir() -> Option<&'static Path> {
-    let has_all = |dir: &&str| CNI_PLUGINS.iter().all(|plugin| Path::new(dir).join(plugin).is_file());
-    CNI_DIRS.iter().find(|dir| has_all(dir)).map(Path::new)
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    search_path().into_iter().map(|dir| dir.join(program)).find(|path| path.is_file())
-}
-
-fn search_path() -> Vec<PathBuf> {
-    let set = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&set).chain(SYSTEM_DIRS.map(PathBuf::from)).collect()
 }

@@ -11,7 +11,7 @@ use std::{
 use serde::Deserialize;
 use tokio::process::Command;
 
-use crate::packages;
+use crate::installed;
 
 /// Why there is no such program.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum Error {
 pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
     match env::var_os("CARGO").filter(|_| manifest().is_file()) {
         Some(cargo) => {
-            let linking = if packages::has_static_libc() { Linking::Static } else { Linking::Dynamic };
+            let linking = if installed::has_static_libc() { Linking::Static } else { Linking::Dynamic };
             build(&cargo, package, name, linking).await
         }
         None => {

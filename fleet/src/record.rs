@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClusterSpec, Component, Families, Family, cgroup::Hierarchy, cluster::Ports, layout::Layout, name,
+    ClusterSpec, Component, Families, Family, cgroup::Hierarchy, component::Ports, layout::Layout, name,
     network::Network, tools::Tool,
 };
 
@@ -69,6 +69,11 @@ impl Record {
 
     pub(crate) fn has_nodes(&self) -> bool {
         self.clusters.iter().any(|cluster| cluster.network.is_some())
+    }
+
+    /// Whatever the fleet puts into its directory, in the order of removal.
+    pub(crate) fn files(&self, layout: &Layout) -> Vec<PathBuf> {
+        layout.files(self.clusters.iter().map(|cluster| cluster.name.as_str()))
     }
 
     /// What was asked for.

@@ -126,7 +126,7 @@ fn render(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exit, Stage, cluster::Ports};
+    use crate::{Exit, Stage, component::Ports};
 
     fn process(name: &str, exit: Option<Exit>) -> ProcessState {
         ProcessState { name: name.into(), pid: Some(7), log: "log".into(), stage: Stage::Daemon, exit }

@@ -14,8 +14,8 @@ use e2e::{
     waiting::{VOUCHED, always, eventually, within},
 };
 use fleet::{
-    Fleet, cluster_set,
-    images::{self, DaemonImage},
+    Fleet,
+    cluster_set::{self, DaemonImage},
 };
 use futures::{FutureExt, future::join_all};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -74,7 +74,7 @@ impl World {
     /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
     async fn up() -> Self {
         let (fleet, clusters) = bring_up_nodes("pods", &FAMILIES).await.unwrap();
-        images::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
+        cluster_set::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
         manifests::apply(&fleet, "leader", "east").await;
         let world = Self { fleet, clusters };
         world.runs("leader", "freeport-leader").await;

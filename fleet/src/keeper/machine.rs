@@ -23,12 +23,16 @@ use nix::{
     sys::prctl,
     unistd,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::{cgroup, layout::Layout, record};
+use crate::{
+    cgroup::{self, Hierarchy},
+    layout::Layout,
+};
 
 /// First argument of a switch.
 pub(crate) const SWITCH: &str = "__switch";
-/// First argument of a machine, followed by the fleet's directory and the cluster's name.
+/// First argument of a machine, followed by its [`MachineSpec`] in JSON.
 pub(crate) const MACHINE: &str = "__machine";
 /// First argument of a process on its way into a machine, followed by the machine's process id and the program.
 pub(super) const ENTER: &str = "__enter";
@@ -59,6 +63,19 @@ const IPV6_SETTINGS: [(&str, &str); 5] = [
     ("default/accept_ra", "0"),
 ];
 
+/// What a machine is made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MachineSpec {
+    /// Of the group of its processes, below the fleet's in each hierarchy.
+    pub(crate) group: String,
+    pub(crate) cgroups: Vec<Hierarchy>,
+    /// Seen in the machine as it is outside.
+    pub(crate) shared_dir: PathBuf,
+    /// What the machine has on disk.
+    pub(crate) own_dir: PathBuf,
+    pub(crate) has_ipv6: bool,
+}
+
 /// Holds a network namespace until SIGTERM.
 pub(super) fn be_switch() -> io::Result<()> {
     prctl::set_name(c"fleet-switch")?;
@@ -69,19 +86,29 @@ pub(super) fn be_switch() -> io::Result<()> {
 /// Holds the namespaces of a cluster until SIGTERM. The network namespace comes last: who sees that this process
 /// has its own knows that all is done.
 pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let (Some(dir), Some(cluster)) = (args.next(), args.next().and_then(|name| name.into_string().ok()))
-    else {
-        return Err(io::Error::other("no directory and cluster"));
-    };
+    let spec = args.next().ok_or_else(|| io::Error::other("no machine is specified"))?;
+    let spec: MachineSpec = serde_json::from_slice(spec.as_encoded_bytes())?;
     prctl::set_name(c"fleet-machine")?;
-    let layout = Layout::new(Path::new(&dir));
-    let record = record::read(&layout).ok_or_else(|| io::Error::other("no fleet in the directory"))?;
-    cgroup::join(&record.cgroups, &cluster)?;
+    cgroup::join(&spec.cgroups, &spec.group)?;
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWCGROUP)?;
+    make_file_systems(&spec)?;
+    unistd::chdir("/")?;
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    if spec.has_ipv6 {
+        for (setting, value) in IPV6_SETTINGS {
+            fs::write(Path::new("/proc/sys/net/ipv6/conf").join(setting), value)?;
+        }
+    }
+    hold()
+}
+
+/// What the machine's processes see in place of this machine's directories.
+fn make_file_systems(spec: &MachineSpec) -> io::Result<()> {
     // That directory is everybody's, wherever it is.
-    let fleet_dir = File::open(layout.dir())?;
-    cgroup::mount_own(&record.cgroups)?;
-    let scratch = layout.cluster(&cluster).join("scratch");
+    let fleet_dir = File::open(&spec.shared_dir)?;
+    cgroup::mount_own(&spec.cgroups)?;
+    let scratch = spec.own_dir.join("scratch");
     Layout::make_private_dir(&scratch)?;
     mount(Some("tmpfs"), &scratch, Some("tmpfs"), MsFlags::empty(), Some("mode=755"))?;
     // The paths of overlays: relative, since colons and commas have a meaning to the kernel.
@@ -89,12 +116,12 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
     for dir in OWN_COPIES {
         own_copy(dir)?;
     }
-    let real_dir = fs::canonicalize(layout.dir())?;
+    let real_dir = fs::canonicalize(&spec.shared_dir)?;
     if OWN_COPIES.iter().any(|copied| real_dir.starts_with(copied)) {
         bind(Path::new(&format!("/proc/self/fd/{}", fleet_dir.as_raw_fd())), &real_dir)?;
     }
     for (place, name) in ON_DISK {
-        let dir = layout.cluster(&cluster).join(name);
+        let dir = spec.own_dir.join(name);
         Layout::make_private_dir(&dir)?;
         fs::create_dir_all(place)?;
         bind(&dir, Path::new(place))?;
@@ -107,15 +134,7 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
             bind(&shown, &file)?;
         }
     }
-    unistd::chdir("/")?;
-    unshare(CloneFlags::CLONE_NEWNET)?;
-    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-    if record.has_ipv6() {
-        for (setting, value) in IPV6_SETTINGS {
-            fs::write(Path::new("/proc/sys/net/ipv6/conf").join(setting), value)?;
-        }
-    }
-    hold()
+    Ok(())
 }
 
 fn hold() -> io::Result<()> {

@@ -25,14 +25,11 @@ use tokio::{
 use super::{
     identity,
     isolation::Isolation,
+    launch::Leftovers,
     protocol::{Greeting, PROTOCOL, Refusal, Reply, Request},
     table::Table,
 };
-use crate::{
-    cgroup,
-    layout::Layout,
-    record::{self, Record},
-};
+use crate::{cgroup, layout::Layout};
 
 /// How long clients may take to read their last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -51,7 +48,7 @@ struct Keeper {
 }
 
 /// Serves until the owner is gone, somebody asks to stop, or SIGTERM.
-pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io::Result<()> {
+pub(super) async fn run(dir: PathBuf, isolation: Isolation, leftovers: Leftovers) -> io::Result<()> {
     let layout = Layout::new(&dir);
     let listener = match open(&layout, &isolation) {
         Ok(listener) => listener,
@@ -95,11 +92,9 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io:
         () = keeper.table.stop_all() => {}
         () = accept(&listener, &keeper, &mut clients) => {}
     }
-    if let Some(record) = record::read(&layout).filter(Record::has_nodes) {
-        cgroup::remove(&record.cgroups).await?;
-    }
-    if remove && keeper.attached.load(Ordering::Relaxed) {
-        layout.clear()?;
+    cgroup::remove(&leftovers.cgroups).await?;
+    if let Some(files) = leftovers.files.filter(|_| keeper.attached.load(Ordering::Relaxed)) {
+        layout.remove(&files)?;
     }
     keeper.phase.send_replace(Phase::Stopped);
     let _late = timeout(FAREWELL, async { while clients.join_next().await.is_some() {} }).await;

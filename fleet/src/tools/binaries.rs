@@ -49,9 +49,10 @@ impl Binaries {
         progress: &impl Fn(&str),
     ) -> Result<Vec<(Tool, PathBuf)>, Error> {
         match self {
-            Self::Folder(folder) => {
-                tools.iter().filter_map(|tool| Some(in_folder(folder, *tool)?.map(|path| (*tool, path)))).collect()
-            }
+            Self::Folder(folder) => tools
+                .iter()
+                .filter_map(|tool| Some(in_folder(folder, *tool)?.map(|path| (*tool, path))))
+                .collect(),
             Self::Url(url) => download(url, tools, cache, progress).await,
         }
     }
@@ -73,7 +74,9 @@ fn in_folder(folder: &Path, tool: Tool) -> Option<Result<PathBuf, Error>> {
     let path = candidates.into_iter().find(|path| path.is_file())?;
     let checksums = path.with_added_extension("sha256");
     let verified = match fs::read_to_string(&checksums) {
-        Ok(checksum) => verify(&path, &path.display().to_string(), &checksum, &checksums.display().to_string()),
+        Ok(checksum) => {
+            verify(&path, &path.display().to_string(), &checksum, &checksums.display().to_string())
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::cache(checksums)(error)),
     };
@@ -89,7 +92,8 @@ async fn download(
 ) -> Result<Vec<(Tool, PathBuf)>, Error> {
     let tools: Vec<_> = tools.iter().copied().filter(|tool| tool.is_published()).collect();
     // Another place may have other programs.
-    let dir = cache.join(format!("download-{:.12}", image::digest_of_text(url))).join(MODULE.version(KUBERNETES));
+    let dir =
+        cache.join(format!("download-{:.12}", image::digest_of_text(url))).join(MODULE.version(KUBERNETES));
     fs::create_dir_all(&dir).map_err(Error::cache(&dir))?;
     let _lock = lock(&dir, progress).await?;
     let mut found = Vec::new();
@@ -156,7 +160,10 @@ mod tests {
             ("/no/such/folder", "no such folder"),
         ] {
             let said = Binaries::parse(value).unwrap_err().to_string();
-            assert!(said.starts_with(&format!("KUBERNETES_BINARIES={value}: ")) && said.contains(why), "{said}");
+            assert!(
+                said.starts_with(&format!("KUBERNETES_BINARIES={value}: ")) && said.contains(why),
+                "{said}"
+            );
         }
     }
 

@@ -98,12 +98,7 @@ fn built_name(tool: Tool) -> &'static str {
     elements.find(is_name).unwrap_or(tool.name())
 }
 
-async fn go_build(
-    tools: &[Tool],
-    source: &Path,
-    into: &Path,
-    progress: &impl Fn(&str),
-) -> Result<(), Error> {
+async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn(&str)) -> Result<(), Error> {
     let mut child = go::command()
         // -v names each package when it is compiled, which shows that something goes on.
         .args(["build", "-v", "-trimpath", "-mod=readonly"])

@@ -7,9 +7,9 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use tokio::time::{Instant, timeout};
+use tower::Layer;
 use tower::ServiceExt;
 use tower_http::follow_redirect::FollowRedirectLayer;
-use tower::Layer;
 
 use super::{Error, lock::interval};
 
@@ -35,13 +35,15 @@ impl Download {
             .build();
         let client = Client::builder(TokioExecutor::new()).build::<_, Empty<Bytes>>(connector);
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| failed(error.to_string()))?;
-        let request = http::Request::get(uri).body(Empty::new()).map_err(|error| failed(error.to_string()))?;
+        let request =
+            http::Request::get(uri).body(Empty::new()).map_err(|error| failed(error.to_string()))?;
         let answer = timeout(SILENCE, FollowRedirectLayer::new().layer(client).oneshot(request)).await;
         let answer = answer.map_err(|_| failed(silent()))?.map_err(|error| failed(chain(&error)))?;
         if answer.status() != StatusCode::OK {
             return Err(failed(format!("the server answers {}", answer.status())));
         }
-        let length = answer.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let length =
+            answer.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         Ok(Self { url: url.to_owned(), length, body: answer.into_body() })
     }
 

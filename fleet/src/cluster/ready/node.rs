@@ -12,7 +12,9 @@ use tokio::{
 
 use super::{LIMIT, POLL, died, until};
 use crate::{
-    Cluster, Component, Error, dns, images,
+    Component, Error,
+    cluster::Cluster,
+    containerd, dns,
     keeper::{self, machine},
     node,
 };
@@ -34,7 +36,7 @@ pub(crate) async fn switch(keeper: &keeper::Client, name: &str, pid: u32) -> Res
         // Its end is the error.
         keeper.pid(name).await?;
         if Instant::now() >= deadline {
-            return Err(Error::NoNetwork);
+            return Err(Error::NoSwitch);
         }
         sleep(POLL).await;
     }
@@ -43,17 +45,17 @@ pub(crate) async fn switch(keeper: &keeper::Client, name: &str, pid: u32) -> Res
 
 /// What a component that runs makes possible.
 pub(super) async fn go_on(cluster: &Cluster, done: Component, nodes: &Nodes) -> Result<(), Error> {
-    let Some(network) = cluster.record.network else { return Ok(()) };
-    let index = cluster.record.index;
+    let Some(network) = cluster.layout.record.network else { return Ok(()) };
+    let index = cluster.layout.record.index;
     match done {
         Component::Machine => {
-            network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await
+            Ok(network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await?)
         }
         Component::Containerd => cluster.load(&nodes.images).await,
         Component::KubeProxy => {
             let client = cluster.client().await?;
             let said = |source| Error::Dns { cluster: cluster.name().to_owned(), source: Box::new(source) };
-            dns::deploy(&client, &node::dns_addresses(cluster)).await.map_err(said)?;
+            dns::deploy(&client, &node::dns_addresses(&cluster.layout)).await.map_err(said)?;
             until(cluster, Component::Kubelet, || dns::ready(&client)).await
         }
         _ => Ok(()),
@@ -71,7 +73,7 @@ pub(super) async fn serves(cluster: &Cluster, component: Component) -> Result<()
         Component::Scheduler => died(cluster, component).await,
         Component::Containerd => {
             let machine = cluster.machine().await?;
-            until(cluster, component, || connect(images::socket(machine))).await
+            until(cluster, component, || connect(containerd::socket(machine))).await
         }
         Component::Kubelet => {
             let client = cluster.client().await?;
