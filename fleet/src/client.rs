@@ -40,7 +40,7 @@ pub(crate) async fn of_etcd(cluster: &ClusterLayout) -> Result<Client, Error> {
 async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(io::Error::other)?;
-    // A proxy from the environment has no business on this machine.
+    // Local servers are reached without a proxy.
     config.proxy_url = None;
     Client::try_from(config).map_err(io::Error::other)
 }

@@ -42,7 +42,7 @@ impl Cluster {
         containerd::import(self.name(), self.machine().await?, archives).await
     }
 
-    /// The process id of its machine: `nsenter --target PID --net --mount` is how to look into it.
+    /// The process id of its machine: `nsenter --target PID --net --mount` enters it.
     ///
     /// # Errors
     /// [`Error::NoNode`], [`Error::Keeper`].
@@ -133,7 +133,7 @@ impl Cluster {
     /// Starts a stopped component and waits until it serves.
     ///
     /// # Errors
-    /// [`Error::PortTaken`] if somebody else listens on its port by now, [`Error::Died`], [`Error::NotReady`],
+    /// [`Error::PortTaken`] if another program listens on its port, [`Error::Died`], [`Error::NotReady`],
     /// [`Error::Keeper`] if it runs already.
     pub async fn start(&self, component: Component) -> Result<(), Error> {
         for port in self.layout.ports_of(component) {

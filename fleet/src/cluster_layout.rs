@@ -1,4 +1,4 @@
-//! A cluster as data: its record, and from that its addresses, names and files. What makes and runs it is told by this.
+//! A cluster as data: its record, and the addresses, names and files that follow from it. The modules that create and run a cluster get this.
 
 mod address;
 

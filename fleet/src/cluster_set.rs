@@ -29,7 +29,7 @@ use crate::{Cluster, Exit, Families, Fleet, program};
 /// Limit of each wait of `init`, `join` and `dns`.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Why there is no ClusterSet.
+/// Why the ClusterSet could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The fleet failed.
@@ -148,7 +148,7 @@ pub async fn set_up_as(
     Ok(daemons)
 }
 
-/// Builds both daemons. [`set_up`] and [`deploy`] do so themselves; this is for who has something else to wait for meanwhile.
+/// Builds both daemons. [`set_up`] and [`deploy`] do so themselves; call this first to build them while something else is under way.
 ///
 /// # Errors
 /// [`Error::Program`].
@@ -172,7 +172,7 @@ pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)
     name_imports(fleet, say).await
 }
 
-/// Runs `freeport dns --apply` for all clusters at once: each waits for Pods.
+/// Runs `freeport dns --apply` for all clusters concurrently, because each run waits for Pods.
 async fn name_imports(fleet: &Fleet, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
     let say = Mutex::new(say);
     let all = fleet.clusters().iter().map(async |cluster| {

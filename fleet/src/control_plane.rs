@@ -65,7 +65,7 @@ pub(crate) fn api_server(cluster: &ClusterLayout) -> Vec<String> {
             .value("kubelet-preferred-address-types", "InternalIP")
             .value("allow-privileged", "true");
     } else {
-        // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nobody routes to its VIP.
+        // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nothing routes to its ClusterIP.
         args.value("endpoint-reconciler-type", "none");
     }
     let address = cluster.address().to_string();
@@ -116,7 +116,7 @@ pub(crate) fn controller_manager(cluster: &ClusterLayout) -> Vec<String> {
         .path("cluster-signing-key-file", "pki/ca.key")
         .value("cluster-name", cluster.name())
         .value("leader-elect", "false")
-        // Nobody scrapes it, and a port less can be taken.
+        // Its metrics are not used, and one port fewer can conflict.
         .value("secure-port", "0")
         // The defaults of 20 and 30 would make tests that delete many Namespaces wait for it.
         .value("kube-api-qps", "200")

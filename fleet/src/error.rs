@@ -64,7 +64,7 @@ pub enum Error {
         /// On 127.0.0.1.
         port: u16,
     },
-    /// See there.
+    /// The clusters could not be connected.
     #[error(transparent)]
     Network(#[from] network::Error),
     /// Read the keeper's log.

@@ -21,7 +21,7 @@ use crate::{
     tools::{self, Tool},
 };
 
-/// A cluster writes 150 MiB (etcd's log is allocated in advance), and wants to grow.
+/// A cluster writes 150 MiB at first (etcd's log is allocated in advance), and grows.
 const NEEDED_MIB: u64 = 1024;
 
 /// What to bring up.
@@ -45,7 +45,7 @@ pub enum Lifetime {
         /// Whether the directory's content is removed then, too.
         remove: bool,
     },
-    /// Nothing: it goes on until it is taken down.
+    /// Nothing: it runs until it is taken down.
     Detached,
 }
 
@@ -62,7 +62,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts the clusters and waits until they are usable. A running fleet with the same clusters is used as
-    /// it is, and stays whoever's it was; leftovers of a dead one are removed. If it fails nothing runs; the
+    /// it is and keeps its owner; what a dead one left is removed. If this fails, nothing runs; the
     /// logs stay until the next `up` or `down`, unless an attached fleet asks to remove them.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Fleet {
         }
     }
 
-    /// What is to run, with the programs for it.
+    /// Makes the record of a new fleet, and provides the programs it needs.
     async fn plan(layout: &Layout, options: &Options, progress: &impl Fn(&str)) -> Result<Record, Error> {
         let mut wanted = Tool::CONTROL_PLANE.to_vec();
         if options.nodes {
@@ -127,7 +127,7 @@ impl Fleet {
         Ok(record)
     }
 
-    /// The running fleet of a directory. It ends as it was going to before.
+    /// The running fleet of a directory. Its lifetime does not change.
     ///
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Degraded`] if a part of a control plane does not run.
@@ -230,7 +230,7 @@ impl Fleet {
         self.equipment.tool(Tool::Kubectl)
     }
 
-    /// Runs a further process as long as the fleet. It is started when this comes back, not more. A name that
+    /// Runs a further process as long as the fleet. When this returns, the process has been started, but may not be ready. A name that
     /// ended may be used again.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl Fleet {
         Ok(started.ok_or_else(|| ClientError::from(Refusal::NotRunning(name)))?)
     }
 
-    /// A process that was run earlier, by whomever, running or ended.
+    /// A process that was started earlier by any program, running or ended.
     ///
     /// # Errors
     /// [`Error::Keeper`] if the fleet is gone.

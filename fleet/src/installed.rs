@@ -9,7 +9,7 @@ use std::{
 pub(crate) const CNI_PLUGINS: [&str; 4] = ["loopback", "tuning", "ptp", "host-local"];
 /// Where Debian, upstream and Fedora put them.
 const CNI_DIRS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
-/// Where programs for administrators are; not in everybody's `PATH`.
+/// Where programs for administrators are; the `PATH` of other users often lacks them.
 const SYSTEM_DIRS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 

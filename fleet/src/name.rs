@@ -2,7 +2,7 @@
 
 use crate::{families, layout::Layout};
 
-/// Why these clusters cannot be.
+/// Why a fleet cannot have these clusters.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Not an RFC 1123 label, which cluster IDs and directories here have to be.
@@ -14,7 +14,7 @@ pub enum Error {
     /// A file of the fleet has that name.
     #[error("`{0}` cannot name a cluster: the fleet keeps a file of its own under that name")]
     Reserved(String),
-    /// Most likely meant for the cluster before.
+    /// Most likely the families of the cluster before.
     #[error("`{0}` cannot name a cluster: a cluster of both IP families is NAME=dual")]
     FamilyAsName(String),
     /// Not ipv4, ipv6 or dual.
@@ -22,7 +22,7 @@ pub enum Error {
     Families {
         /// The cluster's name.
         cluster: String,
-        /// What was said instead.
+        /// The text in place of the families.
         source: families::Unknown,
     },
     /// Named twice.

@@ -24,7 +24,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::{Families, Family, installed, subnet::Subnet};
 
-/// Above what is common in homes, offices and cloud networks, and what fleets without nodes use for ClusterIPs.
+/// Higher numbers than homes, offices and cloud networks commonly use, and than fleets without nodes use for ClusterIPs.
 const FIRST: u8 = 160;
 /// Networks of 16 blocks of 16 times 256 addresses, the first of which is for machines.
 pub(crate) const MOST_CLUSTERS: u8 = 15;
@@ -36,7 +36,7 @@ const LOCAL: [u16; 3] = [0xfd46, 0x7265, 0x6570];
 const BRIDGE: &str = "bridge";
 const UPLINK: &str = "uplink";
 
-/// The network of ClusterIPs of a cluster without node, at this position in its fleet. Nobody routes there, so that every fleet
+/// The network of ClusterIPs of a cluster without node, at this position in its fleet. Nothing routes there, so every fleet
 /// has the same ones.
 pub(crate) fn services_without_node(family: Family, index: u8) -> Subnet {
     match family {
@@ -168,7 +168,7 @@ impl Network {
         ip(Some(switch), &format!("link set cluster{index} master {BRIDGE} up")).await
     }
 
-    /// Gives an interface its addresses, which are there at once: nobody else has them.
+    /// Gives an interface its addresses. They are usable at once, without duplicate address detection.
     fn up(self, interface: &str, offset: u8) -> Vec<String> {
         let address = |family: &Family| {
             let machines = self.machines(*family);

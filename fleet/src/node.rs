@@ -18,9 +18,9 @@ use crate::{
     subnet::{self, Subnet},
 };
 
-/// Where the kubelet says whether it works.
+/// Port of the kubelet's health check.
 pub(crate) const KUBELET_HEALTH_PORT: u16 = 10248;
-/// Where kube-proxy says whether its rules are in place.
+/// Port of kube-proxy's health check.
 pub(crate) const PROXY_HEALTH_PORT: u16 = 10256;
 
 /// Writes the node's configuration into the cluster's directory.
@@ -31,7 +31,7 @@ pub(crate) fn prepare(cluster: &ClusterLayout) -> io::Result<()> {
     write("cni/fleet.conflist", cni_config(&cluster.pods(), cluster.families()))?;
     write("kubelet.json", kubelet_config(cluster))?;
     fs::write(dir(cluster).join("containerd.toml"), containerd::config(&cni)?)?;
-    // Nobody to ask for names outside of the clusters.
+    // No server resolves names outside of the clusters.
     fs::write(dir(cluster).join("resolv.conf"), "")?;
     ["kubelet", "kube-proxy"].into_iter().try_for_each(|component| kubeconfig::write_for(cluster, component))
 }
@@ -98,7 +98,7 @@ fn kubelet_config(cluster: &ClusterLayout) -> Value {
         "clusterDNS": dns_addresses(cluster),
         "resolvConf": dir(cluster).join("resolv.conf"),
         "volumePluginDir": "/var/lib/kubelet/volumeplugins",
-        // A tree of groups for qualities of service asks for controllers that not every machine has.
+        // Groups per quality of service need controllers that not every machine has.
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
@@ -127,14 +127,15 @@ fn cni_config(pods: &[Subnet], families: Families) -> Value {
         "ipMasq": false,
         "ipam": {"type": "host-local", "ranges": ranges, "routes": routes},
     });
-    let mut plugins = if families.has(Family::Ipv6) { undoubting().to_vec() } else { Vec::new() };
+    let mut plugins =
+        if families.has(Family::Ipv6) { without_duplicate_address_detection().to_vec() } else { Vec::new() };
     plugins.push(link);
     json!({"cniVersion": "0.4.0", "name": "fleet", "plugins": plugins})
 }
 
-/// Lets a Pod use its address without asking for a second or two whether another has it. Settings are set after a plugin that makes an
+/// Turns off duplicate address detection, which would delay a Pod by a second or two. Settings are set after a plugin that makes an
 /// interface, and before the one that waits.
-fn undoubting() -> [Value; 2] {
+fn without_duplicate_address_detection() -> [Value; 2] {
     let settings = ["all", "default"].map(|which| (format!("net.ipv6.conf.{which}.accept_dad"), "0"));
     [json!({"type": "loopback"}), json!({"type": "tuning", "sysctl": BTreeMap::from(settings)})]
 }

@@ -25,13 +25,13 @@ const PROGRAMS: [(&str, &str); 9] = [
 const CNI_PACKAGE: &str = "containernetworking-plugins";
 /// Has the C library's static form, for images that hold nothing else.
 const LIBC_PACKAGE: &str = "libc6-dev";
-/// What a machine of a node is made of, tried out where nothing of it stays.
+/// Tries what a node's machine needs, in namespaces that leave nothing behind.
 const TRIAL: &str =
     "mount -t tmpfs none /mnt && ip link add trial type bridge && nft list ruleset > /dev/null";
-/// What IPv6 takes of a machine, likewise.
+/// Tries what clusters with IPv6 need, likewise.
 const IPV6_TRIAL: &str = "ip link add trial type bridge && ip address add fd46:7265:6570::1/64 dev trial nodad && \
      nft add table ip6 trial && nft 'add chain ip6 trial trial { type nat hook prerouting priority 0 ; }'";
-/// Says 1 where interfaces that are made get no IPv6.
+/// Holds 1 if new interfaces get no IPv6.
 const IPV6_DISABLED: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
 
 /// Why this machine can have no nodes.
@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// Use a machine, or a container, that may do more.
     #[error(
-        "nodes need namespaces, mounts and control groups of their own, which are not to be had here: {0}"
+        "nodes need namespaces, mounts and control groups of their own, which this machine does not allow: {0}"
     )]
     Forbidden(String),
     /// Do without clusters with IPv6, or let this machine have it.
@@ -133,7 +133,7 @@ fn try_out(trial: &str) -> Result<(), String> {
 pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
     let packages = match check() {
         Ok(()) => {
-            progress("all that nodes need is there");
+            progress("everything that nodes need is installed");
             return Ok(());
         }
         Err(Error::Missing { is_root: true, packages, .. }) => packages,

@@ -1,4 +1,4 @@
-//! `fleet.json`: marks a directory as a fleet's and says what is in it.
+//! `fleet.json`: marks a directory as a fleet's and records its clusters.
 
 use std::{
     collections::BTreeMap,
@@ -76,7 +76,7 @@ impl Record {
         layout.files(self.clusters.iter().map(|cluster| cluster.name.as_str()))
     }
 
-    /// What was asked for.
+    /// The clusters as they were requested.
     pub(crate) fn specs(&self) -> Vec<ClusterSpec> {
         let spec =
             |cluster: &ClusterRecord| ClusterSpec { name: cluster.name.clone(), families: cluster.families };

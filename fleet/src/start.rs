@@ -17,7 +17,7 @@ use crate::{
     record::{self, ClusterRecord, Record},
 };
 
-/// Usual ones, where nobody else is.
+/// The usual ports: a machine is the cluster's own.
 const MACHINE_PORTS: Ports = Ports { api: 6443, etcd: 2379, etcd_peer: 2380 };
 /// The fleet's name for the process that connects machines. No cluster's process is called so: theirs have a slash.
 const SWITCH: &str = "switch";
@@ -75,7 +75,7 @@ async fn connect(
     Ok(Nodes { switch, count, images })
 }
 
-/// Starts one cluster, on other ports if somebody was faster.
+/// Starts one cluster, on other ports if another program took one meanwhile.
 async fn one(
     mut cluster: Cluster,
     nodes: Option<&Nodes>,

@@ -1,4 +1,4 @@
-//! Bringing a cluster up and telling when it is ready.
+//! Starting a cluster and waiting until it is ready.
 
 mod node;
 
@@ -64,7 +64,7 @@ async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     }
 }
 
-/// Tries until it succeeds; a component that ends meanwhile is an error at once.
+/// Polls until the probe succeeds. A component that ends meanwhile is an error at once.
 async fn until<F>(cluster: &Cluster, component: Component, probe: impl Fn() -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), String>>,
@@ -72,8 +72,8 @@ where
     let deadline = Instant::now() + LIMIT;
     loop {
         let reason = match timeout(REQUEST_LIMIT, probe()).await {
-            // Who answers on the port is not necessarily our process, which may have found it taken. (Its
-            // certificate says so too, but here the reason is known.)
+            // Another program may answer on the port, if our process found it taken. (Its
+            // certificate would be wrong too, but here the reason is known.)
             Ok(Ok(())) => return died(cluster, component).await,
             Ok(Err(reason)) => reason,
             Err(_) => "no answer".to_owned(),
@@ -120,7 +120,7 @@ async fn get(client: &Client, path: &str, expected: &str) -> Result<(), String> 
     }
 }
 
-/// What the API server and the controllers make by themselves is there. The ServiceAccount comes last, from
+/// Whether the objects exist that the API server and the controllers create by themselves. The ServiceAccount is the last, from
 /// kube-controller-manager.
 async fn defaults(client: &Client) -> Result<(), String> {
     let said = |what: &'static str| move |error: kube::Error| format!("{what}: {error}");

@@ -1,4 +1,4 @@
-//! Where a cluster is to be found: addresses and networks, of each family that it has.
+//! Addresses and networks of a cluster, of each family that it has.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -60,13 +60,13 @@ impl ClusterLayout {
         self.families().list().iter().map(of).collect()
     }
 
-    /// Those of its machine that the cluster is told of, in the order of families; none without node.
+    /// Those addresses of its machine that the cluster uses, in the order of families; none without node.
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let Some(network) = self.record.network else { return Vec::new() };
         self.families().list().iter().map(|family| network.address(*family, self.record.index)).collect()
     }
 
-    /// What certificates of the machine's servers are for; none without node.
+    /// All addresses of its machine, for certificates; none without node.
     pub(crate) fn machine_addresses(&self) -> Vec<IpAddr> {
         let Some(network) = self.record.network else { return Vec::new() };
         network.families().iter().map(|family| network.address(*family, self.record.index)).collect()

@@ -38,6 +38,6 @@ pub async fn load_daemons(fleet: &Fleet, name: DaemonImage) -> Result<String, Er
 pub enum DaemonImage {
     /// As in the Deployments of `manifests/`.
     OfManifests,
-    /// By what is in it: a Deployment that names it changes with the daemons.
+    /// By the digests of the programs: a Deployment that names it changes when the daemons change.
     OfContent,
 }

@@ -26,8 +26,8 @@ const GREETING_LIMIT: Duration = Duration::from_secs(30);
 /// Why no keeper runs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This program cannot become a keeper, and the program `fleet`, which can, is not to be had.
-    #[error("nothing to keep the processes with: {0}")]
+    /// This program cannot become a keeper, and the program `fleet`, which can, is missing.
+    #[error("no program can be the keeper: {0}")]
     NoProgram(#[from] program::Error),
     /// It was started and did not get ready.
     #[error("the keeper of the processes does not start: {0}")]

@@ -5,7 +5,7 @@
 //! * The *switch* holds the network namespace with the bridge that connects the machines.
 //!
 //! No name or mount refers to any of these namespaces: whatever is in them (interfaces, routes, packet filters,
-//! mounts) is gone when their processes are, even if nobody is left to clean up.
+//! mounts) is gone when their processes are gone, even if no process is left to clean up.
 
 use std::{
     convert::Infallible,
@@ -43,7 +43,7 @@ const OWN_COPIES: [&str; 3] = ["/run", "/var/lib", "/var/log"];
 /// are.
 const ON_DISK: [(&str, &str); 3] =
     [("/var/lib/containerd", "containerd"), ("/var/lib/kubelet", "kubelet"), ("/var/log/pods", "pods")];
-/// What a kubelet insists on, for the whole of this machine: it is shown what it wants to see.
+/// Settings of the whole machine that a kubelet checks: it sees a file with the value it requires instead.
 const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("vm/overcommit_memory", "1"),
     ("vm/panic_on_oom", "0"),
@@ -53,8 +53,8 @@ const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
-/// Of the machine's own network, if a cluster of the fleet has IPv6: it routes for its Pods, whose gateway is to be there at once, and
-/// hears of routes from nobody.
+/// Of the machine's own network, if a cluster of the fleet has IPv6: it routes for its Pods, whose gateway has to be usable at once, and
+/// no router advertises routes.
 const IPV6_SETTINGS: [(&str, &str); 5] = [
     ("all/disable_ipv6", "0"),
     ("all/forwarding", "1"),
@@ -83,10 +83,10 @@ pub(super) fn be_switch() -> io::Result<()> {
     hold()
 }
 
-/// Holds the namespaces of a cluster until SIGTERM. The network namespace comes last: who sees that this process
+/// Holds the namespaces of a cluster until SIGTERM. The network namespace comes last: whoever sees that this process
 /// has its own knows that all is done.
 pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let spec = args.next().ok_or_else(|| io::Error::other("no machine is specified"))?;
+    let spec = args.next().ok_or_else(|| io::Error::other("the machine's specification is missing"))?;
     let spec: MachineSpec = serde_json::from_slice(spec.as_encoded_bytes())?;
     prctl::set_name(c"fleet-machine")?;
     cgroup::join(&spec.cgroups, &spec.group)?;
@@ -105,7 +105,7 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
 
 /// What the machine's processes see in place of this machine's directories.
 fn make_file_systems(spec: &MachineSpec) -> io::Result<()> {
-    // That directory is everybody's, wherever it is.
+    // The fleet's directory stays shared, wherever it is.
     let fleet_dir = File::open(&spec.shared_dir)?;
     cgroup::mount_own(&spec.cgroups)?;
     let scratch = spec.own_dir.join("scratch");
@@ -143,7 +143,7 @@ fn hold() -> io::Result<()> {
     }
 }
 
-/// Puts a copy in memory over a directory: it shows what is there, and keeps what is written to it for itself.
+/// Mounts an overlay in memory over a directory: reads see the directory, writes go to the overlay.
 fn own_copy(dir: &str) -> io::Result<()> {
     let Ok(dir) = fs::canonicalize(dir) else { return Ok(()) };
     let own = dir.to_string_lossy().trim_start_matches('/').replace('/', "-");
@@ -161,7 +161,7 @@ fn bind(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Becomes the program named in `args` (machine's pid, program, its arguments) in a machine, or says why not.
+/// Becomes the program named in `args` (machine's pid, program, its arguments) in a machine, or returns the error.
 pub(super) fn enter(mut args: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
     let missing = || io::Error::other("no machine and program");
     let machine = args.next().and_then(|pid| pid.into_string().ok()).ok_or_else(missing)?;

@@ -47,7 +47,7 @@ struct Keeper {
     attached: AtomicBool,
 }
 
-/// Serves until the owner is gone, somebody asks to stop, or SIGTERM.
+/// Serves until the owner is gone, a client requests the end, or SIGTERM.
 pub(super) async fn run(dir: PathBuf, isolation: Isolation, leftovers: Leftovers) -> io::Result<()> {
     let layout = Layout::new(&dir);
     let listener = match open(&layout, &isolation) {
@@ -87,7 +87,7 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, leftovers: Leftovers
         () = accept(&listener, &keeper, &mut clients) => {}
     }
     keeper.phase.send_replace(Phase::Stopping);
-    // Who asks meanwhile is told so.
+    // Requests that come meanwhile are refused.
     tokio::select! {
         () = keeper.table.stop_all() => {}
         () = accept(&listener, &keeper, &mut clients) => {}
@@ -101,7 +101,7 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, leftovers: Leftovers
     Ok(())
 }
 
-/// Never comes back.
+/// Never returns.
 async fn accept(listener: &UnixListener, keeper: &Arc<Keeper>, clients: &mut JoinSet<()>) {
     loop {
         tokio::select! {
@@ -131,7 +131,7 @@ fn greet(greeting: &Greeting) -> io::Result<()> {
     io::stdout().write_all(&line)
 }
 
-/// Comes back when the other end of stdin is closed; never, if stdin is no pipe.
+/// Returns when the other end of stdin is closed; never, if stdin is no pipe.
 async fn owner_gone() {
     let reader = io::stdin().as_fd().try_clone_to_owned().and_then(|fd| pipe::Receiver::from_file(fd.into()));
     match reader {
