@@ -58,7 +58,7 @@ pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> R
 fn incomplete(deployment: &Deployment) -> Option<String> {
     let status = deployment.status.clone().unwrap_or_default();
     if status.observed_generation < deployment.metadata.generation {
-        return Some("its controller has not looked at it yet".into());
+        return Some("its controller has not processed it yet".into());
     }
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let [all, updated, available] =
@@ -138,9 +138,9 @@ mod tests {
         assert_eq!(incomplete(&deployment(2, &done)), None);
         assert_eq!(incomplete(&deployment(1, &done)), None);
         let older = incomplete(&deployment(3, &done)).unwrap();
-        assert_eq!(older, "its controller has not looked at it yet");
+        assert_eq!(older, "its controller has not processed it yet");
         for (status, says) in [
-            (json!({}), "its controller has not looked at it yet"),
+            (json!({}), "its controller has not processed it yet"),
             (json!({"observedGeneration": 2}), "0 of 1 Pods are new"),
             (json!({"observedGeneration": 2, "replicas": 1, "availableReplicas": 1}), "0 of 1 Pods are new"),
             (

@@ -19,7 +19,7 @@ pub struct Run {
     pub timeout: Duration,
     /// Hand each object to the progress callback as a YAML document instead of applying it.
     pub dry_run: bool,
-    /// Told what may surprise and keeps nobody from going on. Apart from the progress, which in a dry run is YAML.
+    /// Gets warnings. Apart from the progress, which in a dry run is YAML.
     pub warn: fn(&str),
 }
 
