@@ -162,7 +162,7 @@ mod tests {
     fn of(kind: &str, there: Option<&BTreeMap<String, String>>) -> Action {
         let crds = crds::member();
         let crd = crds.iter().find(|crd| crd.name.starts_with(kind)).unwrap();
-        course(crd, there)
+        action(crd, there)
     }
 
     const RELEASE: &str = "multicluster.x-k8s.io/release-version";

@@ -27,7 +27,7 @@ pub(super) struct Gap {
     pub(super) why: Why,
 }
 
-/// What stood in the way.
+/// Why a part could not be read.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
     /// The API server does not know the kind.
