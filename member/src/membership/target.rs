@@ -13,7 +13,7 @@ use kube::{Client, Resource, api::ObjectMeta};
 use serde::Deserialize;
 
 use super::verdict::no;
-use crate::service::export::Identity;
+use crate::identity::Identity;
 
 /// A Secret of the daemon's Namespace.
 #[derive(Resource, Clone, Deserialize)]
