@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use api::{antrea::Members, membership::Wire};
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
     failure::Failure,
@@ -42,6 +42,9 @@ pub(crate) struct Access {
     pub(crate) changed: Arc<Notify>,
 }
 
+/// All features of the member: the table.
+pub(crate) type Features = Arc<[Box<dyn Feature>]>;
+
 /// A feature of the member.
 pub(crate) trait Feature: Send + Sync {
     /// What the ClusterSet calls it, for example `Services`.
@@ -49,6 +52,12 @@ pub(crate) trait Feature: Send + Sync {
 
     /// Names of the CRDs of this cluster that it needs and that somebody else may have installed.
     fn crds(&self) -> &'static [&'static str];
+
+    /// Whether something that it wrote or reads, in this cluster or in the Common Area, shows that the leader is Freeport's. Asked
+    /// before a session, where Leases are refused: then the leader may be Antrea's. An error means that it is not known.
+    fn knows_freeport(&self, _access: Access) -> BoxFuture<'_, Result<bool, Failure>> {
+        async { Ok(false) }.boxed()
+    }
 
     /// The feature in one session. Nothing runs before [`Run::watch`].
     fn begin(&self, access: Access) -> Box<dyn Run>;
