@@ -67,6 +67,9 @@ pub(crate) trait Feature: Send + Sync {
 
     /// Removes from this cluster all that the feature imported, because we leave.
     fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Takes back what the feature wrote in the status of objects of this cluster, because we have left. The exports stay.
+    fn clear_status<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
 }
 
 /// A feature in one session.
@@ -80,7 +83,9 @@ pub(crate) trait Run: Send + Sync {
     /// Its watches of the Common Area.
     fn leader(&self) -> &Watches;
 
-    /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits for `begin`: our ID is ours.
+    /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and
+    /// for `begin`: our ID is ours, and the Leases and announces are listed, with the members that run Antrea's controllers as they
+    /// are in [`Access`].
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()>;
 
     /// Leases were renewed or are gone.

@@ -7,7 +7,7 @@ use api::{
 use kit::write::{Error, Writer};
 use kube::{Api, Client};
 
-use crate::service::export::Identity;
+use crate::identity::Identity;
 
 /// Introduces this member in the Common Area, if it has not been introduced like this before.
 pub(super) async fn announce(

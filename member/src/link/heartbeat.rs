@@ -25,7 +25,7 @@ use presence::lease::Presence;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::{membership::Target, service::export::Identity};
+use crate::{identity::Identity, membership::Target};
 
 /// As Antrea's controllers do.
 const EVERY: Duration = Duration::from_secs(10);

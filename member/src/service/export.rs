@@ -36,15 +36,7 @@ use super::{
     knowledge::Knowledge,
     view::OwnRecord,
 };
-
-/// Identity of this member in the Common Area.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Our cluster ID.
-    pub cluster: String,
-    /// Namespace of the leader's cluster that holds the records.
-    pub common_area: String,
-}
+use crate::identity::Identity;
 
 /// One step towards the records this cluster has to have.
 #[derive(Clone, Debug, PartialEq)]

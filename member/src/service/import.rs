@@ -42,10 +42,10 @@ use self::{
 };
 use super::{
     entry::{IMPORT, ServiceEntry},
-    export::Identity,
     knowledge::Knowledge,
     view::{Import, is_ours},
 };
+use crate::identity::Identity;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]

@@ -21,9 +21,10 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
 use super::all_endpoints;
+use crate::identity::Identity;
 use crate::service::{
     entry::{HubRecord, ServiceEntry},
-    export::{Identity, Step, offer, record},
+    export::{Step, offer, record},
     view::OwnRecord,
 };
 

@@ -1,4 +1,4 @@
-use kit::index::{Change, Index};
+use kit::{index::Index, objects::Change};
 use serde_json::{Value, json};
 
 use super::*;
@@ -97,6 +97,6 @@ fn deleting_is_a_word_and_vanishing_is_none() {
     let mut vanished = both();
     vanished.change(Change::Remove(record_of_endpoints()));
     assert!(entry(&vanished).slices_gone.is_empty() && !entry(&vanished).says_all("north-1"));
-    assert_eq!(vanished.change(Change::Apply(record_of_endpoints())), [service()].into(), "back");
+    assert_eq!(vanished.change(Change::Apply(record_of_endpoints())), [(service(), IMPORT)].into(), "back");
     assert_eq!(told(&vanished), imported);
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::service::{
-    entry::Known,
+    knowledge::Knowledge,
     view::{Export, Namespace, Service, Slice},
 };
 
@@ -144,17 +144,17 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
 #[test]
 fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn() {
     let told = carried_out(entry());
-    let mut known = Known::default();
+    let known = Knowledge::default();
     let namespace = |labels: Value| -> Namespace {
         serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
     };
-    let _ = known.services.change(Change::Apply(told.export.clone().unwrap()));
+    known.services.change(Change::Apply(told.export.clone().unwrap()));
     for (labels, is_excluded) in [
         (json!({label::EXPORT: "false"}), true),
         (json!({label::EXPORT: "true"}), false),
         (Value::Null, false),
     ] {
-        let _ = known.namespaces.change(Change::Apply(namespace(labels)));
+        known.change_namespaces(Change::Apply(namespace(labels)));
         assert_eq!(known.entry(&service()).unwrap().is_excluded, is_excluded);
     }
 

@@ -3,11 +3,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::service::{
-    entry::{Known, Unexported},
+    entry::Unexported,
     import::{
         belief::Hub,
         plan::{self, Doubt, Plan},
     },
+    knowledge::Knowledge,
     view::{Export, Service, Slice},
 };
 
@@ -30,12 +31,12 @@ fn golden(text: &str, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 /// Under a leader of Antrea's, where nothing is known.
-fn nothing() -> Known {
-    Known { under_antrea: Some("east".into()), ..Known::default() }
+fn nothing() -> Knowledge {
+    Knowledge::under_antrea("east")
 }
 
 /// A Service with a slice, exported at some hour.
-fn export(known: &mut Known, service: &ServiceName, hour: u8) {
+fn export(known: &Knowledge, service: &ServiceName, hour: u8) {
     let ServiceName { namespace, name } = service;
     let at = format!("2026-11-01T{hour:02}:00:00Z");
     let export = json!({"metadata": {"name": name, "namespace": namespace, "creationTimestamp": at}});
@@ -54,7 +55,7 @@ fn export(known: &mut Known, service: &ServiceName, hour: u8) {
     known.services.change(Change::Apply(read::<Slice>(&slice)));
 }
 
-fn steps(known: &Known, service: &ServiceName) -> Vec<Step> {
+fn steps(known: &Knowledge, service: &ServiceName) -> Vec<Step> {
     desired(&us(), service, &known.entry(service).unwrap())
 }
 
@@ -68,7 +69,7 @@ fn written(steps: &[Step]) -> Vec<Value> {
 }
 
 /// The record as the API server has it.
-fn told(known: &mut Known, mut record: Value, change: impl FnOnce(&mut Value)) {
+fn told(known: &Knowledge, mut record: Value, change: impl FnOnce(&mut Value)) {
     record["metadata"]["uid"] = json!("u1");
     record["metadata"]["generation"] = json!(1);
     change(&mut record);
@@ -86,21 +87,21 @@ fn said(golden: &str) -> (Value, Value) {
 
 #[test]
 fn the_records_are_those_of_the_wire_contract_and_the_endpoints_wait_for_the_service() {
-    let (mut known, web) = (nothing(), ServiceName::new("team-a", "web"));
-    export(&mut known, &web, 12);
+    let (known, web) = (nothing(), ServiceName::new("team-a", "web"));
+    export(&known, &web, 12);
     let first = written(&steps(&known, &web));
     let [service] = first.as_slice() else { panic!("{first:?}") };
     let want = said(include_str!("../../../../../api/tests/golden/export-service-to-antrea.json"));
     assert_eq!((service["metadata"].clone(), service["spec"].clone()), want);
 
-    told(&mut known, service.clone(), |_| {});
+    told(&known, service.clone(), |_| {});
     assert_eq!(steps(&known, &web).len(), 1, "not yet taken");
-    told(&mut known, service.clone(), succeeded);
+    told(&known, service.clone(), succeeded);
     let both = written(&steps(&known, &web));
     let want = said(include_str!("../../../../../api/tests/golden/export-endpoints-to-antrea.json"));
     assert_eq!((both[1]["metadata"].clone(), both[1]["spec"].clone()), want);
 
-    told(&mut known, both[1].clone(), |_| {});
+    told(&known, both[1].clone(), |_| {});
     for step in steps(&known, &web) {
         let Step::Put { have: Some(have), want } = step else { panic!("{step:?}") };
         assert_eq!(have.spec, want.spec, "nothing to say");
@@ -108,25 +109,25 @@ fn the_records_are_those_of_the_wire_contract_and_the_endpoints_wait_for_the_ser
     known.services.note(&web, |entry| (entry.export, entry.unexported) = (None, Some(Unexported::Decided)));
     let gone = ["service", "endpoints"].map(|kind| json!({"delete": format!("east-team-a-web-{kind}")}));
     assert_eq!(written(&steps(&known, &web)), gone);
-    told(&mut known, service.clone(), |r| r["metadata"]["deletionTimestamp"] = json!("2026-11-01T13:00:00Z"));
+    told(&known, service.clone(), |r| r["metadata"]["deletionTimestamp"] = json!("2026-11-01T13:00:00Z"));
     assert_eq!(written(&steps(&known, &web)), gone[1..], "the other waits for the leader");
-    export(&mut known, &web, 14);
+    export(&known, &web, 14);
     assert_eq!(written(&steps(&known, &web)).len(), 1, "nor is it written again before");
 }
 
 #[test]
 fn of_two_services_that_want_one_name_the_older_export_has_it() {
-    let (mut known, long, short) = (nothing(), ServiceName::new("a-b", "c"), ServiceName::new("a", "b-c"));
-    export(&mut known, &long, 12);
+    let (known, long, short) = (nothing(), ServiceName::new("a-b", "c"), ServiceName::new("a", "b-c"));
+    export(&known, &long, 12);
     assert_eq!(steps(&known, &long).len(), 1);
     let first = written(&steps(&known, &long)).remove(0);
-    told(&mut known, first, |_| {});
-    export(&mut known, &short, 10);
+    told(&known, first, |_| {});
+    export(&known, &short, 10);
     assert_eq!(known.entry(&long).unwrap().rival, Some(short.clone()));
     assert_eq!(written(&steps(&known, &long)), [json!({"delete": "east-a-b-c-service"})]);
     assert_eq!(known.entry(&short).unwrap().rival, None);
     assert_eq!(steps(&known, &short).len(), 1);
-    assert_eq!(known.concerned(vec![short.clone()]), [short.clone(), long.clone()]);
+    assert!(namesakes(&short).contains(&long), "what changes for one is looked at for the other");
 
     known.services.note(&short, |entry| entry.service = None);
     assert_eq!(known.entry(&long).unwrap().rival, None, "the older one cannot be exported");
@@ -134,13 +135,13 @@ fn of_two_services_that_want_one_name_the_older_export_has_it() {
 
 #[test]
 fn ports_follow_the_order_of_the_import() {
-    let (mut known, web) = (nothing(), ServiceName::new("shop", "web"));
-    export(&mut known, &web, 12);
+    let (known, web) = (nothing(), ServiceName::new("shop", "web"));
+    export(&known, &web, 12);
     known.services.note(&web, |entry| {
         let ports = json!([{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
         entry.service.as_mut().unwrap().spec.ports = read(&ports);
     });
-    let numbers = |known: &Known| {
+    let numbers = |known: &Knowledge| {
         let record = written(&steps(known, &web))[0].clone();
         let ports = record["spec"]["service"]["serviceSpec"]["ports"].as_array().unwrap().clone();
         ports.iter().map(|port| port["port"].as_i64().unwrap()).collect::<Vec<_>>()
@@ -155,15 +156,15 @@ fn ports_follow_the_order_of_the_import() {
 }
 
 /// What `shop/web` comes to be here.
-fn planned(known: &Known) -> Plan {
+fn planned(known: &Knowledge) -> Plan {
     let web = ServiceName::new("shop", "web");
     let hub = Hub { uid: "antrea/u".into(), ..Hub::default() };
     plan::desired("east", &web, &hub, &known.entry(&web).unwrap())
 }
 
 /// `shop/web` of `north-1`, as it is imported here.
-fn imported_of_peer() -> Known {
-    let mut known = nothing();
+fn imported_of_peer() -> Knowledge {
+    let known = nothing();
     known.services.change(Change::Apply(read::<AntreaImport>(&golden(IMPORT, |_| {}))));
     for record in [SERVICE_OF_PEER, ENDPOINTS_OF_PEER] {
         known.services.change(Change::Apply(read::<super::super::PeerRecord>(&golden(record, |_| {}))));
@@ -173,7 +174,7 @@ fn imported_of_peer() -> Known {
 
 #[test]
 fn who_takes_part_is_read_from_the_others_records() {
-    let mut known = imported_of_peer();
+    let known = imported_of_peer();
     let Plan::Realise(realise) = planned(&known) else { panic!("{:?}", planned(&known)) };
     assert_eq!((realise.clusters.as_slice(), realise.doubts.len()), (["north-1".to_owned()].as_slice(), 0));
     assert_eq!(realise.slices[0].endpoints[0].shared.addresses, ["10.1.0.7"]);
@@ -209,16 +210,16 @@ fn who_takes_part_is_read_from_the_others_records() {
 
 #[test]
 fn our_part_is_merged_once_the_record_has_succeeded_and_the_import_is_there() {
-    let (mut known, web) = (imported_of_peer(), ServiceName::new("shop", "web"));
-    export(&mut known, &web, 12);
+    let (known, web) = (imported_of_peer(), ServiceName::new("shop", "web"));
+    export(&known, &web, 12);
     let record = written(&steps(&known, &web))[0].clone();
-    let ours = |known: &Known| {
+    let ours = |known: &Knowledge| {
         let exporters = known.entry(&web).unwrap().hub_import.unwrap().spec.exporters.unwrap();
         exporters.into_iter().find(|exporter| exporter.cluster_id == "east").map(|e| e.observed)
     };
     assert_eq!(ours(&known), None);
-    told(&mut known, record.clone(), |_| {});
+    told(&known, record.clone(), |_| {});
     assert_eq!(ours(&known), Some(String::new()));
-    told(&mut known, record, succeeded);
+    told(&known, record, succeeded);
     assert_eq!(ours(&known), Some("u1/1".into()));
 }

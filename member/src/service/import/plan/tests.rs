@@ -4,7 +4,10 @@ use api::{
     resource_import::{MergedService, Objection, ResourceImportSpec},
     slice::{Endpoint, SlicePayload, SlicePort as Port},
 };
-use kit::index::{Change, Index, Part};
+use kit::{
+    index::{Index, Part},
+    objects::Change,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -418,7 +421,7 @@ proptest! {
         let entry = known(records, true);
         prop_assert_eq!(desired("west", &service(), &hub(), &known(shuffled, order % 2 == 0)), desired("west", &service(), &hub(), &entry));
 
-        let settled = carried_out("west", entry);
+        let settled = carried_out("west", (*entry).clone());
         prop_assert_eq!(carried_out("west", settled.clone()), settled);
     }
 }
