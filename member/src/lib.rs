@@ -9,6 +9,7 @@
 //! | [`service::import`] | ResourceImports, others' slice records, Leases, Namespaces, what it made | Service `antrea-mc-<name>`, EndpointSlices, ServiceImport |
 //! | [`service::status`] | ServiceExports, own records, ResourceImports | `status` of ServiceExports |
 
+mod feature;
 mod identity;
 pub mod link;
 pub mod membership;
