@@ -11,6 +11,8 @@
 mod absence;
 mod action;
 mod control;
+#[cfg(test)]
+mod fixture;
 mod leave;
 mod note;
 mod object;

@@ -142,3 +142,6 @@ fn missing_secret(secret: &str) -> Verdict {
     );
     no("SecretMissing", message)
 }
+
+#[cfg(test)]
+mod tests;

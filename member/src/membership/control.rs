@@ -207,7 +207,8 @@ impl Control {
 
     /// The target of the last session, if that was one of the noted membership.
     fn last_target(&self, noted: &Membership) -> Option<Target> {
-        let last = self.last.as_ref().filter(|last| last.is_of(noted))?;
-        Some(Target { wire: Some(noted.wire), ..last.clone() })
+        let mut last = self.last.clone().filter(|last| last.is_of(noted))?;
+        last.wire = Some(noted.wire);
+        Some(last)
     }
 }

@@ -80,6 +80,3 @@ impl MembershipState {
         self.claims.get(CLUSTER_SET).map(|claim| claim.value.as_str())
     }
 }
-
-#[cfg(test)]
-pub(super) mod tests;

@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        membership::state::tests::{state, target},
+        membership::fixture::{state, target},
         session::Health,
     };
 

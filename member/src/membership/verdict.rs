@@ -143,7 +143,7 @@ fn skewed(ahead: i64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::membership::state::tests::target;
+    use crate::membership::fixture::target;
 
     #[test]
     fn a_leader_whose_daemon_is_down_is_a_warning_whatever_its_clock_was() {

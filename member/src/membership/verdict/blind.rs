@@ -70,7 +70,7 @@ mod tests {
     use kit::watch::Source;
 
     use super::*;
-    use crate::membership::state::tests::target;
+    use crate::membership::fixture::target;
 
     fn blind(feature: Option<&'static str>, cluster: &'static str, kind: &'static str, failure: Failure) -> Blind {
         let troubles = vec![Trouble { source: Source { cluster, kind }, failure }];

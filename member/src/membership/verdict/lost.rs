@@ -72,7 +72,7 @@ mod tests {
     use api::condition::Status;
 
     use super::*;
-    use crate::membership::{state::tests::target, verdict::is_problem};
+    use crate::membership::{fixture::target, verdict::is_problem};
 
     #[test]
     fn every_failure_has_its_reason_and_says_where_to_look() {
