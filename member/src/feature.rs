@@ -103,3 +103,6 @@ pub(crate) trait Run: Send + Sync {
     /// A CRD of this cluster changed: what an older one did not keep is written again.
     fn write_again(&self);
 }
+
+#[cfg(test)]
+pub(crate) mod proof;

@@ -1,9 +1,10 @@
-//! Being there under a leader of Antrea's: reads our announce in the Common Area, creates it, and renews the time in it every ten
-//! seconds. Safe to run twice: two that renew it say the same.
+//! Our presence under a leader of Antrea's: reads our announce in the Common Area, creates it, and renews the time in it every ten
+//! seconds. Safe to run twice: two processes write the same.
 //!
 //! There is no Lease, so nothing tells two clusters of the same ID apart; the token of each has one ID, which its leader checks. The
-//! announce also tells, as a Lease would, whether the Common Area still is what it was: one that is older than it was, or gone,
-//! means that the API server was restored from a backup, the Common Area emptied, or that we were removed from the set.
+//! announce also shows, as a Lease would, whether the Common Area is the same as before: an announce that is older than before, or
+//! gone, means that the API server was restored from a backup, that the Common Area was emptied, or that we were removed from the
+//! set.
 
 use std::time::Duration;
 
@@ -25,14 +26,14 @@ use presence::lease::Presence;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::{identity::Identity, membership::Target};
+use crate::identity::{Identity, Target};
 
 /// As Antrea's controllers do.
 const EVERY: Duration = Duration::from_secs(10);
 const GOING: &str =
     "our MemberClusterAnnounce is being deleted: the leader is removing this cluster from the set";
 
-/// Keeps us announced until it turns out that the API server was restored; `presence` says how it stands.
+/// Keeps us announced until it turns out that the API server was restored; tells `presence` what is known about it.
 pub(super) async fn keep(
     announces: Api<MemberClusterAnnounce>,
     target: Target,
@@ -69,7 +70,7 @@ fn judge(announce: Option<&MemberClusterAnnounce>, known: &mut Option<u64>) -> P
     }
 }
 
-/// Renews the announce, or writes it if it was not there at our `first` look; `None` when it is gone.
+/// Renews the announce, or creates it if this is the `first` attempt; `None` when it is gone.
 async fn beat(
     announces: &Api<MemberClusterAnnounce>,
     target: &Target,
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn the_announce_is_that_of_the_wire_contract() {
         let golden: Value =
-            serde_json::from_str(include_str!("../../../api/tests/golden/announce-to-antrea.json")).unwrap();
+            serde_json::from_str(include_str!("../../../../api/tests/golden/announce-to-antrea.json")).unwrap();
         assert_eq!(serde_json::to_value(ours("2026-11-01T12:00:00.5Z")).unwrap(), golden);
     }
 
