@@ -121,7 +121,12 @@ impl CopiesRun {
     }
 }
 
-async fn reconcile(store: Store<String, Copy>, writer: Writer, env: Env, name: String) -> Result<Outcome, Error> {
+async fn reconcile(
+    store: Store<String, Copy>,
+    writer: Writer,
+    env: Env,
+    name: String,
+) -> Result<Outcome, Error> {
     if let Some(mut copy) = store.get(&name).and_then(|entry| entry.record.clone()) {
         copy.metadata.namespace = Some(env.namespace);
         writer.put(None, &copy).await?;
@@ -135,7 +140,8 @@ impl Run for CopiesRun {
         let records = Api::<ConfigMap>::namespaced(leader.clone(), &us.common_area);
         let config = watcher::Config::default().labels(RECORDS);
         let source = Source { cluster: "leader", kind: "ConfigMap" };
-        tasks.spawn(self.leader.watch(records, config, source, env.metrics.clone(), move |c| store.change(c)));
+        tasks
+            .spawn(self.leader.watch(records, config, source, env.metrics.clone(), move |c| store.change(c)));
     }
 
     fn local(&self) -> &Watches {

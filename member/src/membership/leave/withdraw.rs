@@ -107,8 +107,7 @@ async fn withdraw_features(features: &Features, access: &Access) -> Result<(), F
 }
 
 async fn delete_announce(access: &Access) -> Result<(), Failure> {
-    let announces =
-        Api::<MemberClusterAnnounce>::namespaced(access.leader.clone(), &access.us.common_area);
+    let announces = Api::<MemberClusterAnnounce>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
         Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| failure(&error)),
         Ok(None) => Ok(()),
