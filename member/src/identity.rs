@@ -38,7 +38,8 @@ pub(crate) struct Target {
 /// is noted.
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
-        let address = |target: &Self| (target.cluster_set.clone(), target.server.clone(), target.secret.clone());
+        let address =
+            |target: &Self| (target.cluster_set.clone(), target.server.clone(), target.secret.clone());
         self.us == other.us && address(self) == address(other) && self.credential == other.credential
     }
 }

@@ -81,7 +81,9 @@ impl Inputs {
             state.absence = None;
             state.cluster_sets.change(change);
         });
-        self.watch_kind(&watches, everything(), "Secret", tasks, |state, change| state.secrets.change(change));
+        self.watch_kind(&watches, everything(), "Secret", tasks, |state, change| {
+            state.secrets.change(change)
+        });
         let note = everything().fields(&format!("metadata.name={}", membership::NAME));
         self.watch_kind(&watches, note, "ConfigMap", tasks, |state, change| state.notes.change(change));
         // The CRD may be missing. Then there is nothing to wait for, unless a ClusterSet needs a claim.

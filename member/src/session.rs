@@ -18,11 +18,7 @@ mod presence;
 mod schemas;
 mod table;
 
-use std::{
-    pin::pin,
-    sync::Arc,
-    time::Instant,
-};
+use std::{pin::pin, sync::Arc, time::Instant};
 
 use ::presence::{lease::Presence, restore::RestoreDetector};
 use api::{antrea::Members, membership::Wire, name};
@@ -33,15 +29,10 @@ use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use self::{connect::Start, health::PATIENCE, peers::Peers, table::Table};
 pub(crate) use self::{
     health::{Health, SessionState},
     table::Blind,
-};
-use self::{
-    connect::Start,
-    health::PATIENCE,
-    peers::Peers,
-    table::Table,
 };
 use crate::{
     feature::{Access, Features},
@@ -202,7 +193,8 @@ impl Parts {
 
     /// Returns when features may export and import: our ID is ours, the membership is noted, and it is known who takes part and how.
     fn begin(&self, mut noted: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
-        let (peers, antrea, mut present) = (self.peers.clone(), self.access.antrea.clone(), self.present.clone());
+        let (peers, antrea, mut present) =
+            (self.peers.clone(), self.access.antrea.clone(), self.present.clone());
         async move {
             peers.watches.listed().await;
             let is_ours = *peers.named.borrow() == antrea

@@ -181,9 +181,9 @@ impl Control {
     /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried
     /// again.
     async fn leave(&mut self, noted: Option<Membership>, order: Order) -> bool {
-        let (have, target) = self
-            .state
-            .with(|state| (state.note().cloned(), noted.as_ref().and_then(|noted| state.noted_target(noted))));
+        let (have, target) = self.state.with(|state| {
+            (state.note().cloned(), noted.as_ref().and_then(|noted| state.noted_target(noted)))
+        });
         let note = match (have, &noted) {
             (Some(note), _) if note.order().is_some() => note,
             // The order is noted first: then leaving goes on after a restart, and whatever ClusterSet is created meanwhile.

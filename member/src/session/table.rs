@@ -1,9 +1,6 @@
 //! The features of a session. Whatever the session asks of a feature, it asks of all of them here.
 
-use std::{
-    collections::BTreeSet,
-    time::Instant,
-};
+use std::{collections::BTreeSet, time::Instant};
 
 use api::lease::Settled;
 use futures::{
@@ -91,7 +88,8 @@ impl Table {
 
     /// The features that cannot watch something.
     pub(super) fn blind(&self, now: Instant) -> Vec<Blind> {
-        let blind = self.0.iter().map(|(name, run)| Blind::of(Some(*name), &[run.local(), run.leader()], now));
+        let blind =
+            self.0.iter().map(|(name, run)| Blind::of(Some(*name), &[run.local(), run.leader()], now));
         blind.flatten().collect()
     }
 

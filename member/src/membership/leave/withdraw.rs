@@ -107,8 +107,7 @@ async fn withdraw_features(features: &Features, access: &Access) -> Result<(), F
 }
 
 async fn delete_announce(access: &Access) -> Result<(), Failure> {
-    let announces =
-        Api::<MemberClusterAnnounce>::namespaced(access.leader.clone(), &access.us.common_area);
+    let announces = Api::<MemberClusterAnnounce>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
         Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| failure(&error)),
         Ok(None) => Ok(()),
@@ -137,5 +136,18 @@ fn failure(error: &Error) -> Failure {
         Error::Unreachable(error) => classify(error),
         Error::Gone => Failure::NamespaceMissing,
         other => Failure::Other(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::fixture::{access, features};
+
+    #[tokio::test]
+    async fn leaving_waits_until_every_feature_has_withdrawn() {
+        assert_eq!(withdraw_features(&[].into(), &access()).await, Ok(()));
+        let failure = withdraw_features(&features(), &access()).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unreachable(_)), "the API server does not answer: {failure}");
     }
 }

@@ -35,7 +35,9 @@ fn actionable(Trouble { source, failure }: &Trouble, target: &Target) -> Option<
         Failure::KindMissing if is_leader => {
             ("CRDMissing", not_served("the leader's cluster", kind, "manifests/crds-leader.yaml"))
         }
-        Failure::KindMissing => ("CRDMissing", not_served("this cluster", kind, "manifests/crds-member.yaml")),
+        Failure::KindMissing => {
+            ("CRDMissing", not_served("this cluster", kind, "manifests/crds-member.yaml"))
+        }
         Failure::Forbidden(answer) if is_leader => {
             ("Forbidden", lost::forbidden(answer, &target.us.common_area))
         }
@@ -72,7 +74,12 @@ mod tests {
     use super::*;
     use crate::membership::fixture::target;
 
-    fn blind(feature: Option<&'static str>, cluster: &'static str, kind: &'static str, failure: Failure) -> Blind {
+    fn blind(
+        feature: Option<&'static str>,
+        cluster: &'static str,
+        kind: &'static str,
+        failure: Failure,
+    ) -> Blind {
         let troubles = vec![Trouble { source: Source { cluster, kind }, failure }];
         Blind { feature, troubles, unlisted: vec![kind] }
     }

@@ -52,9 +52,7 @@ pub(super) fn of(failure: &Failure, target: &Target) -> Verdict {
                  network between the clusters"
             ),
         ),
-        Failure::Other(why) => {
-            ("Disconnected", format!("{server} refuses the Lease of this member: {why}"))
-        }
+        Failure::Other(why) => ("Disconnected", format!("{server} refuses the Lease of this member: {why}")),
     };
     no(reason, format!("{message}. Imports stay as they are"))
 }

@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn the_announce_is_that_of_the_wire_contract() {
         let golden: Value =
-            serde_json::from_str(include_str!("../../../../api/tests/golden/announce-to-antrea.json")).unwrap();
+            serde_json::from_str(include_str!("../../../../api/tests/golden/announce-to-antrea.json"))
+                .unwrap();
         assert_eq!(serde_json::to_value(ours("2026-11-01T12:00:00.5Z")).unwrap(), golden);
     }
 
