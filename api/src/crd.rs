@@ -9,7 +9,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
-use schemars::{Schema, SchemaGenerator, json_schema};
 
 pub use self::{lacks::lacks, version::SchemaVersion};
 use crate::{
@@ -91,9 +90,4 @@ fn of_release(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         crd.spec.versions.push(beta);
     }
     crd
-}
-
-/// An object whose fields are not ours to describe: kept as it is.
-pub(crate) fn preserved_object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

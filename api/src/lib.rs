@@ -39,6 +39,7 @@ pub mod name;
 pub mod port;
 pub mod resource_export;
 pub mod resource_import;
+mod schema;
 pub mod slice;
 pub mod view;
 

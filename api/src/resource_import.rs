@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    condition::AntreaCondition, crd::preserved_object, mcs::ServiceImportSpec,
-    resource_export::EndpointsPayload,
+    condition::AntreaCondition, mcs::ServiceImportSpec, resource_export::EndpointsPayload,
+    schema::preserved_object,
 };
 
 /// Kind of an import with a merged Service.
@@ -132,6 +132,13 @@ pub struct Objection {
     pub reason: String,
     /// A sentence.
     pub message: String,
+}
+
+impl Objection {
+    /// Puts the two parts together.
+    pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: reason.into(), message: message.into() }
+    }
 }
 
 /// Antrea's status: the leader's word on each exporting cluster. Freeport neither writes nor reads it.

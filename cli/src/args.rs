@@ -81,12 +81,13 @@ pub async fn start(program: &'static str) -> ExitCode {
         Ok(Outcome::Problems) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{program}: {error}");
-            match error {
-                Error::Argument(_) => ExitCode::from(WRONG_USAGE),
-                _ => ExitCode::FAILURE,
-            }
+            if is_usage(&error) { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+fn is_usage(error: &Error) -> bool {
+    matches!(error, Error::Argument(_))
 }
 
 /// Runs the command and prints what it does, line by line.
@@ -112,6 +113,9 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
     }
     Ok(Outcome::Well)
 }
+
+#[cfg(test)]
+mod refusals;
 
 #[cfg(test)]
 mod tests {

@@ -1,42 +1,33 @@
-//! `freeport dns`: names for the whole set, by the CoreDNS that a cluster has.
+//! `freeport dns`: gives imports names, in the CoreDNS that a cluster has.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `adding` | a server block for the zone, and the right to watch imports |
-//! | `removing` | taking both back |
-//! | `corefile` | what becomes of the Corefile, decided from its text |
-//! | `right` | what CoreDNS may read, and what it lacks |
-//! | `version` | which CoreDNS an image holds |
-//! | `server` | CoreDNS as it is found |
-//! | `change` | the Corefile shown, or written |
-//! | `restart` | CoreDNS started anew |
+//! | `adding` | adds a server block for the zone, and the right to watch ServiceImports |
+//! | `removing` | takes both back |
+//! | `corefile` | the Corefile with and without that block, decided from its text |
+//! | `server` | CoreDNS as the cluster has it, and its version |
+//! | `change` | writes the Corefile, restarts CoreDNS; or shows both |
 
 mod adding;
 mod change;
 mod corefile;
 mod removing;
-mod restart;
-mod right;
 mod server;
-mod version;
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use crate::{Error, KubeContext, cluster::Cluster, eraser::Say};
 
-/// The zone of a set, which the Multi-Cluster Services API names.
-const ZONE: &str = "clusterset.local";
-
-/// What is done to which CoreDNS.
+/// Which CoreDNS to change, and how.
 #[derive(Clone, Debug)]
 pub struct DnsOptions {
     /// The cluster.
     pub cluster: KubeContext,
-    /// Where the Corefile is; the Deployment has the same name.
+    /// The ConfigMap with the Corefile; the Deployment has the same name.
     pub config_map: Namespaced,
-    /// Take it back.
+    /// Take back what was added.
     pub remove: bool,
-    /// Do it, and do not only show it.
+    /// Do it; otherwise only show it.
     pub apply: bool,
     /// How long to wait for the new Pods.
     pub timeout: Duration,
@@ -69,7 +60,7 @@ pub struct Namespaced {
 }
 
 impl Namespaced {
-    /// What CoreDNS' ConfigMap and Deployment are called nearly everywhere.
+    /// Most clusters call CoreDNS' ConfigMap and Deployment so.
     pub fn coredns() -> Self {
         Self { namespace: "kube-system".into(), name: "coredns".into() }
     }
@@ -94,13 +85,14 @@ impl FromStr for Namespaced {
     }
 }
 
-/// Shows, or does, what CoreDNS needs to answer for names of the set; or takes that back. Safe to run again: what is as it should
-/// be is left alone, and what somebody else has done, too.
+/// Shows, or with `apply` does, what CoreDNS needs to answer for names of imports; with `remove` takes it back. Safe to run
+/// again: it changes only what differs, and nothing that somebody else wrote.
 ///
 /// `say` gets one line for each thing done, and what is shown.
 ///
 /// # Errors
-/// Those of [`Error`]. [`Error::NotRolledOut`] when the new Pods do not get ready in time.
+/// Those of [`Error`]. [`Error::Refused`] if the Corefile is not one that this command changes: then `say` has got what to add
+/// by hand. [`Error::NotRolledOut`] if the new Pods are not ready in time.
 pub async fn dns(options: &DnsOptions, say: Say<'_>) -> Result<(), Error> {
     let cluster = Cluster::open(&options.cluster).await?;
     if options.remove {
@@ -110,17 +102,12 @@ pub async fn dns(options: &DnsOptions, say: Say<'_>) -> Result<(), Error> {
     }
 }
 
-/// What the Corefile does not allow.
-fn undecided(cluster: &Cluster, config_map: &Namespaced, error: &corefile::Error) -> Error {
-    cluster.refuse(format!("ConfigMap {config_map}, {}: {error}", server::KEY))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_command_to_run_next_is_about_the_same_server() {
+    fn the_next_command_has_the_same_options() {
         let options = |cluster, config_map: &str| DnsOptions {
             cluster,
             config_map: config_map.parse().unwrap(),
@@ -138,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_name_is_none() {
+    fn half_a_name_is_refused() {
         for text in ["", "coredns", "/coredns", "kube-system/", "a/b/c"] {
             assert!(text.parse::<Namespaced>().is_err(), "{text}");
         }

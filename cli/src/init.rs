@@ -40,6 +40,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
+    check::leader_server(options.leader_server.as_deref())?;
 
     let cluster = Cluster::connect(&options.cluster).await?;
     check::may_lead(&cluster, set, id).await?;

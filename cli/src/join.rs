@@ -45,10 +45,12 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
+    check::leader_server(options.leader_server.as_deref())?;
     run.is_of_one_cluster()?;
 
-    let leader = Cluster::connect(&options.leader).await?;
-    let cluster = Cluster::connect(&options.cluster).await?;
+    // Both kubeconfigs before any request.
+    let (leader, cluster) = (Cluster::open(&options.leader).await?, Cluster::open(&options.cluster).await?);
+    let (leader, cluster) = (leader.identified().await?, cluster.identified().await?);
     let leader_id = check::leader_id(&leader, set, "run `freeport init` there first").await?;
     check::is_itself(&leader, &leader_id, &cluster, set, id)?;
     let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;

@@ -1,4 +1,6 @@
-//! How far a Deployment is: what a daemon said before it was changed is an older one's word.
+//! How far a Deployment is rolled out, and waiting for it.
+
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -7,6 +9,31 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{Error, cluster::Cluster};
+
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Asks `probe` until it is done. `waiting` gets each new message about what is missing; the last one is the answer after `limit`.
+pub(crate) async fn wait<T>(
+    limit: Duration,
+    probe: impl AsyncFn() -> Result<Result<T, String>, Error>,
+    mut waiting: impl FnMut(&str),
+) -> Result<Result<T, String>, Error> {
+    let (begun, mut told) = (Instant::now(), String::new());
+    loop {
+        let message = match probe().await? {
+            Ok(done) => return Ok(Ok(done)),
+            Err(message) => message,
+        };
+        if message != told {
+            waiting(&message);
+            told.clone_from(&message);
+        }
+        if begun.elapsed() >= limit {
+            return Ok(Err(message));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
 
 /// What is missing until the Deployment runs as it is now, and why as far as Pods may be read; none when it does.
 pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<String>, Error> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::{
     cluster::Cluster,
-    objects::{Lapse, lapse, leader},
+    objects::{PolicyDrift, drift, leader},
     run::{Part, Run},
 };
 
@@ -14,7 +14,7 @@ pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
     let (Ok(policy), Ok(binding)) = (leader.read(&wanted[0]).await, leader.read(&wanted[1]).await) else {
         return;
     };
-    if let Some(Lapse { place, what }) = lapse(&wanted, &[policy, binding]) {
+    if let Some(PolicyDrift { place, what }) = drift(&wanted, &[policy, binding]) {
         (run.warn)(&format!(
             "{}: {place} {what}: any member can write any other's records; run `freeport init` there again",
             leader.name

@@ -2,10 +2,12 @@
 
 use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
-use api::name;
+use api::{
+    lease::{LeaseView, Settled},
+    name,
+};
 use fleet::Exit;
-use k8s_openapi::api::coordination::v1::Lease;
-use kit::lease::{LeaseView, Settled};
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{
@@ -57,13 +59,12 @@ impl World {
 
     /// Starts the daemon.
     pub async fn launch(&self, daemon: &str) {
-        self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().start(&self.fleet).await.unwrap();
+        self.daemon(daemon).start(&self.fleet).await.unwrap();
     }
 
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
-        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().listen;
-        let read = Metrics::read(listen).await;
+        let read = Metrics::read(self.daemon(daemon).listen).await;
         read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
 
@@ -82,14 +83,14 @@ impl World {
         let names = CLUSTERS.map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()]);
         let names: Vec<_> = names.collect();
         let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
-        let heard = RefCell::new(BTreeMap::<String, Vec<String>>::new());
+        let heard = RefCell::new(BTreeMap::<String, Vec<Timestamp>>::new());
         within(VOUCHED, "settled", || async {
             let found = leases.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             for lease in found {
                 let renewals = heard.entry(lease.name_any()).or_default();
                 let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-                match view.renewed_at() {
+                match view.renew_time() {
                     _ if view.settled() != Settled::Yes => renewals.clear(),
                     Some(at) if renewals.last() != Some(&at) => renewals.push(at),
                     _ => {}
@@ -111,7 +112,7 @@ impl World {
             let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-            match view.renewed_at() {
+            match view.renew_time() {
                 Some(at) if view.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
                 _ => {}
             }

@@ -5,7 +5,9 @@
 //! | [`account`] | clients by the token of a ServiceAccount |
 //! | [`antrea`] | a member that runs Antrea's controllers, played |
 //! | [`antrea_leader`] | a leader of Antrea's, played |
-//! | [`fixture`] | the ClusterSet of one test program, shared by its tests |
+//! | [`shared`] | what several tests use, made once |
+//! | [`world`] | a fleet, its administrators and its daemons |
+//! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | what a ClusterSet says of itself |
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
@@ -14,7 +16,7 @@
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
-//! | [`hub`] | what befalls the leader's cluster |
+//! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
 //! | [`say`](mod@say) | what is worth reading of tests that pass |
 //! | [`seen`] | what a user sees of an import or an export |
@@ -45,12 +47,15 @@ pub mod crds;
 pub mod daemon;
 pub mod dns;
 pub mod fixture;
-pub mod hub;
+
 pub mod manifests;
 pub mod metrics;
 pub mod pod;
 pub mod record;
+pub mod restore;
 pub mod say;
 pub mod seen;
+pub mod shared;
 pub mod waiting;
 pub mod watched;
+pub mod world;

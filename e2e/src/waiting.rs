@@ -10,7 +10,9 @@ pub const VOUCHED: Duration = Duration::from_secs(150);
 pub const NAMESPACE_GONE: Duration = Duration::from_secs(180);
 /// How long [`always`] looks.
 const A_WHILE: Duration = Duration::from_secs(3);
+/// Between two looks, at first. It grows with the time waited, so that long waits do not keep API servers busy.
 const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Looks until `look` is content; fails with what it last saw.
 pub async fn eventually<T, F>(what: &str, look: impl FnMut() -> F) -> T
@@ -34,7 +36,7 @@ where
             }
             Err(seen) => assert!(begun.elapsed() < limit, "{what}: not within {limit:?}; last seen: {seen}"),
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep((begun.elapsed() / 20).clamp(PAUSE, LONGEST_PAUSE)).await;
     }
 }
 

@@ -15,7 +15,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use crate::{cluster::Cluster, fixture::RUNTIME, waiting::eventually};
+use crate::{cluster::Cluster, shared::RUNTIME, waiting::eventually};
 
 /// A watch from its start until it is dropped.
 pub struct Watched<K> {

@@ -8,9 +8,9 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    drive::Queue,
     index::{Dirty, Entry, Index, Part, Readers, Shared},
     objects::{Change, ObjectName, name},
+    queue::Queue,
     write::{Error, Writer},
 };
 
@@ -91,7 +91,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
 
     /// What kept reconciles from working may be over: every key whose last reconcile failed is tried again.
     pub fn retry_failed(&self) {
-        self.queues.iter().for_each(Queue::hurry);
+        self.queues.iter().for_each(Queue::retry_failed);
     }
 
     /// Whether these controllers have nothing to reconcile, and nothing failed waits for another try.
@@ -126,8 +126,22 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         P: Part<K, E> + DeserializeOwned + Clone,
         S: Serialize,
     {
-        let write = Write::<K, E, P>::begin(self, name(of), by);
-        let answer = writer.put_status(of, status).await?;
+        self.write(by, of, writer.put_status(of, status)).await
+    }
+
+    /// Sends a request of the controller `by` that writes `object`, and takes in the answer: where another view is written than
+    /// the index holds.
+    pub async fn write<P>(
+        &self,
+        by: Readers,
+        object: &P,
+        request: impl Future<Output = Result<P, Error>>,
+    ) -> Result<P, Error>
+    where
+        P: Part<K, E> + Clone,
+    {
+        let write = Write::<K, E, P>::begin(self, name(object), by);
+        let answer = request.await?;
         write.written(answer.clone());
         Ok(answer)
     }

@@ -1,7 +1,8 @@
 //! The seam between the daemon and its features. A session, leaving and status hold a table of features and know none by name.
 //!
-//! Two traits, because a feature is there before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
-//! feature in one session with a leader.
+//! Two traits, because a feature exists before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
+//! feature in one session with a leader. Methods with a body are for features that have such a thing: CRDs that are not only ours,
+//! a status in this cluster, doubts about vanished records.
 
 use std::sync::Arc;
 
@@ -51,7 +52,9 @@ pub(crate) trait Feature: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Names of the CRDs of this cluster that it needs and that somebody else may have installed.
-    fn crds(&self) -> &'static [&'static str];
+    fn crds(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Whether something that it wrote or reads, in this cluster or in the Common Area, shows that the leader is Freeport's. Asked
     /// before a session, where Leases are refused: then the leader may be Antrea's. An error means that it is not known.
@@ -69,7 +72,9 @@ pub(crate) trait Feature: Send + Sync {
     fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Takes back what the feature wrote in the status of objects of this cluster, because we have left. The exports stay.
-    fn clear_status<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
+    fn clear_status<'a>(&'a self, _env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
 }
 
 /// A feature in one session.
@@ -89,7 +94,7 @@ pub(crate) trait Run: Send + Sync {
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()>;
 
     /// Leases were renewed or are gone.
-    fn hear(&self, news: &News);
+    fn hear(&self, _news: &News) {}
 
     /// Whether nothing is left to write to the Common Area.
     fn is_idle(&self) -> bool;
@@ -97,12 +102,16 @@ pub(crate) trait Run: Send + Sync {
     /// The leader answers again: tries at once what failed.
     fn retry_failed(&self);
 
-    /// Why the leader's CRDs do not keep all that it writes, if so.
-    fn pruned(&self) -> Option<String>;
+    /// What the leader's API server drops of its writes, if it drops something.
+    fn pruned(&self) -> Option<String> {
+        None
+    }
 
-    /// A CRD of this cluster changed: what an older one did not keep is written again.
-    fn write_again(&self);
+    /// One of its [`crds`](Feature::crds) changed: what an older one did not keep is written again.
+    fn write_again(&self) {}
 }
 
+#[cfg(test)]
+pub(crate) mod fixture;
 #[cfg(test)]
 pub(crate) mod proof;

@@ -1,4 +1,4 @@
-//! freeport-member: exports this cluster's Services to the set and realises what the set exports.
+//! freeport-member: exports Services of its cluster to a ClusterSet and imports those that others export.
 //!
 //! | part | watches | writes |
 //! |---|---|---|
@@ -27,7 +27,7 @@ use presence::{
 use tokio::sync::watch;
 
 use crate::{
-    feature::Features,
+    feature::{Feature, Features},
     service::{EndpointIp, Services},
 };
 
@@ -42,12 +42,13 @@ pub struct Args {
     /// What of a Service is exported: the addresses of its Pods, or, for gateways that route nothing else, its ClusterIP as
     /// the one endpoint.
     #[arg(long, env = "FREEPORT_ENDPOINT_IP", value_enum, default_value_t)]
-    pub endpoint_ip: EndpointIp,
+    pub(crate) endpoint_ip: EndpointIp,
 }
 
 /// The features of the member: a line each.
 fn features(args: &Args) -> Features {
-    [Box::new(Services::new(args.endpoint_ip)) as _].into()
+    let table: Vec<Box<dyn Feature>> = vec![Box::new(Services::new(args.endpoint_ip))];
+    table.into()
 }
 
 /// Belongs to the ClusterSet in the daemon's Namespace, until the daemon shall stop.

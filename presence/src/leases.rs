@@ -19,10 +19,13 @@ use kube::ResourceExt;
 
 use crate::{
     heartbeat::{Announce, Heartbeats},
-    roster::Standing,
     skew::Skew,
-    vouch::RENEWALS,
+    standing::Standing,
 };
+
+/// Renewals to wait for until a writer has vouched. The first may have been on its way when a record vanished; before the second
+/// a live writer has had a whole period to notice and put the record back.
+pub(crate) const RENEWALS: u64 = 2;
 
 /// After a restore, a writer that sees everything for so many renewals has put right what it can, though it goes on
 /// writing: a single record that is refused again and again must not keep all its others out of date.

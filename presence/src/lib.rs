@@ -7,6 +7,7 @@
 //! | [`restore`] | noticing that an API server was restored from a backup |
 //! | [`leases`] | the table of all Leases, into which every change is folded once |
 //! | [`roster`] | which members are there, by that table |
+//! | [`standing`] | how it stands with one of them |
 //! | [`vouch`] | when an absence may be believed, by that table |
 //! | [`heartbeat`] | members that run Antrea's controllers, whose heartbeats stand for Leases |
 
@@ -16,4 +17,5 @@ pub mod leases;
 pub mod restore;
 pub mod roster;
 mod skew;
+pub mod standing;
 pub mod vouch;

@@ -13,11 +13,7 @@ use std::{
 use api::lease::Settled;
 use kit::index::Shared;
 
-use crate::leases::{Leases, News};
-
-/// Renewals to wait for. The first may have been on its way when the record vanished; before the second a live writer has
-/// had a whole period to notice and put the record back.
-pub(crate) const RENEWALS: u64 = 2;
+use crate::leases::{Leases, News, RENEWALS};
 
 /// What a writer's Lease says of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

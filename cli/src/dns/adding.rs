@@ -1,53 +1,51 @@
-//! Names for the whole set. Reads ConfigMap, Deployment, the CRD of ServiceImports, and what CoreDNS may; applies a ClusterRole and its
-//! binding, changes the Corefile, restarts the Deployment, in this order: the new Pods can use at once what they find.
+//! Gives imports names. Reads ConfigMap, Deployment, the CRD of ServiceImports, and what CoreDNS may do; applies a ClusterRole and its
+//! binding, changes the Corefile, restarts the Deployment, in this order: new Pods find all they need.
 
 use api::mcs::ServiceImport;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, CustomResourceExt};
 
 use super::{
-    DnsOptions, ZONE, change,
-    corefile::{self, Course},
-    restart, right,
-    server::{KEY, Server},
-    undecided, version,
+    DnsOptions, Namespaced,
+    change::{self, Change},
+    corefile::{self, ZONE},
+    server::{FIRST, KEY, Server, written},
 };
 use crate::{
     Daemons, Error,
     cluster::Cluster,
     eraser::Say,
     install::Installer,
-    objects::Object,
+    objects::{Object, dns},
     run::{Part, Run},
 };
 
-/// What there is to do.
-struct Plan {
-    /// To be applied.
-    objects: Vec<Object>,
-    /// To be written.
-    corefile: Option<String>,
-    /// The reason to restart the Deployment.
-    restart: Option<String>,
-}
-
-impl Plan {
-    fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.corefile.is_none() && self.restart.is_none()
-    }
-}
-
 pub(super) async fn add(cluster: &Cluster, options: &DnsOptions, say: Say<'_>) -> Result<(), Error> {
     let server = Server::read(cluster, &options.config_map).await?;
-    let course =
-        corefile::add(&server.corefile, ZONE).map_err(|error| undecided(cluster, &server.name, &error))?;
-    if let Some(place) = claimed(cluster, &server, &course).await? {
+    let is_there = corefile::has_ours(&server.corefile).map_err(|error| server.refuse(cluster, &error))?;
+    if let Some(place) = server.claim(cluster).await? {
+        if is_there {
+            return Err(cluster.refuse(format!(
+                "{place} has {ZONE}, and so has what `freeport dns` wrote into ConfigMap {}: take one of them away \
+                 (`freeport dns --remove`)",
+                server.name
+            )));
+        }
         say(&format!("{}: {place} has {ZONE} already, not by freeport: nothing to do", cluster.name));
         return Ok(());
     }
-    can_do_it(cluster, &server, say)?;
-    let kind = uid_of_kind(cluster).await?;
-    if kind.is_none() {
+    is_new_enough(cluster, &server, say)?;
+    let corefile = match corefile::add(&server.corefile) {
+        Ok(corefile) => corefile,
+        Err(error) => {
+            if matches!(error, corefile::Error::Unusual(_)) {
+                say(&by_hand(cluster, &server));
+            }
+            return Err(server.refuse(cluster, &error));
+        }
+    };
+    let crd = uid_of_crd(cluster).await?;
+    if crd.is_none() {
         let missing = format!(
             "there are no ServiceImports here yet (no CRD {}): run `freeport init` or `freeport join` first",
             ServiceImport::crd_name()
@@ -57,153 +55,103 @@ pub(super) async fn add(cluster: &Cluster, options: &DnsOptions, say: Say<'_>) -
         }
         say(&format!("{}: {missing}; until then --apply is refused", cluster.name));
     }
-    let plan = plan(cluster, &server, course, kind.as_deref().unwrap_or_default(), say).await?;
-    if options.apply {
-        apply(cluster, options, &server, &plan, say).await
-    } else {
-        show(cluster, options, &server, &plan, say).await
-    }
+    change(cluster, options, &server, &corefile, crd.as_deref().unwrap_or_default(), say).await
 }
 
-/// Where somebody else has the zone.
-async fn claimed(cluster: &Cluster, server: &Server, course: &Course) -> Result<Option<String>, Error> {
-    if let Course::Foreign(claim) = course {
-        return Ok(Some(format!("ConfigMap {}, {KEY}, {claim}", server.name)));
-    }
-    let Some((name, claim)) = server.claim_elsewhere(cluster, ZONE).await? else { return Ok(None) };
-    let place = format!("ConfigMap {name}, {claim}, which CoreDNS' Pods mount,");
-    if corefile::ours(&server.corefile).is_some() {
-        return Err(cluster.refuse(format!(
-            "{place} has {ZONE}, and so has what `freeport dns` wrote into ConfigMap {}: take one of them away (`freeport dns --remove`)",
-            server.name
-        )));
-    }
-    Ok(Some(place))
-}
-
-/// Whether this CoreDNS knows what it is to do. Says what is not known of it.
-fn can_do_it(cluster: &Cluster, server: &Server, say: Say<'_>) -> Result<(), Error> {
-    let (name, first) = (&server.name, version::FIRST);
-    let mut say = |line: String| say(&format!("{}: {line}", cluster.name));
-    if server.deployment.is_none() {
-        say(format!(
-            "there is no Deployment {name}: CoreDNS is taken to be ServiceAccount {}, has to be {first} or newer, and is not \
-             restarted by this command",
-            server.account()
-        ));
-        return Ok(());
-    }
-    match server.image() {
-        Some((image, Some(version))) if version < first => Err(cluster.refuse(format!(
-            "CoreDNS is {version} (Deployment {name}, image {image}) and would not start with the option `multicluster`, which {first} \
-             brought: update CoreDNS first"
-        ))),
-        Some((_, Some(_))) => Ok(()),
-        other => {
-            let image = other.map_or("", |(image, _)| image);
-            say(format!(
-                "the image of Deployment {name}, {image:?}, does not say its version: a CoreDNS older than {first} would not start"
-            ));
-            Ok(())
+/// Refuses a CoreDNS that would not start with the block. Says so if that is not known.
+fn is_new_enough(cluster: &Cluster, server: &Server, say: Say<'_>) -> Result<(), Error> {
+    let (name, first) = (&server.name, written(FIRST));
+    let unknown = match server.image() {
+        Some((image, Some(version))) if version < FIRST => {
+            return Err(cluster.refuse(format!(
+                "CoreDNS is {} (Deployment {name}, image {image}) and would not start with the option `multicluster`, which is new in \
+                 {first}: update CoreDNS first",
+                written(version)
+            )));
         }
-    }
+        Some((_, Some(_))) => return Ok(()),
+        Some((image, None)) => format!("the image of Deployment {name}, {image:?}, does not say its version"),
+        None => format!(
+            "there is no Deployment {name}: CoreDNS is taken to run as ServiceAccount {}, and is not restarted by this command",
+            server.account()
+        ),
+    };
+    say(&format!("{}: {unknown}; a CoreDNS older than {first} would not start", cluster.name));
+    Ok(())
 }
 
-async fn uid_of_kind(cluster: &Cluster) -> Result<Option<String>, Error> {
+/// What to do where the Corefile is not one that this command changes.
+fn by_hand(cluster: &Cluster, server: &Server) -> String {
+    let (name, account) = (&server.name, server.account());
+    let (block, role) = (corefile::block(":53"), dns::name(&account.namespace, &account.name));
+    let kubectl = format!("kubectl --context {}", cluster.name);
+    format!(
+        "# Add this block to ConfigMap {name}, {KEY}, with the port (and the `bind`) of the server block that has `kubernetes`:\n\
+         {block}\
+         # Then let CoreDNS watch ServiceImports, and restart it:\n\
+         {kubectl} create clusterrole {role} --verb list,watch --resource serviceimports.multicluster.x-k8s.io\n\
+         {kubectl} create clusterrolebinding {role} --clusterrole {role} --serviceaccount {}:{}\n\
+         {kubectl} -n {} rollout restart deployment {}",
+        account.namespace, account.name, name.namespace, name.name
+    )
+}
+
+async fn uid_of_crd(cluster: &Cluster) -> Result<Option<String>, Error> {
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
     let name = ServiceImport::crd_name();
     let found = cluster.request(format!("read CRD {name}"), crds.get_metadata_opt(name)).await?;
     Ok(found.and_then(|crd| crd.metadata.uid))
 }
 
-async fn plan(
-    cluster: &Cluster,
-    server: &Server,
-    course: Course,
-    kind: &str,
-    say: Say<'_>,
-) -> Result<Plan, Error> {
-    let account = server.account();
-    let lacking = right::lacking(cluster, &account).await?;
-    if !lacking.stock.is_empty() {
-        say(&format!(
-            "{}: ServiceAccount {account} may not list and watch {}, without which CoreDNS answers for nothing: is it the right one?",
-            cluster.name,
-            lacking.stock.join(", ")
-        ));
-    }
-    let corefile = match course {
-        Course::Write(corefile) => Some(corefile),
-        Course::Leave | Course::Foreign(_) => None,
-    };
-    let lines = corefile::ours(corefile.as_ref().unwrap_or(&server.corefile)).unwrap_or_default();
-    let reason = restart::reason(lines, kind);
-    // Lines that somebody took away and that are there again were a reason before.
-    let is_due = |deployment| corefile.is_some() || restart::last_reason(deployment) != Some(&*reason);
-    let restart = server.deployment.as_ref().is_some_and(is_due).then_some(reason);
-    Ok(Plan { objects: lacking.objects, corefile, restart })
-}
-
-/// A dry run.
-async fn show(
-    cluster: &Cluster,
-    options: &DnsOptions,
-    server: &Server,
-    plan: &Plan,
-    say: Say<'_>,
-) -> Result<(), Error> {
-    if plan.is_empty() {
-        say(&nothing_to_do(cluster));
-        return Ok(());
-    }
-    let run = run(options);
-    Installer::new(cluster, &run, &mut *say).install(Part::Member, &plan.objects).await?;
-    if let Some(corefile) = &plan.corefile {
-        say(&format!("\n{}", change::diff(server, corefile)));
-    }
-    if plan.restart.is_some() {
-        say(&format!("{}: would restart Deployment {}", cluster.name, server.name));
-    }
-    say(&format!("next: {}", options.command("--apply")));
-    Ok(())
-}
-
-async fn apply(
-    cluster: &Cluster,
-    options: &DnsOptions,
-    server: &Server,
-    plan: &Plan,
-    say: Say<'_>,
-) -> Result<(), Error> {
-    let run = run(options);
-    Installer::new(cluster, &run, &mut *say).install(Part::Member, &plan.objects).await?;
-    if let Some(corefile) = &plan.corefile {
-        change::write(cluster, server, corefile).await?;
-        say(&format!("{}: changed ConfigMap {}: {KEY} has {ZONE}", cluster.name, server.name));
-    }
-    if let Some(reason) = &plan.restart {
-        restart::restart(cluster, &server.name, Some(reason)).await?;
-        say(&format!("{}: restarted Deployment {}", cluster.name, server.name));
-    }
-    if plan.is_empty() {
-        say(&nothing_to_do(cluster));
-    }
-    if server.deployment.is_none() {
-        if plan.corefile.is_some() {
-            say(&format!("next: restart CoreDNS in {}, which reads its {KEY} when it starts", cluster.name));
+/// The objects by which CoreDNS may watch ServiceImports, as far as they are missing or differ.
+async fn lacking(cluster: &Cluster, account: &Namespaced) -> Result<Vec<Object>, Error> {
+    let mut lacking = Vec::new();
+    for wanted in dns::objects(&account.namespace, &account.name) {
+        let found = cluster.read(&wanted).await?.map(|found| found.body).unwrap_or_default();
+        if ["rules", "roleRef", "subjects"].iter().any(|part| found.get(part) != wanted.body.get(part)) {
+            lacking.push(wanted);
         }
-        return Ok(());
     }
-    let next = format!("To take it back: {}", options.command("--remove --apply"));
-    restart::rolled_out(cluster, &server.name, options.timeout, &next, &mut *say).await?;
-    if !plan.is_empty() {
-        say(&format!("{}: CoreDNS is rolled out: imports have names in {ZONE}", cluster.name));
-    }
-    Ok(())
+    Ok(lacking)
 }
 
-fn nothing_to_do(cluster: &Cluster) -> String {
-    format!("{}: CoreDNS has all it needs for {ZONE}: nothing to do", cluster.name)
+/// Applies, changes and restarts what has to be, or shows it.
+async fn change(
+    cluster: &Cluster,
+    options: &DnsOptions,
+    server: &Server,
+    corefile: &str,
+    crd: &str,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let objects = lacking(cluster, &server.account()).await?;
+    let differs = corefile != server.corefile;
+    let is_due = |deployment| differs || change::restarted_for(deployment) != Some(crd);
+    let restart = server.deployment.as_ref().is_some_and(is_due);
+    let nothing = objects.is_empty() && !differs && !restart;
+
+    let run = run(options);
+    Installer::new(cluster, &run, &mut *say).install(Part::Member, &objects).await?;
+    let mut change = Change { cluster, server, options, say };
+    if differs {
+        change.corefile(corefile).await?;
+    }
+    if restart {
+        change.restart(Some(crd)).await?;
+    }
+    if nothing {
+        change.say(&format!("CoreDNS has all it needs for {ZONE}: nothing to do"));
+    } else if !options.apply {
+        (change.say)(&format!("next: {}", options.command("--apply")));
+    }
+    // Also after a run that changed all and did not see the end of it.
+    if options.apply && server.deployment.is_some() {
+        change.rolled_out("To take it back").await?;
+        if !nothing {
+            change.say(&format!("CoreDNS is rolled out: imports have names in {ZONE}"));
+        }
+    }
+    Ok(())
 }
 
 fn run(options: &DnsOptions) -> Run {

@@ -1,199 +1,270 @@
-//! The Corefile of CoreDNS, with and without a server block for the zone of the set: decided from its text alone.
+//! The Corefile of CoreDNS with and without a server block for [`ZONE`], decided from its text alone.
 //!
-//! | module | holds |
-//! |---|---|
-//! | `grammar` | which server blocks there are |
-//! | `marked` | lines of ours in somebody else's text |
+//! Only the usual Corefile is read, as kubeadm and distributions write it: the keys of a server block begin their line and end it with
+//! a brace, the closing brace begins its line too, and all else is indented. For any other the caller says what to add by hand.
 
-mod grammar;
 mod marked;
-#[cfg(test)]
-mod samples;
 
-use self::grammar::{Block, Directive, Unreadable, Word};
+use self::marked::Broken;
 
-/// What the plugin `kubernetes` serves nearly everywhere.
-const CLUSTER_ZONE: &str = "cluster.local";
+/// The zone of a ClusterSet, as the Multi-Cluster Services API names it.
+pub(super) const ZONE: &str = "clusterset.local";
 
-/// Why nothing can be decided.
+const NOTE: &str = "# `freeport dns` writes these lines, `freeport dns --remove` takes them back.\n";
+
+/// Why the block cannot be added.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     /// Somebody changed our marks.
-    #[error(
-        "the lines \"# freeport: begin\" and \"# freeport: end\" are no pair, each once and in this order: put the missing one back, or \
-         delete by hand what is left of the block"
-    )]
-    Marks,
-    /// Braces or quotes do not match, or there are none.
-    #[error("line {0} cannot be read: a server block has its directives in braces, and quotes are closed")]
-    Unreadable(usize),
-    /// Which port to serve is that block's.
-    #[error(
-        "no server block has the plugin `kubernetes` and serves plain DNS, whose port the new one would have: is it the right \
-         ConfigMap? If the block is in a file that is imported, add that for {0} by hand (docs/dns.md)"
-    )]
-    NoCluster(String),
-    /// CoreDNS would not start.
-    #[error(
-        "{0} is served twice, by what `freeport dns` wrote and by {1}: take one of them away (`freeport dns --remove`)"
-    )]
-    Twice(String, Claim),
+    #[error("{0}")]
+    Marks(#[from] Broken),
+    /// It is not the usual Corefile; the reason why.
+    #[error("{0}")]
+    Unusual(String),
 }
 
-impl From<marked::Broken> for Error {
-    fn from(_: marked::Broken) -> Self {
-        Self::Marks
+/// The text with our block at the end, or with the one that it has brought up to date.
+pub(super) fn add(text: &str) -> Result<String, Error> {
+    let is_there = has_ours(text)?;
+    match port(marked::cut(text)?.as_deref().unwrap_or(text)) {
+        Ok(port) => Ok(marked::put(text, &(NOTE.to_owned() + &block(port)))?),
+        // Somebody changed the rest later. Our block goes on to work.
+        Err(_) if is_there => Ok(text.to_owned()),
+        Err(why) => Err(Error::Unusual(why)),
     }
 }
 
-impl From<Unreadable> for Error {
-    fn from(Unreadable(line): Unreadable) -> Self {
-        Self::Unreadable(line)
-    }
+/// The text without what [`add`] put there, to the byte.
+pub(super) fn remove(text: &str) -> Result<String, Broken> {
+    Ok(marked::cut(text)?.unwrap_or_else(|| text.to_owned()))
 }
 
-/// Where somebody else has the zone already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
-    line: usize,
-    text: String,
+/// Whether [`add`] put lines there.
+pub(super) fn has_ours(text: &str) -> Result<bool, Broken> {
+    Ok(marked::find(text)?.is_some())
 }
 
-impl std::fmt::Display for Claim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {} (`{}`)", self.line, self.text)
-    }
+/// Where somebody else names the zone, as the key of a server block or in a directive.
+pub(super) fn claim(text: &str) -> Option<String> {
+    let text = marked::blanked(text);
+    let claims = text.lines().enumerate().flat_map(|(at, line)| words(line).map(move |word| (at + 1, word)));
+    let mut claims = claims.filter(|(_, word)| zone_of(word).eq_ignore_ascii_case(ZONE));
+    claims.next().map(|(line, word)| format!("line {line} (`{word}`)"))
 }
 
-/// What there is to do about a Corefile.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Course {
-    /// It is to be this.
-    Write(String),
-    /// It is as it is to be.
-    Leave,
-    /// The zone is there, but not by us: that is left alone.
-    Foreign(Claim),
+/// The server block for the zone. `port` is that of the block for the cluster, with its colon.
+///
+/// Its options are those of the first CoreDNS with `multicluster`: one that came later would keep that from starting.
+pub(super) fn block(port: &str) -> String {
+    format!(
+        "{ZONE}{port} {{\n    errors\n    kubernetes {ZONE} {{\n        multicluster {ZONE}\n        ttl 5\n    }}\n    loadbalance\n}}\n"
+    )
 }
 
-/// Puts a server block for `zone` at the end, or brings the one that is there up to date.
-pub(super) fn add(text: &str, zone: &str) -> Result<Course, Error> {
-    let others = marked::blanked(text)?;
-    let blocks = grammar::blocks(others.as_deref().unwrap_or(text))?;
-    match (claim_in(&blocks, zone), others) {
-        (Some(claim), None) => return Ok(Course::Foreign(claim)),
-        (Some(claim), Some(_)) => return Err(Error::Twice(zone.into(), claim)),
-        (None, _) => {}
-    }
-    let block = of_cluster(&blocks).ok_or_else(|| Error::NoCluster(zone.into()))?;
-    let with = marked::put(text, &lines(zone, block))?;
-    Ok(if with == text { Course::Leave } else { Course::Write(with) })
+/// What CoreDNS reads of a line: `#` begins a comment anywhere.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split('#').next().unwrap_or_default().split_whitespace()
 }
 
-/// Takes away what [`add`] put there, to the byte.
-pub(super) fn remove(text: &str, zone: &str) -> Result<Course, Error> {
-    Ok(match marked::cut(text)? {
-        Some(rest) => Course::Write(rest),
-        None => claim(text, zone).map_or(Course::Leave, Course::Foreign),
-    })
+/// The zone in the key of a server block, without scheme and port.
+fn zone_of(key: &str) -> &str {
+    let key = key.split_once("://").map_or(key, |(_, key)| key);
+    key.split(':').next().unwrap_or_default().trim_matches(['"', ',', '.'])
 }
 
-/// The lines that [`add`] has put there.
-pub(super) fn ours(text: &str) -> Option<&str> {
-    marked::find(text).ok().flatten().map(|range| &text[range])
-}
-
-/// Who has the zone in this text, as far as it can be read.
-pub(super) fn claim(text: &str, zone: &str) -> Option<Claim> {
-    claim_in(&grammar::blocks(text).ok()?, zone)
-}
-
-fn claim_in(blocks: &[Block], zone: &str) -> Option<Claim> {
-    let at = |word: &Word, text: &str| Claim { line: word.line, text: text.to_owned() };
-    blocks.iter().find_map(|block| {
-        let key = block.keys.iter().find(|key| is_zone(served(&key.text).zone, zone));
-        let its = |directive: &Directive| {
-            let mut zones = directive.option("multicluster");
-            let given = directive.is("kubernetes") && zones.any(|given| is_zone(given, zone));
-            given.then(|| at(&directive.words[0], &format!("multicluster {zone}")))
-        };
-        key.map(|key| at(key, &key.text)).or_else(|| block.directives.iter().find_map(its))
-    })
-}
-
-fn is_zone(text: &str, zone: &str) -> bool {
-    text.strip_suffix('.').unwrap_or(text).eq_ignore_ascii_case(zone)
-}
-
-/// The server block that answers for the cluster itself.
-fn of_cluster(blocks: &[Block]) -> Option<&Block> {
-    let kubernetes = |block: &'_ &Block| {
-        block.directives.iter().any(|directive| directive.is("kubernetes"))
-            && block.keys.iter().any(|key| served(&key.text).is_plain_dns)
+/// The port of the server block that has the plugin `kubernetes`, with its colon; empty if it has none. Or why it is not known.
+fn port(text: &str) -> Result<&str, String> {
+    let blocks = blocks(text)?;
+    let of_cluster: Vec<&Block> =
+        blocks.iter().filter(|block| block.directives.contains(&"kubernetes")).collect();
+    let [block] = of_cluster[..] else {
+        return Err(format!("{} server blocks have the plugin `kubernetes`, not one", of_cluster.len()));
     };
-    let usual = |block: &'_ &Block| {
-        let mut directives = block.directives.iter().filter(|directive| directive.is("kubernetes"));
-        directives.any(|directive| directive.arguments().any(|zone| is_zone(zone, CLUSTER_ZONE)))
-    };
-    let mut candidates = blocks.iter().filter(kubernetes);
-    candidates.clone().find(usual).or_else(|| candidates.next())
+    let keys = block.keys.join(" ");
+    if block.directives.contains(&"bind") {
+        return Err(format!("server block `{keys}` has `bind`, which the new block has to have as well"));
+    }
+    let mut ports: Vec<Option<&str>> = block.keys.iter().map(|key| port_of(key)).collect();
+    ports.dedup();
+    match ports[..] {
+        [Some(port)] => Ok(port),
+        _ => Err(format!("the keys of server block `{keys}` are not all ZONE:PORT with the same port")),
+    }
 }
 
-/// A server block for the zone beside that of the cluster, where that one listens. Options that came after `multicluster` would keep
-/// a CoreDNS from starting that knows this one.
-fn lines(zone: &str, cluster: &Block) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
-    for key in &cluster.keys {
-        let served = served(&key.text);
-        let key = served.port.map_or(zone.to_owned(), |port| format!("{zone}:{port}"));
-        if served.is_plain_dns && !keys.contains(&key) {
-            keys.push(key);
+/// None for a scheme, a variable, a network of IPv6, a list with commas.
+fn port_of(key: &str) -> Option<&str> {
+    let (zone, port) = key.split_at(key.find(':').unwrap_or(key.len()));
+    let is_port = port.is_empty() || (port.len() > 1 && port[1..].bytes().all(|b| b.is_ascii_digit()));
+    (is_port && !zone.ends_with(',')).then_some(port)
+}
+
+#[derive(Default)]
+struct Block<'a> {
+    keys: Vec<&'a str>,
+    /// The first word of each line in it.
+    directives: Vec<&'a str>,
+    is_closed: bool,
+}
+
+/// The server blocks. What is in imported files is not seen.
+fn blocks(text: &str) -> Result<Vec<Block<'_>>, String> {
+    let mut blocks = Vec::<Block<'_>>::new();
+    for (at, line) in text.lines().enumerate() {
+        let words: Vec<&str> = words(line).collect();
+        let open = blocks.last_mut().filter(|block| !block.is_closed);
+        match (open, &words[..]) {
+            (_, []) | (None, ["import", _]) => {}
+            (Some(block), [first, ..]) if line.starts_with([' ', '\t']) => block.directives.push(first),
+            (Some(block), ["}"]) => block.is_closed = true,
+            // Not a snippet: what imports it has what is in it.
+            (None, [keys @ .., "{"]) if keys.first().is_some_and(|key| !key.starts_with('(')) => {
+                blocks.push(Block { keys: keys.to_vec(), ..Block::default() });
+            }
+            _ => {
+                return Err(format!(
+                    "line {} (`{}`) begins or ends no server block",
+                    at + 1,
+                    words.join(" ")
+                ));
+            }
         }
     }
-    let mut lines = vec![
-        "# `freeport dns` writes these lines, `freeport dns --remove` takes them back.".to_owned(),
-        format!("{} {{", keys.join(" ")),
-    ];
-    for directive in cluster.directives.iter().filter(|directive| directive.is("bind")) {
-        lines.extend(copied(directive));
+    match blocks.last() {
+        Some(Block { is_closed: false, .. }) => Err("the last server block is not closed".into()),
+        _ => Ok(blocks),
     }
-    let own = format!(
-        "    errors\n    kubernetes {zone} {{\n        multicluster {zone}\n        ttl 5\n    }}\n    loadbalance\n}}"
-    );
-    lines.extend(own.lines().map(str::to_owned));
-    lines
 }
 
-/// Its lines, as they are there but for spaces and comments.
-fn copied(directive: &Directive) -> Vec<String> {
-    let (mut lines, mut nesting) = (Vec::<String>::new(), 1);
-    for word in &directive.words {
-        nesting -= usize::from(word.text == "}");
-        match lines.last_mut() {
-            Some(line) if !word.begins_line => *line = format!("{line} {}", word.raw),
-            _ => lines.push(format!("{}{}", "    ".repeat(nesting), word.raw)),
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KUBEADM: &str = "\
+.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+       disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+";
+    /// As k3s has it, but for its directives without imports.
+    const IMPORTS: &str = "\
+.:53 {
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
+    pods insecure
+      }
+  import /etc/coredns/custom/*.override
+}
+import /etc/coredns/custom/*.server
+";
+    /// As OpenShift and the fleet of our tests have keys, behind a zone that is forwarded.
+    const KEYS: &str = "\
+# example
+example.com:53 {
+    forward . 10.0.0.1
+}
+.:5353 hostname.bind:5353 { # both
+    kubernetes cluster.local
+}";
+    const ALL: [&str; 4] = [KUBEADM, KUBEADM.trim_ascii_end(), IMPORTS, KEYS];
+
+    #[test]
+    fn the_usual_corefile_gets_the_block() {
+        for (text, port) in ALL.into_iter().zip([":53", ":53", ":53", ":5353"]) {
+            let with = add(text).unwrap();
+            assert!(with.starts_with(text) && with.contains(block(port).trim_end()), "{with}");
+            assert_eq!(add(&with).unwrap(), with);
+            assert_eq!(remove(&with).unwrap(), text);
+            assert_eq!(remove(text).unwrap(), text);
+            assert_eq!(claim(&with), None);
         }
-        nesting += usize::from(word.text == "{");
+        let docs = include_str!("../../../docs/dns.md");
+        assert!(docs.contains(&format!("```\n{}```\n", block(":53"))));
     }
-    lines
-}
 
-/// What a server block's key says.
-struct Served<'a> {
-    zone: &'a str,
-    /// As it is written; without one, CoreDNS has a default that can be set where it is started.
-    port: Option<&'a str>,
-    /// And not DNS by way of TLS or HTTPS.
-    is_plain_dns: bool,
-}
+    #[test]
+    fn the_block_follows_the_port() {
+        let moved = |to: &str| add(KUBEADM).unwrap().replacen(".:53 {", to, 1);
+        for (key, port) in [(".:5353 {", ":5353"), (". {", "")] {
+            let with = add(&moved(key)).unwrap();
+            assert!(with.contains(&format!("\n{ZONE}{port} {{")) && !with.contains(&block(":53")), "{with}");
+            assert_eq!(remove(&with).unwrap(), KUBEADM.replacen(".:53 {", key, 1));
+        }
+        let unusual = moved("tls://.:853 {");
+        assert_eq!(add(&unusual).unwrap(), unusual, "the block is there, and stays");
+    }
 
-fn served(key: &str) -> Served<'_> {
-    let (scheme, rest) = key.split_once("://").unwrap_or(("dns", key));
-    let is_port = |port: &str| {
-        let variable = port.starts_with("{$") || port.starts_with("{%");
-        variable || (!port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let split = rest.rsplit_once(':').filter(|(_, port)| is_port(port));
-    let (zone, port) = split.map_or((rest, None), |(zone, port)| (zone, Some(port)));
-    Served { zone, port, is_plain_dns: scheme.eq_ignore_ascii_case("dns") }
+    #[test]
+    fn any_other_corefile_is_refused_with_the_reason() {
+        let main = |keys: &str, more: &str| format!("{keys} {{\n  kubernetes cluster.local\n{more}}}\n");
+        for (text, why) in [
+            (String::new(), "0 server blocks"),
+            (".:53\nkubernetes cluster.local\n".into(), "line 1 (`.:53`)"),
+            (".:53 {\nkubernetes cluster.local\n}\n".into(), "line 2 (`kubernetes cluster.local`)"),
+            (".:53 {\n  kubernetes cluster.local\n".into(), "not closed"),
+            (main("a:53 {\n  log\n.:53", ""), "line 3 (`.:53 {`)"),
+            ("(own) {\n  log\n}\n".into(), "line 1 (`(own) {`)"),
+            (main(".:53", "") + &main("a:54", ""), "2 server blocks"),
+            (main(".:53", "  bind lo\n"), "`.:53` has `bind`"),
+            (main("tls://.:853", ""), "`tls://.:853`"),
+            (main(".:53 a:54", ""), "`.:53 a:54`"),
+            (main(".:{$PORT}", ""), "same port"),
+            (main("fd00::/64", ""), "same port"),
+            (main("a, b", ""), "same port"),
+        ] {
+            let Err(Error::Unusual(said)) = add(&text) else { panic!("{text}") };
+            assert!(said.contains(why), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn who_names_the_zone_is_told() {
+        let by_hand = format!("{}clusterset.local {{\n}}\n", add(KUBEADM).unwrap());
+        for (text, says) in [
+            (by_hand.as_str(), Some("line 35 (`clusterset.local`)")),
+            ("dns://ClusterSet.local.:1053, . {\n}\n", Some("line 1 (`dns://ClusterSet.local.:1053,`)")),
+            (".:53 {\n forward clusterset.local 10.0.0.1\n}\n", Some("line 2 (`clusterset.local`)")),
+            ("other.local {\n  multicluster \"clusterset.local\"\n", Some("line 2 (`\"clusterset.local\"`)")),
+            ("# clusterset.local {\nmy.clusterset.local {\n}\n", None),
+        ] {
+            assert_eq!(claim(text).as_deref(), says, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn adding_and_removing_is_as_if_nothing_was(
+            which in 0..ALL.len(),
+            before in "(# [a-z\"{}]{0,9}\n){0,2}",
+            after in "(\r?\n|# [a-z\"{}]{0,9}|\n[a-z]{1,5}\\.example \\{\r?\n\\}){0,3}",
+            returns: bool,
+        ) {
+            let text = format!("{before}{}{after}", ALL[which]);
+            let text = if returns { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text };
+            let with = add(&text).unwrap();
+            prop_assert_ne!(&with, &text);
+            prop_assert_eq!(&add(&with).unwrap(), &with);
+            prop_assert_eq!(remove(&with).unwrap(), text);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     LeaveOptions,
-    departure::{Traces, text},
+    departure::{self, Traces},
     for_the_leader, take_access,
 };
 use crate::{
@@ -40,18 +40,7 @@ pub(super) async fn withdraw(
     };
     let mut here = Eraser::new(&cluster, options.dry_run, &mut *say);
     let traces = traces(&here).await?;
-    let mut is_anothers = traces.shares_its_id();
-    if let (Some(leader), Some((set, id))) = (&leader, traces.identity()) {
-        // The right leader, before anything is changed.
-        let next = "without it, leave with `freeport leave --force`";
-        check::leader_id(leader, &set, next).await?;
-        if is_anothers {
-            is_anothers = holder::of(leader, &set, &id).await?.as_ref() != Some(&cluster.uid);
-        } else {
-            holder::is(leader, &cluster, &set, &id).await?;
-        }
-    }
-
+    let is_anothers = is_anothers(&cluster, leader.as_ref(), &traces).await?;
     depart(&mut here, &traces, membership::LEAVE).await?;
     if !here.dry_run && !left(&mut here, membership::LEAVE, options.timeout).await? {
         return Err(Error::Timeout {
@@ -88,6 +77,18 @@ pub(super) async fn withdraw(
         Eraser::new(&cluster, options.dry_run, say).next(&for_the_leader(&set, &id));
     }
     access
+}
+
+/// Whether another cluster uses our ID. Refuses a leader that is not ours, before anything is changed.
+async fn is_anothers(cluster: &Cluster, leader: Option<&Cluster>, traces: &Traces) -> Result<bool, Error> {
+    let is_shared = traces.shares_its_id();
+    let (Some(leader), Some((set, id))) = (leader, traces.identity()) else { return Ok(is_shared) };
+    check::leader_id(leader, &set, "without it, leave with `freeport leave --force`").await?;
+    if is_shared {
+        return Ok(holder::of(leader, &set, &id).await?.as_ref() != Some(&cluster.uid));
+    }
+    holder::is(leader, cluster, &set, &id).await?;
+    Ok(false)
 }
 
 /// The leader is gone: whatever the member does not clear away within [`FORCED_WAIT`] is cleared away here.
@@ -168,7 +169,7 @@ async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(),
 
 async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Error> {
     let key = membership::LEAVE_KEY;
-    if text(note, &format!("/data/{key}")).as_deref() == Some(how) {
+    if departure::read(note).and_then(|note| note.leave).as_deref() == Some(how) {
         return Ok(());
     }
     here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await

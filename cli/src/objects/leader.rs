@@ -12,8 +12,8 @@ use super::{
 pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::LEADER };
 
 /// Namespace, ServiceAccount, the right to find Common Areas by their label, and the policy that keeps members to their
-/// own records in all of them. Rights in a Common Area come with the
-/// [area](super::area), so that one without them does not stall the others.
+/// own records in all of them. Rights in a Common Area come with that
+/// area, so that one without them does not stop the others.
 pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));

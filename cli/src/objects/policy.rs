@@ -7,15 +7,15 @@
 //! | [`import_content`] | `freeport-import-content`: a ServiceImport holds what can be served | each member's cluster |
 //! | [`exports`] | `freeport-exports`: where Services may be exported, and with which labels | each member's cluster |
 //!
-//! [`lapse`] tells whether one is in force.
+//! [`drift`] tells whether one is in force.
 //!
 //! Rights cannot say either: a Role knows names, not what an object holds, and `create` not even those. They need
 //! Kubernetes 1.31.
 
+pub(super) mod drift;
 pub(super) mod exports;
 pub(super) mod import_content;
 pub(super) mod imports;
-pub(super) mod lapse;
 pub(super) mod records;
 
 use k8s_openapi::{

@@ -6,7 +6,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
 
 use self::server::{COREFILE, CUSTOM, NAME, NAMESPACE, Server};
-use crate::{clusters::Clusters, member_set::alone};
+use crate::cli::{clusters::Clusters, member_set::alone};
 
 const BY_HAND: &str = "clusterset.local:53 {\n    errors\n}\n";
 
@@ -64,9 +64,11 @@ fn what_cannot_serve_names_is_refused() {
         let named = async |name: &str| server.freeport(&format!("--config-map {name}")).await;
         named("kube-system/nothing").await.refused(&["no ConfigMap kube-system/nothing", "--config-map"]);
         named("kube-system/kube-root-ca.crt").await.refused(&["no key Corefile", "ca.crt", "--config-map"]);
-        assert_eq!(named("coredns").await.code, Some(2));
         server.set_corefile("# freeport: begin\n").await;
-        server.freeport("--remove --apply").await.refused(&["Corefile: ", "# freeport: end", "are no pair"]);
+        for flags in ["--apply", "--remove --apply"] {
+            server.freeport(flags).await.refused(&["Corefile: ", "# freeport: end", "are no pair"]);
+        }
+        server.says_what_to_add_by_hand().await;
 
         server.set_corefile(COREFILE).await;
         server.set.cluster("west").delete::<Deployment>(NAMESPACE, NAME).await;
@@ -82,13 +84,13 @@ fn what_cannot_serve_names_is_refused() {
 }
 
 /// In a cluster that has never heard of imports.
-pub async fn imports_come_first(clusters: &Clusters) {
+pub(crate) async fn imports_come_first(clusters: &Clusters) {
     let spoke = clusters.cluster("spoke");
     let config = json!({"metadata": {"name": NAME}, "data": {"Corefile": COREFILE}});
     let _: ConfigMap = spoke.create(NAMESPACE, config).await;
     let missing = "no CRD serviceimports.multicluster.x-k8s.io";
     let shown = clusters.freeport("dns --context spoke").await.succeeded();
-    for part in [missing, "+clusterset.local:53 {", "may not list and watch namespaces, services"] {
+    for part in [missing, "+clusterset.local:53 {", "there is no Deployment kube-system/coredns"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     clusters.freeport("dns --context spoke --apply").await.refused(&[missing, "freeport join"]);
@@ -225,6 +227,27 @@ impl Server {
         self.freeport("--apply --timeout 1").await.refused(&[back]);
         self.change_deployment(&json!({"replicas": 0})).await;
         self.is_taken_back(COREFILE).await;
+    }
+
+    /// To a Corefile that the command does not read.
+    async fn says_what_to_add_by_hand(&self) {
+        let unusual = COREFILE.replace("    errors\n", "    bind 10.0.0.10\n");
+        self.set_corefile(&unusual).await;
+        let before = self.versions().await;
+        for flags in ["", "--apply"] {
+            let said = self.freeport(flags).await.refused(&["Corefile: server block `.:53` has `bind`"]);
+            for part in [
+                "\nclusterset.local:53 {\n    errors\n    kubernetes clusterset.local {\n",
+                "kubectl --context west create clusterrole coredns-serviceimports --verb list,watch",
+                "--serviceaccount kube-system:coredns\n",
+                "kubectl --context west -n kube-system rollout restart deployment coredns\n",
+            ] {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+        let said = self.freeport("--remove --apply").await.succeeded();
+        assert_eq!(said, "west: there is nothing of `freeport dns` to take back\n");
+        assert_eq!(self.versions().await, before);
     }
 
     async fn is_left_alone(&self, place: &str) {

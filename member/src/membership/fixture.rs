@@ -24,9 +24,9 @@ pub(super) fn put_set(state: &mut MembershipState, set: Value) {
     state.cluster_sets.change(Change::Apply(serde_json::from_value(set).unwrap()));
 }
 
-/// The leader of that ClusterSet.
-pub(super) fn target() -> Target {
-    let note = Membership {
+/// The note of a membership in that ClusterSet.
+pub(super) fn noted() -> Membership {
+    Membership {
         cluster_set: "demo".into(),
         created: "2026-01-02T00:00:00Z".into(),
         cluster_id: "east".into(),
@@ -34,6 +34,10 @@ pub(super) fn target() -> Target {
         server: "https://10.0.0.1:6443".into(),
         secret: "freeport-leader-token".into(),
         wire: Wire::Freeport,
-    };
-    state(|_| {}).noted_target(&note).unwrap()
+    }
+}
+
+/// The leader of that ClusterSet.
+pub(super) fn target() -> Target {
+    state(|_| {}).noted_target(&noted()).unwrap()
 }

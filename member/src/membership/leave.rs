@@ -127,3 +127,34 @@ impl Leaving {
         self.env.events.warn(self.note.object_ref(&()), "Leave", reason, message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        feature::fixture::{access, features},
+        membership::fixture::noted,
+    };
+
+    fn leaving(features: Features) -> Leaving {
+        Leaving { env: access().env, features, note: Note::of("freeport-system", &noted()) }
+    }
+
+    #[tokio::test]
+    async fn leaving_waits_until_every_feature_has_removed_its_imports() {
+        let nothing = leaving([].into());
+        assert!(nothing.clean_up().await.is_ok());
+        let error = leaving(features()).clean_up().await.unwrap_err();
+        assert!(matches!(error, Error::Unreachable(_)), "the API server does not answer: {error}");
+    }
+
+    #[test]
+    fn what_stays_at_the_leader_can_be_deleted_there() {
+        let work = |order| Work { noted: Some(noted()), order, target: None };
+        for order in [Order::Force, Order::Withdraw] {
+            let message = incomplete(&work(order));
+            assert!(message.contains("--clusterset demo --cluster-id east"), "{message}");
+        }
+        assert!(incomplete(&work(Order::Force)).starts_with("as ordered"));
+    }
+}

@@ -9,7 +9,7 @@ use api::{
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use presence::roster::Standing;
+use presence::standing::Standing;
 
 use super::{object::Set, verdict};
 

@@ -7,7 +7,7 @@ use std::{
 
 use api::membership::Wire;
 use kit::{failure::Failure, watch::Watches};
-use presence::roster::Standing;
+use presence::standing::Standing;
 
 use super::table::{Blind, Table};
 use crate::feature::Access;

@@ -8,7 +8,7 @@ use super::{Check, Policy, Refused, requests};
 use crate::objects::{Object, rights::MCS};
 
 /// Name of the policy and of its binding. Without the binding it is off.
-pub const NAME: &str = "freeport-exports";
+pub(crate) const NAME: &str = "freeport-exports";
 
 /// Labels, annotations and finalizers of an export that was there before may still change.
 const SAYS_SOMETHING_NEW: &str = "
@@ -65,7 +65,7 @@ variables.about + ': \"' + variables.oddValues[0] + '\" in exportedLabels is no 
 ];
 
 /// The policy and its binding.
-pub fn objects() -> [Object; 2] {
+pub(crate) fn objects() -> [Object; 2] {
     Policy {
         name: NAME,
         requests: vec![requests(MCS, &["v1alpha1", "v1beta1"], &["serviceexports"], &["CREATE", "UPDATE"])],

@@ -9,7 +9,7 @@ use super::{Check, Policy, Refused, requests};
 use crate::objects::{Object, rights::MCS};
 
 /// Name of the policy and of its binding. Without the binding it is off.
-pub const NAME: &str = "freeport-import-content";
+pub(crate) const NAME: &str = "freeport-import-content";
 
 const SAYS_SOMETHING_NEW: &str = "
 request.operation == 'CREATE' || dyn(object).?spec.orValue({}) != dyn(oldObject).?spec.orValue({})";
@@ -95,7 +95,7 @@ const fn wrong(holds: &'static str, rule: &'static str, says: &'static str) -> C
 }
 
 /// The policy and its binding.
-pub fn objects() -> [Object; 2] {
+pub(crate) fn objects() -> [Object; 2] {
     Policy {
         name: NAME,
         requests: vec![requests(MCS, &["v1alpha1", "v1beta1"], &["serviceimports"], &["CREATE", "UPDATE"])],

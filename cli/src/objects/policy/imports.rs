@@ -7,7 +7,7 @@ use super::{Check, Policy, Refused, requests};
 use crate::objects::{Object, rights::MCS};
 
 /// Name of the policy and of its binding. Without the binding it is off.
-pub const NAME: &str = "freeport-imports";
+pub(crate) const NAME: &str = "freeport-imports";
 
 const IS_CONTROLLER: &str = "
 ['patch', 'update'].exists(verb,
@@ -15,7 +15,7 @@ const IS_CONTROLLER: &str = "
         .namespace(request.namespace).check(verb).allowed())";
 
 /// Deleting stays a matter of rights: the member makes anew what is still imported.
-pub fn objects() -> [Object; 2] {
+pub(crate) fn objects() -> [Object; 2] {
     Policy {
         name: NAME,
         requests: vec![requests(

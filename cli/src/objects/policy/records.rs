@@ -18,7 +18,7 @@ use crate::objects::{
 };
 
 /// Name of the policy and of its binding. Without the binding it is off.
-pub const NAME: &str = "freeport-records";
+pub(crate) const NAME: &str = "freeport-records";
 
 const IS_OF_THE_AREA: &str =
     "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')";
@@ -197,7 +197,7 @@ variables.about + ' must have the labels sourceClusterID=' + variables.cluster +
 ];
 
 /// Holds in every Common Area of this cluster.
-pub fn objects() -> [Object; 2] {
+pub(crate) fn objects() -> [Object; 2] {
     let all = &["CREATE", "UPDATE", "DELETE"];
     let records = [
         "resourceexports",

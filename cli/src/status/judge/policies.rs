@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::{
-    objects::{Lapse, Object, lapse, leader, member},
+    objects::{Object, PolicyDrift, drift, leader, member},
     status::found::{Found, Gap, Part, Why},
 };
 
@@ -26,14 +26,14 @@ impl Verdict<'_> {
             }
             Some(part) => {
                 let there = self.part(part, "join");
-                if let Some(Lapse { place, what }) = there.and_then(|there| lapse(wanted, there)) {
+                if let Some(PolicyDrift { place, what }) = there.and_then(|there| drift(wanted, there)) {
                     self.notes.push(format!("{place} {what}: mistakes are not refused"));
                 }
             }
         }
     }
 
-    /// `means` says what a lapse allows, and `command` mends it. Who may not read a policy is not wrong about it.
+    /// `means` says what the drift allows, and `command` corrects it. A policy that may not be read is no problem.
     fn policy(
         &mut self,
         part: Option<&Part<[Option<Object>; 2]>>,
@@ -48,7 +48,7 @@ impl Verdict<'_> {
             }
             Some(part) => {
                 let there = self.part(part, command);
-                if let Some(Lapse { place, what }) = there.and_then(|there| lapse(wanted, there)) {
+                if let Some(PolicyDrift { place, what }) = there.and_then(|there| drift(wanted, there)) {
                     self.problem(
                         place,
                         format!("{what}: {means}"),

@@ -138,3 +138,16 @@ fn failure(error: &Error) -> Failure {
         other => Failure::Other(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::fixture::{access, features};
+
+    #[tokio::test]
+    async fn leaving_waits_until_every_feature_has_withdrawn() {
+        assert_eq!(withdraw_features(&[].into(), &access()).await, Ok(()));
+        let failure = withdraw_features(&features(), &access()).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unreachable(_)), "the API server does not answer: {failure}");
+    }
+}
