@@ -134,6 +134,13 @@ pub struct Objection {
     pub message: String,
 }
 
+impl Objection {
+    /// Puts the two parts together.
+    pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: reason.into(), message: message.into() }
+    }
+}
+
 /// Antrea's status: the leader's word on each exporting cluster. Freeport neither writes nor reads it.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]

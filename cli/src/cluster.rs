@@ -11,7 +11,12 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{Error, objects::Object, proxy};
+use crate::{
+    Error,
+    error::{Failure, classify},
+    objects::Object,
+    proxy,
+};
 
 /// How long one request may take. Longer is a server that will not answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -159,16 +164,10 @@ impl Cluster {
     }
 }
 
-/// Whether the API server knows neither the object nor, without its CRD, the kind. The second answer is plain text, for
-/// which kube's own test of the reason fails.
-pub(crate) fn is_missing(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-/// What is not there is no error.
+/// What is not there, or not even its kind, is no error.
 pub(crate) async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
     match request.await {
-        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) if classify(&error) == Failure::Missing => Ok(None),
         other => other.map(Some),
     }
 }

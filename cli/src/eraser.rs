@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     cluster::{Cluster, known},
+    error::{Failure, classify},
     install::MANAGER,
     objects::Object,
 };
@@ -160,7 +161,7 @@ impl<'a> Eraser<'a> {
         if self.dry_run {
             return Ok(true);
         }
-        let uid = read.body.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        let uid = read.metadata().uid;
         let only = DeleteParams::default().preconditions(Preconditions { uid, resource_version: None });
         let api = self.api(object);
         let delete = known(api.delete(&object.name, &only));
@@ -195,7 +196,7 @@ impl<'a> Eraser<'a> {
             let api = self.api(object);
             let create = async {
                 match api.create(&params, &body).await {
-                    Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+                    Err(error) if classify(&error) == Failure::Conflict => Ok(false),
                     other => other.map(|_| true),
                 }
             };

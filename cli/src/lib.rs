@@ -13,6 +13,7 @@
 //! | `image` | which image a Deployment gets |
 //! | `install` | applying objects and saying what became of each |
 //! | `eraser` | taking things away and saying so |
+//! | `view` | objects as commands read them |
 //! | `wait` | waiting until a daemon says that it is ready |
 //! | `rollout` | how far a Deployment is |
 //! | `warning` | what may surprise and keeps nobody from going on |
@@ -40,6 +41,7 @@ mod proxy;
 mod rollout;
 mod run;
 pub mod status;
+mod view;
 mod wait;
 mod warning;
 

@@ -30,7 +30,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Resource, ResourceExt, core::discovery::ApiResource};
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
@@ -71,10 +71,23 @@ impl Object {
         yaml::document(&self.body)
     }
 
+    /// The body as a type that reads what is used of it; none if that does not decode.
+    pub(crate) fn view<V: DeserializeOwned>(&self) -> Option<V> {
+        V::deserialize(&self.body).ok()
+    }
+
+    /// Its metadata, as far as it decodes.
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        self.body
+            .get("metadata")
+            .and_then(|metadata| ObjectMeta::deserialize(metadata).ok())
+            .unwrap_or_default()
+    }
+
     /// Whether the body carries the label that marks what Freeport installed.
     pub(crate) fn is_ours(&self) -> bool {
-        let labels = self.body.pointer("/metadata/labels");
-        labels.and_then(|labels| labels.get(api::label::MANAGED_BY)?.as_str()) == Some(api::label::FREEPORT)
+        let labels = self.metadata().labels.unwrap_or_default();
+        labels.get(api::label::MANAGED_BY).is_some_and(|by| by == api::label::FREEPORT)
     }
 }
 

@@ -130,8 +130,7 @@ pub async fn set_up_as(
     composition: &Composition,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<Daemon>, Error> {
-    let leader_program = program::path("leader", label::LEADER).await?;
-    let member_program = program::path("member", label::MEMBER).await?;
+    let (leader_program, member_program) = build_daemons().await?;
     // In the cluster's own directory, which `down` removes. They run on this machine, which reaches all clusters.
     let outside = |cluster: &Cluster| Run {
         daemons: Daemons::Outside(cluster.dir().join("daemons")),
@@ -149,6 +148,16 @@ pub async fn set_up_as(
         }
     }
     Ok(daemons)
+}
+
+/// Builds both daemons. [`set_up`] and [`deploy`] do so themselves; this is for who has something else to wait for meanwhile.
+///
+/// # Errors
+/// [`Error::Program`].
+pub async fn build_daemons() -> Result<(PathBuf, PathBuf), Error> {
+    let leader = program::path("leader", label::LEADER).await?;
+    let member = program::path("member", label::MEMBER).await?;
+    Ok((leader, member))
 }
 
 /// Makes all clusters of the fleet, which have nodes, a ClusterSet, as [`set_up`] does, with the daemons in their nodes: builds

@@ -154,6 +154,11 @@ pub(crate) fn digest_of_file(path: &Path) -> io::Result<String> {
     Ok(Blob::of_file(path)?.digest.trim_start_matches("sha256:").to_owned())
 }
 
+/// The same of a text.
+pub(crate) fn digest_of_text(text: &str) -> String {
+    Blob::of(text.as_bytes()).digest.trim_start_matches("sha256:").to_owned()
+}
+
 fn digest(hash: impl IntoIterator<Item = u8>) -> String {
     let hex: String = hash.into_iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")

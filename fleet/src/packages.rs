@@ -98,7 +98,7 @@ pub fn check() -> Result<(), Error> {
         missing.push(format!("the CNI plugins {}", CNI_PLUGINS.join(", ")));
         packages.push(CNI_PACKAGE);
     }
-    if !STATIC_LIBC.iter().any(|library| Path::new(library).is_file()) {
+    if !has_static_libc() {
         missing.push("libc.a".into());
         packages.push(LIBC_PACKAGE);
     }
@@ -108,6 +108,11 @@ pub fn check() -> Result<(), Error> {
         return Err(Error::Missing { is_root, missing, packages });
     }
     try_out(TRIAL).and_then(|()| cgroup::check()).map_err(Error::Forbidden)
+}
+
+/// Whether programs can be linked statically.
+pub(crate) fn has_static_libc() -> bool {
+    STATIC_LIBC.iter().any(|library| Path::new(library).is_file())
 }
 
 /// Whether this machine can have nodes for these clusters.

@@ -11,6 +11,8 @@ use std::{
 use serde::Deserialize;
 use tokio::process::Command;
 
+use crate::packages;
+
 /// Why there is no such program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,12 +38,16 @@ pub enum Error {
 /// `cargo test` of one package does not build another's programs. Otherwise it is expected beside this program,
 /// or a directory up, where cargo puts programs relative to tests.
 ///
+/// It is linked as for an image if that is possible here: then it is linked once for both.
+///
 /// # Errors
 /// See [`Error`].
 pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
-    match env::var_os("CARGO").filter(|_| manifest.is_file()) {
-        Some(cargo) => build(&cargo, &manifest, package, name, Linking::Dynamic).await,
+    match env::var_os("CARGO").filter(|_| manifest().is_file()) {
+        Some(cargo) => {
+            let linking = if packages::has_static_libc() { Linking::Static } else { Linking::Dynamic };
+            build(&cargo, package, name, linking).await
+        }
         None => {
             let exe = env::current_exe()?;
             let found = exe.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file());
@@ -50,18 +56,21 @@ pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// The path of a program of this workspace that needs no other file to run, for a container image. Always built by
-/// cargo; the first time, all it depends on is compiled anew.
+/// The path of a program of this workspace that needs no other file to run, for a container image. Always built by cargo.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn static_path(package: &str, name: &str) -> Result<PathBuf, Error> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    if !manifest.is_file() {
+    if !manifest().is_file() {
         return Err(Error::Missing { name: name.to_owned(), exe: env::current_exe()? });
     }
-    build(&cargo, &manifest, package, name, Linking::Static).await
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    build(&cargo, package, name, Linking::Static).await
+}
+
+/// Of the workspace.
+fn manifest() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,32 +79,22 @@ enum Linking {
     Static,
 }
 
-async fn build(
-    cargo: &OsStr,
-    manifest: &Path,
-    package: &str,
-    name: &str,
-    linking: Linking,
-) -> Result<PathBuf, Error> {
+async fn build(cargo: &OsStr, package: &str, name: &str, linking: Linking) -> Result<PathBuf, Error> {
     let mut command = Command::new(cargo);
-    if linking == Linking::Static {
-        // With a target named, which alone keeps the flags from what runs during the build.
-        let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
-        command
-            .args(["build", "--target", &target])
-            .env("RUSTFLAGS", "-C target-feature=+crt-static -C strip=debuginfo");
-    } else {
-        command.arg("build");
-    }
     command
-        .args(["--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
+        .args(["rustc", "--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
         .args(["--profile", if cfg!(debug_assertions) { "dev" } else { "release" }])
         .arg("--manifest-path")
-        .arg(manifest)
+        .arg(manifest())
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
     if !io::stderr().is_terminal() {
         command.arg("--quiet");
+    }
+    if linking == Linking::Static {
+        // For the program alone: what it is linked from is compiled alike for both, once.
+        command.args(["--", "-C", "target-feature=+crt-static", "-C", "strip=debuginfo"]);
     }
     // What cargo tells the programs it runs looks to some build scripts (ring) like a change, and everything
     // above them would be compiled again each time.

@@ -1,16 +1,21 @@
-//! The Kubernetes programs: from `KUBEBUILDER_ASSETS`, else built once from their Go modules and cached.
+//! The Kubernetes programs: from `KUBEBUILDER_ASSETS`, else from `KUBERNETES_BINARIES`, else built once by Go and cached.
 //!
-//! Which versions: `fleet/tools/*/go.mod`, nowhere else.
+//! Which versions: `fleet/tools/go.mod`, nowhere else.
 
+mod binaries;
 mod build;
+mod download;
+mod error;
 mod go;
+mod lock;
 mod module;
 
-use std::{collections::BTreeMap, env, io, path::PathBuf};
+use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use module::Module;
+use self::{binaries::Binaries, module::MODULE};
+pub use error::Error;
 
 /// A program of a cluster, or to look at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,97 +64,45 @@ impl Tool {
         }
     }
 
-    /// The version it is built from, unless it is one of `KUBEBUILDER_ASSETS`.
+    /// The version it is built from, unless it is one of `KUBEBUILDER_ASSETS` or `KUBERNETES_BINARIES`.
     pub fn version(self) -> &'static str {
-        self.module().version()
-    }
-
-    fn module(self) -> Module {
-        match self {
+        MODULE.version(match self {
             Self::Etcd => module::ETCD,
             Self::Coredns => module::COREDNS,
             _ => module::KUBERNETES,
-        }
+        })
     }
 
-    fn package(self) -> String {
+    /// What Go builds it from.
+    fn package(self) -> &'static str {
         match self {
-            Self::Etcd => module::ETCD.main.to_owned(),
-            Self::Coredns => module::COREDNS.main.to_owned(),
-            Self::Agnhost => format!("{}/test/images/agnhost", module::KUBERNETES.main),
-            _ => format!("{}/cmd/{}", module::KUBERNETES.main, self.name()),
+            Self::Etcd => module::ETCD,
+            Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::KubeScheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::KubeProxy => "k8s.io/kubernetes/cmd/kube-proxy",
+            // With the plugins that Corefiles of clusters name: the usual one links the clients of every cloud.
+            Self::Coredns => "./coredns",
+            Self::Agnhost => "k8s.io/kubernetes/test/images/agnhost",
         }
     }
 
-    /// Measured on 2 cores with nothing cached, in this order.
-    fn minutes(self) -> u32 {
+    /// Whether it is among the Kubernetes project's release downloads.
+    fn is_published(self) -> bool {
+        !matches!(self, Self::Etcd | Self::Coredns | Self::Agnhost)
+    }
+
+    /// What it adds to the time of a build on 2 cores with nothing cached. Most of what is compiled is compiled for the API server.
+    fn seconds(self) -> u32 {
         match self {
-            Self::KubeApiserver => 5,
-            Self::KubeControllerManager | Self::Kubelet | Self::Coredns => 2,
-            _ => 1,
+            Self::KubeApiserver => 210,
+            Self::KubeControllerManager | Self::Kubelet => 45,
+            Self::Kubectl => 30,
+            _ => 15,
         }
     }
-}
-
-/// Why there are no programs.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Install Go.
-    #[error(
-        "Go is needed to build {what} and the command `go` was not found: install Go {needed} or later \
-         (https://go.dev/dl/), or set KUBEBUILDER_ASSETS to a directory that has the programs"
-    )]
-    NoGo {
-        /// The programs to build.
-        what: String,
-        /// The lowest version that will do.
-        needed: String,
-    },
-    /// Install a newer Go.
-    #[error(
-        "Go {found} is too old to build {what}: install Go {needed} or later (https://go.dev/dl/), or set \
-         KUBEBUILDER_ASSETS to a directory that has the programs"
-    )]
-    OldGo {
-        /// The programs to build.
-        what: String,
-        /// What `go version` says.
-        found: String,
-        /// The lowest version that will do.
-        needed: String,
-    },
-    /// Read what Go says.
-    #[error("building {tool} failed ({status}). The end of what `go build` said:\n{tail}")]
-    Build {
-        /// The program.
-        tool: &'static str,
-        /// Of `go build`.
-        status: String,
-        /// The last lines.
-        tail: String,
-    },
-    /// Make room.
-    #[error("only {free_mib} MiB are free on the disk of {}, building needs {needed_mib} MiB", dir.display())]
-    DiskFull {
-        /// The cache.
-        dir: PathBuf,
-        /// What is left for this user.
-        free_mib: u64,
-        /// What we ask for.
-        needed_mib: u64,
-    },
-    /// Neither `FREEPORT_CACHE` nor `HOME` is set.
-    #[error("no place to keep built programs: set FREEPORT_CACHE to a directory, or HOME")]
-    NoCache,
-    /// The cache could not be read or written.
-    #[error("{}: {source}", path.display())]
-    Cache {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
 }
 
 /// Finds the programs or builds them, telling `progress` about it.
@@ -157,21 +110,25 @@ pub enum Error {
 /// # Errors
 /// See [`Error`].
 pub async fn provide(tools: &[Tool], progress: &impl Fn(&str)) -> Result<BTreeMap<Tool, PathBuf>, Error> {
-    let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let mut found = BTreeMap::new();
-    let mut missing = Vec::new();
-    for tool in tools {
-        let asset = assets.as_ref().map(|dir| dir.join(tool.name())).filter(|path| path.is_file());
-        match asset {
-            Some(path) => drop(found.insert(*tool, std::path::absolute(&path).unwrap_or(path))),
-            None => missing.push(*tool),
-        }
+    let assets = set("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let in_assets = |tool: &Tool| {
+        let path = assets.as_ref()?.join(tool.name());
+        path.is_file().then(|| (*tool, std::path::absolute(&path).unwrap_or(path)))
+    };
+    let mut found: BTreeMap<_, _> = tools.iter().filter_map(in_assets).collect();
+    let missing = |found: &BTreeMap<Tool, PathBuf>| -> Vec<Tool> {
+        tools.iter().copied().filter(|tool| !found.contains_key(tool)).collect()
+    };
+    if let Some(value) = set("KUBERNETES_BINARIES") {
+        let binaries = Binaries::parse(&value.to_string_lossy())?;
+        found.extend(binaries.provide(&missing(&found), &cache()?, progress).await?);
     }
-    for module in [module::KUBERNETES, module::ETCD, module::COREDNS] {
-        let wanted: Vec<Tool> = missing.iter().copied().filter(|tool| tool.module() == module).collect();
-        found.extend(build::cached(&module, &wanted, &cache()?, progress).await?);
-    }
+    found.extend(build::cached(&missing(&found), &cache()?, progress).await?);
     Ok(found)
+}
+
+fn set(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|value| !value.is_empty())
 }
 
 /// `FREEPORT_CACHE`, else `~/.cache/freeport`.
@@ -179,7 +136,7 @@ pub async fn provide(tools: &[Tool], progress: &impl Fn(&str)) -> Result<BTreeMa
 /// # Errors
 /// [`Error::NoCache`].
 pub fn cache() -> Result<PathBuf, Error> {
-    let set = |key| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let dir = set("FREEPORT_CACHE").or_else(|| Some(set("HOME")?.join(".cache/freeport")));
+    let home = || Some(PathBuf::from(set("HOME")?).join(".cache/freeport"));
+    let dir = set("FREEPORT_CACHE").map(PathBuf::from).or_else(home);
     dir.and_then(|dir| std::path::absolute(dir).ok()).ok_or(Error::NoCache)
 }

@@ -15,7 +15,7 @@ use kube::{
 use super::{Installer, MANAGER, is_labelled, without_label};
 use crate::{
     Error,
-    cluster::{Cluster, is_missing},
+    cluster::{Cluster, known},
     objects::Object,
     run::Part,
 };
@@ -139,11 +139,10 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
             plural: crd.spec.names.plural.clone(),
         };
         let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-        match objects.list_metadata(&ListParams::default().limit(1)).await {
-            Err(error) if is_missing(&error) => return Ok(None),
-            other => {
-                cluster.request(format!("list {}", resource.plural), async { other }).await?;
-            }
+        let one = ListParams::default().limit(1);
+        let list = known(objects.list_metadata(&one));
+        if cluster.request(format!("list {}", resource.plural), list).await?.is_none() {
+            return Ok(None);
         }
     }
     Ok(Some(()))

@@ -14,6 +14,7 @@ use kube::{
 use crate::{
     Error, Part,
     cluster::Cluster,
+    error::{Failure, classify},
     install::Installer,
     objects::{access, area, member::Credential},
 };
@@ -53,7 +54,11 @@ impl Installer<'_> {
                     let delete = async {
                         match secrets.delete(&name, &only).await {
                             // Kubernetes was faster, or somebody else.
-                            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+                            Err(error)
+                                if matches!(classify(&error), Failure::Missing | Failure::Conflict) =>
+                            {
+                                Ok(())
+                            }
                             done => done.map(drop),
                         }
                     };

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     LeaveOptions,
-    departure::{Traces, text},
+    departure::{self, Traces},
     for_the_leader, take_access,
 };
 use crate::{
@@ -169,7 +169,7 @@ async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(),
 
 async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Error> {
     let key = membership::LEAVE_KEY;
-    if text(note, &format!("/data/{key}")).as_deref() == Some(how) {
+    if departure::read(note).and_then(|note| note.leave).as_deref() == Some(how) {
         return Ok(());
     }
     here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await

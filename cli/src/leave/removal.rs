@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
+    announce::MemberClusterAnnounce, label, lease::LeaseView, name, resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
 use k8s_openapi::{
@@ -16,9 +16,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
-    LeaveOptions,
-    departure::text,
-    known,
+    LeaveOptions, known,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
 };
@@ -27,6 +25,7 @@ use crate::{
     cluster::{Cluster, list},
     eraser::{Eraser, PAUSE, Say, called},
     objects::{Object, area},
+    view::live_holder,
 };
 
 /// A little longer than a live member takes to renew its Lease.
@@ -104,22 +103,20 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let Some(before) = lease(cluster, area, id).await? else {
         return Ok(());
     };
-    if let Some(holder) = check::live_holder(&before, Timestamp::now()) {
-        return Err(alive(&holder));
+    if let Some(holder) = live_holder(&before, Timestamp::now()) {
+        return Err(alive(holder));
     }
-    let spec = before.spec.unwrap_or_default();
-    let holder = spec.holder_identity.unwrap_or_default();
-    if holder.is_empty() {
+    let Some(holder) = before.holder() else {
         return Ok(());
-    }
+    };
     there.say(&format!("waiting {} s for a sign of life from member {id:?}", SIGN_OF_LIFE.as_secs()));
     tokio::time::sleep(SIGN_OF_LIFE).await;
-    let after = lease(cluster, area, id).await?.and_then(|lease| lease.spec).unwrap_or_default();
-    if after.renew_time == spec.renew_time { Ok(()) } else { Err(alive(&holder)) }
+    let after = lease(cluster, area, id).await?.and_then(|lease| lease.renew_time());
+    if after == before.renew_time() { Ok(()) } else { Err(alive(holder)) }
 }
 
-async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<Lease>, Error> {
-    let (leases, name) = (Api::<Lease>::namespaced(cluster.client.clone(), area), name::member_lease(id));
+async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
+    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
     cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
@@ -213,8 +210,7 @@ fn marked() -> Value {
 }
 
 fn is_marked(lease: &Object) -> bool {
-    let left = lease.body.pointer("/metadata/annotations").and_then(|all| all.get(label::LEFT)?.as_str());
-    left == Some(label::TRUE) && text(lease, "/spec/holderIdentity").is_none()
+    lease.view::<LeaseView>().is_some_and(|lease| lease.has_left() && lease.holder().is_none())
 }
 
 #[cfg(test)]

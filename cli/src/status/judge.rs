@@ -8,7 +8,7 @@ mod policies;
 
 use api::{
     condition::AntreaCondition,
-    mcs::{READY, VALID},
+    mcs::{CONFLICT, READY, VALID},
     resource_export::FAILURE,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -18,8 +18,6 @@ use super::{
     report::{Problem, Report, Said},
 };
 
-/// Condition type: the export differs from others of the same Service (MCS API).
-const CONFLICT: &str = "Conflict";
 /// The answer of a condition.
 const TRUE: &str = "True";
 

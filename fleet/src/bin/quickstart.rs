@@ -94,14 +94,14 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let clusters: Vec<_> = args.clusters.iter().map(ToString::to_string).collect();
     step(&format!("1. {kind}: {}", clusters.join(", ")));
     let options = Options { dir, clusters: args.clusters, nodes, lifetime: Lifetime::Detached };
-    let fleet = Fleet::up(options, |line| println!("   {line}")).await?;
+    println!("   building freeport-leader and freeport-member meanwhile, unless they are up to date");
+    let up = async { Ok(Fleet::up(options, |line| println!("   {line}")).await?) };
+    let (fleet, _) = tokio::try_join!(up, async { anyhow::Ok(cluster_set::build_daemons().await?) })?;
 
     let names = if nodes { "; `freeport dns` on all" } else { "" };
     step(&format!(
         "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others{names}"
     ));
-    let long = if nodes { " (static: the first time takes about 5 min on 2 cores)" } else { "" };
-    println!("   building freeport-leader and freeport-member, unless they are up to date{long}");
     if nodes {
         deploy(&fleet).await?
     } else {

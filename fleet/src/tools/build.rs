@@ -1,169 +1,184 @@
-//! Building programs into the cache, once.
+//! Building programs into the cache, once: all that are missing by one `go build`.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::{self, IsTerminal},
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
+    process::{ExitStatus, Stdio},
 };
 
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    time::{Instant, MissedTickBehavior, interval_at, sleep},
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use super::{Error, Tool, go, module::Module};
+use super::{
+    Error, Tool, go,
+    lock::{interval, lock},
+    module::{COMPILER_FLAGS, KUBERNETES, MODULE},
+};
 use crate::{disk, log_tail};
 
 /// Compiling Kubernetes fills Go's own cache as well, which is mostly on the same disk.
-const NEEDED_MIB: u64 = 2048;
+const NEEDED_MIB: u64 = 4096;
 const PARTIAL: &str = ".partial";
 /// How many of Go's messages are kept for an error.
 const KEPT_LINES: usize = 50;
 
-/// Paths of the module's programs, after building those that are not in the cache.
+/// Paths of the programs, after building those that are not in the cache.
 pub(super) async fn cached(
-    module: &Module,
     tools: &[Tool],
     cache: &Path,
     progress: &impl Fn(&str),
 ) -> Result<Vec<(Tool, PathBuf)>, Error> {
-    let dir = cache.join(module.directory());
+    let dir = cache.join(MODULE.directory());
     let missing =
         || tools.iter().copied().filter(|tool| !dir.join(tool.name()).is_file()).collect::<Vec<_>>();
     if !missing().is_empty() {
-        fs::create_dir_all(&dir).map_err(in_cache(&dir))?;
-        let _lock = lock(&dir.join("lock"), progress).await?;
+        fs::create_dir_all(&dir).map_err(Error::cache(&dir))?;
+        let _lock = lock(&dir, progress).await?;
         // Another process may have built them while we waited.
         let missing = missing();
         if !missing.is_empty() {
-            build_all(module, &missing, &dir, progress).await?;
+            build(&missing, &dir, progress).await?;
         }
     }
     Ok(tools.iter().map(|tool| (*tool, dir.join(tool.name()))).collect())
 }
 
-/// Released when the file is dropped, and by the kernel when this process dies.
-async fn lock(path: &Path, progress: &impl Fn(&str)) -> Result<File, Error> {
-    let file = File::options().create(true).write(true).truncate(false).open(path).map_err(in_cache(path))?;
-    let mut said = Instant::now();
-    let mut waited = false;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if waited && said.elapsed() < interval() => {}
-            Err(TryLockError::WouldBlock) => {
-                progress("another process is building the Kubernetes programs; waiting for it");
-                (said, waited) = (Instant::now(), true);
-            }
-            Err(TryLockError::Error(source)) => return Err(in_cache(path)(source)),
-        }
-        sleep(Duration::from_millis(200)).await;
-    }
-}
-
-async fn build_all(
-    module: &Module,
-    tools: &[Tool],
-    dir: &Path,
-    progress: &impl Fn(&str),
-) -> Result<(), Error> {
+async fn build(tools: &[Tool], dir: &Path, progress: &impl Fn(&str)) -> Result<(), Error> {
     let names = tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ");
-    go::check(module, &names).await?;
-    let free_mib = disk::free_mib(dir).map_err(in_cache(dir))?;
+    go::check(&MODULE, &names).await?;
+    let free_mib = disk::free_mib(dir).map_err(Error::cache(dir))?;
     if free_mib < NEEDED_MIB {
         return Err(Error::DiskFull { dir: dir.to_owned(), free_mib, needed_mib: NEEDED_MIB });
     }
-    let minutes: u32 = tools.iter().map(|tool| tool.minutes()).sum();
+    let seconds: u32 = tools.iter().map(|tool| tool.seconds()).sum();
     progress(&format!(
-        "building {names} {} from source: happens once, takes about {minutes} min on 2 cores; kept in {}",
-        module.version(),
+        "building {names} (Kubernetes {}) from source: happens once, takes about {} min on 2 cores; kept in {}",
+        MODULE.version(KUBERNETES),
+        seconds.div_ceil(60),
         dir.display()
     ));
     let source = dir.join("source");
-    fs::create_dir_all(&source).map_err(in_cache(&source))?;
-    for (file, content) in [("go.mod", module.go_mod), ("go.sum", module.go_sum)] {
-        fs::write(source.join(file), content).map_err(in_cache(&source))?;
+    for (path, content) in MODULE.files() {
+        let path = source.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(&source)).map_err(Error::cache(&source))?;
+        fs::write(&path, content).map_err(Error::cache(path))?;
     }
-    for entry in fs::read_dir(dir).map_err(in_cache(dir))?.flatten() {
-        if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
-            let _gone = fs::remove_file(entry.path());
-        }
-    }
+    let begun = Instant::now();
+    let partial = fresh_partial(dir)?;
+    go_build(tools, &source, &partial, progress).await?;
     for tool in tools {
-        build(module, *tool, dir, &source, progress).await?;
+        let built = partial.join(built_name(*tool));
+        fs::rename(&built, dir.join(tool.name())).map_err(Error::cache(built))?;
     }
+    fs::remove_dir_all(&partial).map_err(Error::cache(partial))?;
+    progress(&format!("built {names} in {} s", begun.elapsed().as_secs()));
     Ok(())
 }
 
-async fn build(
-    module: &Module,
-    tool: Tool,
-    dir: &Path,
-    source: &Path,
-    progress: &impl Fn(&str),
-) -> Result<(), Error> {
-    // Not under the final name, so that an interrupted build leaves no half program; and not under the name
-    // that a killed predecessor's compiler may still be writing to.
-    let partial = dir.join(format!("{}.{}{PARTIAL}", tool.name(), std::process::id()));
-    let start = Instant::now();
+/// An empty directory for what is built. Programs get their final place when all are complete, so that an interrupted build
+/// leaves no half program; and a killed predecessor's linker may still be writing to its own.
+fn fresh_partial(dir: &Path) -> Result<PathBuf, Error> {
+    for entry in fs::read_dir(dir).map_err(Error::cache(dir))?.flatten() {
+        if entry.path().extension() == Some(OsStr::new(&PARTIAL[1..])) {
+            let _gone = fs::remove_dir_all(entry.path());
+        }
+    }
+    let partial = dir.join(format!("{}{PARTIAL}", std::process::id()));
+    fs::create_dir_all(&partial).map_err(Error::cache(&partial))?;
+    Ok(partial)
+}
+
+/// What `go build` calls the program: the last element of its package's path that is no version.
+fn built_name(tool: Tool) -> &'static str {
+    let mut elements = tool.package().rsplit('/');
+    let is_name = |element: &&str| !element.trim_start_matches('v').chars().all(|c| c.is_ascii_digit());
+    elements.find(is_name).unwrap_or(tool.name())
+}
+
+async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn(&str)) -> Result<(), Error> {
     let mut child = go::command()
         // -v names each package when it is compiled, which shows that something goes on.
-        .args(["build", "-v", "-trimpath", "-mod=readonly", "-ldflags", &module.linker_flags(), "-o"])
-        .arg(&partial)
-        .arg(tool.package())
+        .args(["build", "-v", "-trimpath", "-mod=readonly"])
+        .args(COMPILER_FLAGS.map(|flags| format!("-gcflags={flags}")))
+        .args(["-ldflags", &MODULE.linker_flags(), "-o"])
+        // With the slash, a directory, however many programs there are.
+        .arg(into.join(""))
+        .args(tools.iter().map(|tool| tool.package()))
         .current_dir(source)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(in_cache(source))?;
-    let mut said = Vec::new();
-    let (mut downloaded, mut compiled) = (0_u32, 0_u32);
+        .map_err(Error::cache(source))?;
+    let mut output = Output::default();
     if let Some(stderr) = child.stderr.take() {
+        output.follow(stderr, progress).await;
+    }
+    let status = child.wait().await.map_err(Error::cache(source))?;
+    if status.success() { Ok(()) } else { Err(output.error(tools, status)) }
+}
+
+/// What `go build` has said so far.
+#[derive(Default)]
+struct Output {
+    last: Vec<String>,
+    downloaded: u32,
+    compiled: u32,
+}
+
+impl Output {
+    async fn follow(&mut self, stderr: impl AsyncRead + Unpin, progress: &impl Fn(&str)) {
+        let begun = Instant::now();
         let mut lines = BufReader::new(stderr).lines();
-        let mut tick = interval_at(start + interval(), interval());
+        let mut tick = interval_at(begun + interval(), interval());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 line = lines.next_line() => match line {
-                    Ok(Some(line)) => {
-                        if line.starts_with("go: downloading ") {
-                            downloaded += 1;
-                        } else {
-                            compiled += 1;
-                        }
-                        said.push(line);
-                        if said.len() > 2 * KEPT_LINES {
-                            said.drain(..KEPT_LINES);
-                        }
-                    }
-                    Ok(None) | Err(_) => break,
+                    Ok(Some(line)) => self.take(line),
+                    Ok(None) | Err(_) => return,
                 },
                 _ = tick.tick() => progress(&format!(
-                    "{}: {} s, {downloaded} modules downloaded, {compiled} packages compiled",
-                    tool.name(),
-                    start.elapsed().as_secs()
+                    "go build: {} s, {} modules downloaded, {} packages compiled",
+                    begun.elapsed().as_secs(),
+                    self.downloaded,
+                    self.compiled
                 )),
             }
         }
     }
-    let status = child.wait().await.map_err(in_cache(source))?;
-    if !status.success() {
-        let _absent = fs::remove_file(&partial);
-        let tail = log_tail::of_text(&said.join("\n"));
-        return Err(Error::Build { tool: tool.name(), status: status.to_string(), tail });
+
+    fn take(&mut self, line: String) {
+        if line.starts_with("go: downloading ") {
+            self.downloaded += 1;
+        } else {
+            self.compiled += 1;
+        }
+        self.last.push(line);
+        if self.last.len() > 2 * KEPT_LINES {
+            self.last.drain(..KEPT_LINES);
+        }
     }
-    fs::rename(&partial, dir.join(tool.name())).map_err(in_cache(dir))?;
-    progress(&format!("{}: built in {} s", tool.name(), start.elapsed().as_secs()));
-    Ok(())
+
+    fn error(&self, tools: &[Tool], status: ExitStatus) -> Error {
+        let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
+        let tail = log_tail::of_text(&self.last.join("\n"));
+        Error::Build { tools: names.join(", "), status: status.to_string(), tail }
+    }
 }
 
-fn interval() -> Duration {
-    Duration::from_secs(if io::stderr().is_terminal() { 10 } else { 30 })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn in_cache(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    |source| Error::Cache { path: path.to_owned(), source }
+    #[test]
+    fn go_names_programs_after_their_packages() {
+        assert_eq!(built_name(Tool::Etcd), "server");
+        for tool in Tool::CONTROL_PLANE.into_iter().chain(Tool::NODE).filter(|tool| *tool != Tool::Etcd) {
+            assert_eq!(built_name(tool), tool.name());
+        }
+    }
 }

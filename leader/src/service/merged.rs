@@ -17,10 +17,10 @@ use api::{
 use self::property::PROPERTIES;
 
 /// One cluster's export, by its cluster ID.
-pub type Exported<'a> = (&'a str, &'a ServicePayload);
+pub(super) type Exported<'a> = (&'a str, &'a ServicePayload);
 
 /// The Service that these exports make, oldest first; none without any.
-pub fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
+pub(super) fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
     let (_, oldest) = oldest_first.first()?;
     let spec = &oldest.service_spec;
     let affinity_config = spec.session_affinity_config.as_ref();
@@ -42,13 +42,13 @@ pub fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
 
 /// The Service of exports of now and of one merged before, of which some exports cannot be judged any more: all ports, and
 /// everything else as `older` says.
-pub fn together(older: MergedService, younger: &MergedService) -> MergedService {
+pub(super) fn together(older: MergedService, younger: &MergedService) -> MergedService {
     let ports = ports::union_of_merged(&older.spec.ports, &younger.spec.ports);
     MergedService { spec: ServiceImportSpec { ports, ..older.spec }, ..older }
 }
 
 /// What is told to each exporter of where the exports differ; in the order of `oldest_first`.
-pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
+pub(super) fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
     let merged = merged(oldest_first).unwrap_or_default().spec;
     let mut told = vec![Vec::new(); oldest_first.len()];
     for (about, told) in oldest_first.iter().zip(&mut told) {

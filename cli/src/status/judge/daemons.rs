@@ -1,18 +1,16 @@
 //! The daemons: whether anybody is there to act on what the rest of the report is about.
 
-use api::{label, name};
+use api::{label, lease::LeaseView, name};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
-use super::{
-    Verdict,
-    leading::{Sign, sign},
-};
+use super::Verdict;
 use crate::{
     objects::SYSTEM,
     status::{
         age,
-        found::{Found, Gap, Part, Renewal, Why},
+        found::{Found, Gap, Part, Why},
     },
+    view::{Sign, sign},
 };
 
 /// What a daemon's Deployment tells of the daemon.
@@ -31,7 +29,7 @@ impl Verdict<'_> {
     pub(super) fn is_member_away(&mut self, found: &Found) -> bool {
         self.presence(found.leader.as_ref(), label::LEADER, self.leader_lives(found));
         let life = self.seen(found.life.as_ref());
-        let alive = life.flatten().is_some_and(|renewal| self.is_alive(renewal));
+        let alive = life.flatten().is_some_and(|lease| self.is_alive(lease));
         let presence = self.presence(found.member.as_ref(), label::MEMBER, alive);
         let place = format!("Lease {SYSTEM}/{}", label::MEMBER);
         match life {
@@ -43,11 +41,11 @@ impl Verdict<'_> {
                     "start freeport-member for this cluster",
                 );
             }
-            Some(Some(renewal)) => match sign(renewal.renewed, self.now) {
+            Some(Some(lease)) => match sign(lease, self.now) {
                 Sign::Alive => {}
                 Sign::Ahead(by) => self.ahead(&place, by),
                 Sign::Silent => {
-                    let what = format!("freeport-member is away: {}", self.silence(renewal));
+                    let what = format!("freeport-member is away: {}", self.silence(lease));
                     self.problem(place, what, "start freeport-member for this cluster, or read its log");
                     return true;
                 }
@@ -57,14 +55,14 @@ impl Verdict<'_> {
         false
     }
 
-    fn is_alive(&self, renewal: &Renewal) -> bool {
-        matches!(sign(renewal.renewed, self.now), Sign::Alive)
+    fn is_alive(&self, lease: &LeaseView) -> bool {
+        matches!(sign(lease, self.now), Sign::Alive)
     }
 
     fn leader_lives(&self, found: &Found) -> bool {
         let areas = found.areas.as_ref().map(Vec::as_slice).unwrap_or_default();
         let leases = areas.iter().filter_map(|area| area.leases.as_ref().ok());
-        leases.filter_map(|leases| leases.get(name::LEADER_LEASE)).any(|renewal| self.is_alive(renewal))
+        leases.filter_map(|leases| leases.get(name::LEADER_LEASE)).any(|lease| self.is_alive(lease))
     }
 
     fn presence(

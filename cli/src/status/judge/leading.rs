@@ -1,46 +1,28 @@
 //! A ClusterSet this cluster leads: who takes part, and whether their daemons live.
 //!
-//! A daemon lives if it renewed its Lease less than 30 s ago, by our clock. A renewal in our future says only that clocks
-//! differ: then it cannot be told.
+//! A daemon is alive if its Lease is not stale by our clock. A renewal in our future shows only that clocks differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{cluster_set::READY, label, name, resource_export::FAILURE};
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::Time,
-    jiff::{SignedDuration, Timestamp},
-};
+use api::{label, lease::LeaseView, name, resource_export::FAILURE};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
+use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, objects, said};
-use crate::status::{
-    age,
-    found::{Area, Renewal, Set, member_of},
-    report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+use crate::{
+    status::{
+        age,
+        found::{Area, member_of},
+        report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+    },
+    view::{ClusterSetView, Sign, sign},
 };
-
-/// A Lease not renewed for this long is stale; a renewal this far ahead shows that clocks differ.
-const STALE: SignedDuration = SignedDuration::from_secs(30);
-
-/// What the last renewal of a Lease says of its holder.
-pub(super) enum Sign {
-    Alive,
-    Silent,
-    Ahead(SignedDuration),
-}
-
-pub(super) fn sign(renewed: Option<Timestamp>, now: Timestamp) -> Sign {
-    match renewed.map(|renewed| now.duration_since(renewed)) {
-        Some(age) if age < -STALE => Sign::Ahead(-age),
-        Some(age) if age < STALE => Sign::Alive,
-        _ => Sign::Silent,
-    }
-}
 
 impl Verdict<'_> {
     pub(super) fn leading(&mut self, area: &Area) -> Leading {
         let set = self.set_of(area);
         let leader = self.leader(area);
-        let clusters = self.clusters(area, set.and_then(|set| set.cluster_id.as_deref()));
+        let clusters = self.clusters(area, set.and_then(ClusterSetView::cluster_id));
         self.versions(area, &leader, &clusters);
         let resource_exports = self
             .part(&area.records, "init")
@@ -49,10 +31,10 @@ impl Verdict<'_> {
             self.troubles("ResourceExport", tally);
         }
         Leading {
-            cluster_set: set.map(|set| set.name.clone()),
+            cluster_set: set.map(ResourceExt::name_any),
             namespace: area.namespace.clone(),
-            cluster_id: set.and_then(|set| set.cluster_id.clone()),
-            conditions: set.map(|set| set.conditions.iter().map(said).collect()).unwrap_or_default(),
+            cluster_id: set.and_then(ClusterSetView::cluster_id).map(Into::into),
+            conditions: set.map(|set| set.conditions().iter().map(said).collect()).unwrap_or_default(),
             leader,
             clusters,
             resource_exports,
@@ -61,7 +43,7 @@ impl Verdict<'_> {
     }
 
     /// The one ClusterSet of the area.
-    fn set_of<'a>(&mut self, area: &'a Area) -> Option<&'a Set> {
+    fn set_of<'a>(&mut self, area: &'a Area) -> Option<&'a ClusterSetView> {
         let namespace = &area.namespace;
         let sets = self.part(&area.sets, "init")?;
         match sets.as_slice() {
@@ -72,19 +54,19 @@ impl Verdict<'_> {
             ),
             [_] => {}
             [first, others @ ..] => {
-                let names: Vec<&str> = others.iter().map(|set| set.name.as_str()).collect();
+                let names: Vec<String> = others.iter().map(|set| set.name_any()).collect();
                 self.problem(
                     format!("Namespace {namespace}"),
-                    format!("holds ClusterSet {} beside {}", names.join(", "), first.name),
+                    format!("holds ClusterSet {} beside {}", names.join(", "), first.name_any()),
                     "a Common Area holds one: delete the others",
                 );
             }
         }
         let set = sets.first()?;
-        let ready = objects::named(&set.conditions, READY).filter(|ready| ready.status != TRUE);
+        let ready = set.ready().map(said).filter(|ready| ready.status != TRUE);
         if let Some(ready) = ready {
             self.problem(
-                format!("ClusterSet {namespace}/{}", set.name),
+                format!("ClusterSet {namespace}/{}", set.name_any()),
                 line(&ready),
                 "read freeport-leader's log",
             );
@@ -102,7 +84,7 @@ impl Verdict<'_> {
             self.problem(place, "freeport-leader was never here", "start freeport-leader in this cluster");
             return Leader { state: LeaderState::Missing, ..unknown };
         };
-        let state = match sign(lease.renewed, self.now) {
+        let state = match sign(lease, self.now) {
             Sign::Alive => LeaderState::Present,
             Sign::Ahead(by) => {
                 self.ahead(&place, by);
@@ -117,9 +99,9 @@ impl Verdict<'_> {
         self.wire(&place, label::LEADER, lease);
         Leader {
             state,
-            renewed: lease.renewed.map(Time),
-            version: lease.version.clone(),
-            wire: lease.wire.clone(),
+            renewed: lease.renew_time().map(Time),
+            version: lease.version().map(Into::into),
+            wire: lease.wire().map(Into::into),
         }
     }
 
@@ -127,7 +109,7 @@ impl Verdict<'_> {
     fn clusters(&mut self, area: &Area, leader_id: Option<&str>) -> Vec<ClusterState> {
         // That Leases cannot be read is said already, with the leader's.
         let leases = area.leases.as_ref().ok();
-        let members: BTreeMap<&str, &Renewal> = leases
+        let members: BTreeMap<&str, &LeaseView> = leases
             .into_iter()
             .flatten()
             .filter_map(|(name, lease)| Some((member_of(name)?, lease)))
@@ -146,16 +128,16 @@ impl Verdict<'_> {
                     cluster_id: id.into(),
                     role: leader_id.map(|leader| if leader == id { Role::Leader } else { Role::Member }),
                     state: if leases.is_some() { self.member(area, id, lease) } else { MemberState::Unknown },
-                    renewed: lease.and_then(|lease| lease.renewed).map(Time),
-                    version: lease.and_then(|lease| lease.version.clone()),
-                    wire: lease.and_then(|lease| lease.wire.clone()),
+                    renewed: lease.and_then(LeaseView::renew_time).map(Time),
+                    version: lease.and_then(LeaseView::version).map(Into::into),
+                    wire: lease.and_then(LeaseView::wire).map(Into::into),
                     exports: area.records.is_ok().then(|| exports.get(id).copied().unwrap_or_default()),
                 }
             })
             .collect()
     }
 
-    fn member(&mut self, area: &Area, id: &str, lease: Option<&Renewal>) -> MemberState {
+    fn member(&mut self, area: &Area, id: &str, lease: Option<&LeaseView>) -> MemberState {
         let place = format!("Lease {}/{}", area.namespace, name::member_lease(id));
         let Some(lease) = lease else {
             self.problem(
@@ -165,11 +147,11 @@ impl Verdict<'_> {
             );
             return MemberState::NotReady;
         };
-        if lease.left {
+        if lease.has_left() {
             return MemberState::Left;
         }
         self.wire(&place, &format!("cluster {id}"), lease);
-        match sign(lease.renewed, self.now) {
+        match sign(lease, self.now) {
             Sign::Alive => MemberState::Ready,
             Sign::Ahead(by) => {
                 self.ahead(&place, by);
@@ -186,8 +168,8 @@ impl Verdict<'_> {
         }
     }
 
-    pub(super) fn silence(&self, lease: &Renewal) -> String {
-        match lease.renewed {
+    pub(super) fn silence(&self, lease: &LeaseView) -> String {
+        match lease.renew_time() {
             Some(renewed) => format!("last renewed {} ago", age::text(self.now.duration_since(renewed))),
             None => "never renewed".into(),
         }
@@ -201,9 +183,9 @@ impl Verdict<'_> {
         );
     }
 
-    fn wire(&mut self, place: &str, who: &str, lease: &Renewal) {
+    fn wire(&mut self, place: &str, who: &str, lease: &LeaseView) {
         let ours = label::WIRE_VERSION;
-        if let Some(wire) = lease.wire.as_deref().filter(|wire| *wire != ours) {
+        if let Some(wire) = lease.wire().filter(|wire| *wire != ours) {
             self.problem(
                 place,
                 format!("{who} speaks wire contract {wire:?}, not {ours:?}"),
