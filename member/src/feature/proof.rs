@@ -131,6 +131,6 @@ impl Run for CopiesRun {
     }
 
     fn retry_failed(&self) {
-        self.queue.hurry();
+        self.queue.retry_failed();
     }
 }
