@@ -11,6 +11,7 @@ use k8s_openapi::api::{
 };
 
 use crate::{
+    port::protocol,
     resource_export::EndpointsPayload,
     slice::{ENDPOINTS_MAX, Endpoint, SlicePayload, SlicePort},
 };
@@ -37,7 +38,8 @@ pub fn slices(
         let not_ready = subset.not_ready_addresses.iter().flatten().map(|address| (address, false));
         // Those that are not ready first: an address that is listed as both is ready.
         for (address, is_ready) in not_ready.chain(ready) {
-            let ip: IpAddr = address.ip.parse().map_err(|_| format!("{:?} is no address", address.ip))?;
+            let ip: IpAddr =
+                address.ip.parse().map_err(|_| format!("{:?} is not an IP address", address.ip))?;
             let (address_type, number) = match ip {
                 IpAddr::V4(ip) => ("IPv4", ip.to_ipv6_mapped()),
                 IpAddr::V6(ip) => ("IPv6", ip),
@@ -65,15 +67,14 @@ pub fn slices(
 /// reached through the Service.
 fn ports(subset: &EndpointSubset, service_ports: &[ServicePort]) -> Ports {
     let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-    let protocol = |protocol: &Option<String>| protocol.clone().unwrap_or_else(|| "TCP".into());
     let resolve = |port: &EndpointPort| {
-        let (name, protocol_here) = (named(&port.name), protocol(&port.protocol));
-        let leads = |p: &&ServicePort| named(&p.name) == name && protocol(&p.protocol) == protocol_here;
+        let (name, own) = (named(&port.name), protocol(port.protocol.as_deref()));
+        let leads = |p: &&ServicePort| named(&p.name) == name && protocol(p.protocol.as_deref()) == own;
         let service_port = service_ports.iter().find(leads)?;
         let app_protocol = port.app_protocol.clone().or_else(|| service_port.app_protocol.clone());
         let (port, service_port) = (port.port, service_port.port);
-        let key = (service_port, protocol_here.clone());
-        Some((key, SlicePort { name, protocol: protocol_here, port, service_port, app_protocol }))
+        let key = (service_port, own.to_owned());
+        Some((key, SlicePort { name, protocol: own.to_owned(), port, service_port, app_protocol }))
     };
     subset.ports.iter().flatten().filter_map(resolve).collect()
 }

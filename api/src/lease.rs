@@ -7,7 +7,7 @@ use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
 use serde::Deserialize;
 
 use crate::{antrea, label, view::annotated};
@@ -75,6 +75,21 @@ impl LeaseView {
             Some(label::WRITING) => Settled::Writing,
             _ => Settled::No,
         }
+    }
+
+    /// Who holds it; none if nobody does.
+    pub fn holder(&self) -> Option<&str> {
+        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+    }
+
+    /// Version of the daemon that holds it.
+    pub fn version(&self) -> Option<&str> {
+        self.says(label::VERSION)
+    }
+
+    /// Version of the wire contract that its holder speaks.
+    pub fn wire(&self) -> Option<&str> {
+        self.says(label::WIRE)
     }
 
     /// Whether its cluster was removed from the set for good.

@@ -11,6 +11,7 @@
 //! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
 //! | [`endpoints`] | the `Endpoints` records of Antrea, and slices |
 //! | [`family`] | IP families |
+//! | [`port`] | which ports are equal |
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
 //! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
@@ -35,6 +36,7 @@ pub mod lease;
 pub mod mcs;
 pub mod membership;
 pub mod name;
+pub mod port;
 pub mod resource_export;
 pub mod resource_import;
 mod schema;

@@ -13,6 +13,13 @@ pub const LEAVE: &str = "withdraw";
 /// Remove the imports; the leader is gone and is not asked.
 pub const LEAVE_FORCED: &str = "force";
 
+/// Key of the ClusterSet's name.
+pub const CLUSTER_SET: &str = "clusterSet";
+/// Key of the cluster's ID in it.
+pub const CLUSTER_ID: &str = "clusterID";
+/// Key of the URL of the leader's API server.
+pub const SERVER: &str = "server";
+
 /// Key that says whose leader it is, where it is not Freeport's. Value: [`LED_BY_ANTREA`].
 const LED_BY: &str = "ledBy";
 /// Value of [`LED_BY`].
@@ -53,11 +60,11 @@ impl Membership {
     pub fn data(&self) -> BTreeMap<String, String> {
         let led_by = (self.wire == Wire::Antrea).then(|| (LED_BY.to_owned(), LED_BY_ANTREA.to_owned()));
         let data = [
-            ("clusterSet", &self.cluster_set),
+            (CLUSTER_SET, &self.cluster_set),
             ("created", &self.created),
-            ("clusterID", &self.cluster_id),
+            (CLUSTER_ID, &self.cluster_id),
             ("commonArea", &self.common_area),
-            ("server", &self.server),
+            (SERVER, &self.server),
             ("secret", &self.secret),
         ]
         .map(|(key, value)| (key.to_owned(), value.clone()));
@@ -68,11 +75,11 @@ impl Membership {
     pub fn from_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key: &str| data.get(key).cloned();
         Some(Self {
-            cluster_set: text("clusterSet")?,
+            cluster_set: text(CLUSTER_SET)?,
             created: text("created")?,
-            cluster_id: text("clusterID")?,
+            cluster_id: text(CLUSTER_ID)?,
             common_area: text("commonArea")?,
-            server: text("server")?,
+            server: text(SERVER)?,
             secret: text("secret")?,
             wire: match data.get(LED_BY).map(String::as_str) {
                 Some(LED_BY_ANTREA) => Wire::Antrea,

@@ -124,21 +124,23 @@ impl ServicePayload {
         let size: usize = all.clone().map(bytes).sum();
         if size > METADATA_MAX {
             return Err(format!(
-                "exportedLabels and exportedAnnotations have {size} bytes, at most {METADATA_MAX} fit"
+                "exportedLabels and exportedAnnotations have {size} bytes together; the limit is {METADATA_MAX}"
             ));
         }
         // An API server compares keys of annotations in lower case.
         if let Some((key, _)) =
             all.clone().find(|(key, _)| !name::is_qualified_name(&key.to_ascii_lowercase()))
         {
-            return Err(format!("{key:?} is no key of a label or an annotation"));
+            return Err(format!("{key:?} is not a valid key of a label or an annotation"));
         }
         match self
             .exported_labels
             .iter()
             .find(|(key, value)| !name::is_qualified_name(key) || !name::is_label_value(value))
         {
-            Some((key, value)) => Err(format!("exportedLabels: {key:?}: {value:?} is no label")),
+            Some((key, value)) => {
+                Err(format!("exportedLabels: {value:?} is not a valid value for label {key:?}"))
+            }
             None => Ok(()),
         }
     }

@@ -73,17 +73,20 @@ impl SlicePayload {
             other => return Err(format!("addressType {other:?} is neither IPv4 nor IPv6")),
         };
         if self.endpoints.len() > ENDPOINTS_MAX {
-            return Err(format!("{} endpoints, at most {ENDPOINTS_MAX} fit a slice", self.endpoints.len()));
+            return Err(format!(
+                "the slice has {} endpoints; the limit is {ENDPOINTS_MAX}",
+                self.endpoints.len()
+            ));
         }
         self.endpoints.iter().try_for_each(|endpoint| endpoint.check(v4))?;
         if self.ports.len() > PORTS_MAX {
-            return Err(format!("{} ports, at most {PORTS_MAX} can be imported", self.ports.len()));
+            return Err(format!("the slice has {} ports; the limit is {PORTS_MAX}", self.ports.len()));
         }
         let mut seen = BTreeSet::new();
         for port in &self.ports {
             port.check()?;
             if !seen.insert((&port.protocol, port.service_port)) {
-                return Err(format!("servicePort {}/{} is there twice", port.service_port, port.protocol));
+                return Err(format!("servicePort {}/{} occurs twice", port.service_port, port.protocol));
             }
         }
         Ok(())
@@ -98,17 +101,20 @@ impl Endpoint {
 
     fn check(&self, v4: bool) -> Result<(), String> {
         if self.addresses.is_empty() || self.addresses.len() > ADDRESSES_MAX {
-            return Err(format!("an endpoint has {} addresses", self.addresses.len()));
+            return Err(format!(
+                "an endpoint has {} addresses; it must have between 1 and {ADDRESSES_MAX}",
+                self.addresses.len()
+            ));
         }
         for address in &self.addresses {
             let fits = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4() == v4 && reachable(ip));
             if !fits {
-                return Err(format!("{address:?} is no address other clusters could reach"));
+                return Err(format!("other clusters cannot reach address {address:?}"));
             }
         }
         match &self.hostname {
             Some(hostname) if !name::is_dns_label(hostname) => {
-                Err(format!("hostname {hostname:?} is no DNS label"))
+                Err(format!("hostname {hostname:?} is not a DNS label"))
             }
             _ => Ok(()),
         }
@@ -127,10 +133,13 @@ fn reachable(ip: IpAddr) -> bool {
 impl SlicePort {
     fn check(&self) -> Result<(), String> {
         if !matches!(self.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
-            return Err(format!("protocol {:?}", self.protocol));
+            return Err(format!("protocol {:?} is none of TCP, UDP and SCTP", self.protocol));
         }
         if !(1..=65535).contains(&self.port) || !(1..=65535).contains(&self.service_port) {
-            return Err(format!("port {} for servicePort {}", self.port, self.service_port));
+            return Err(format!(
+                "port {} or servicePort {} is not a valid port number",
+                self.port, self.service_port
+            ));
         }
         Ok(())
     }

@@ -112,8 +112,8 @@ mod tests {
         let event = format!(
             r#"{{"type": "ADDED", "object": {{"metadata": {{"name": "deep"}}, "spec": {{"raw": {deep}}}}}}}"#
         );
-        let event: kube::api::WatchEvent<View> = serde_json::from_str(&event).unwrap();
-        let kube::api::WatchEvent::Added(view) = event else { panic!() };
+        let event: kube::core::WatchEvent<View> = serde_json::from_str(&event).unwrap();
+        let kube::core::WatchEvent::Added(view) = event else { panic!() };
         assert!(view.spec.0.is_err(), "nested deeper than can be decoded, and the watch goes on");
     }
 }

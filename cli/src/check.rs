@@ -1,27 +1,16 @@
 //! What must hold before anything is changed: usable names first, then what the clusters already hold.
 
-use std::time::Duration;
-
-use api::{cluster_set::ClusterSet, label, name};
-use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::Namespace},
-    jiff::Timestamp,
-};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{DynamicObject, ListParams},
-    core::discovery::ApiResource,
-};
+use api::{label, lease::LeaseView, name};
+use k8s_openapi::{api::core::v1::Namespace, jiff::Timestamp};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
 
 use crate::{
     Error,
-    cluster::{Cluster, is_missing, list},
+    cluster::{Cluster, known, list},
     holder,
     objects::{SYSTEM, area},
+    view::{ClusterSetView, live_holder},
 };
-
-/// A member whose Lease is older than this is away (design: stale after 30 s).
-const LEASE_STALE: Duration = Duration::from_secs(30);
 
 /// A ClusterSet's name is a DNS label, and so is its Common Area's.
 pub(crate) fn cluster_set_name(set: &str) -> Result<(), Error> {
@@ -63,10 +52,10 @@ pub(crate) fn server(url: &str) -> Result<(), Error> {
 pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(), Error> {
     let area = area::name(set);
     for found in cluster_sets(cluster, &area).await? {
-        if found.name != set {
+        if found.name_any() != set {
             return Err(cluster.refuse(format!(
                 "Namespace {area} already holds ClusterSet {:?}; a Common Area holds one",
-                found.name
+                found.name_any()
             )));
         }
         same_id(cluster, &area, &found, id)?;
@@ -78,7 +67,7 @@ pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(
 ///
 /// Returns the leader's address that its ClusterSet has, if there is one.
 ///
-/// A set of the same name under another leader is another set: joining it would silently take every import away.
+/// A set of the same name under another leader is another set: joining it would remove every import.
 pub(crate) async fn may_be_member(
     cluster: &Cluster,
     set: &str,
@@ -88,26 +77,27 @@ pub(crate) async fn may_be_member(
 ) -> Result<Option<String>, Error> {
     let mut server = None;
     for found in cluster_sets(cluster, SYSTEM).await? {
-        let led_by = found.leader_id.as_deref().unwrap_or(leader_id);
-        if found.name != set || led_by != leader_id {
+        let led_by = found.leader_id().unwrap_or(leader_id);
+        if found.name_any() != set || led_by != leader_id {
             return Err(cluster.refuse(format!(
                 "already a member of ClusterSet {:?}, led by cluster {led_by:?}, and a cluster belongs to one set: leave \
                  it first (freeport leave){otherwise}",
-                found.name
+                found.name_any()
             )));
         }
         same_id(cluster, SYSTEM, &found, id)?;
-        server = found.server;
+        server = found.server().map(str::to_owned);
     }
     Ok(server)
 }
 
-fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Result<(), Error> {
-    match found.cluster_id.as_deref() {
+fn same_id(cluster: &Cluster, namespace: &str, found: &ClusterSetView, id: &str) -> Result<(), Error> {
+    match found.cluster_id() {
         Some(have) if have != id => Err(cluster.refuse(format!(
             "ClusterSet {namespace}/{} has clusterID {have:?}, which cannot be changed to {id:?}; leave first (freeport \
              leave), if {} is the cluster you mean",
-            found.name, cluster.name
+            found.name_any(),
+            cluster.name
         ))),
         _ => Ok(()),
     }
@@ -116,10 +106,10 @@ fn same_id(cluster: &Cluster, namespace: &str, found: &Found, id: &str) -> Resul
 /// ID of the cluster that leads `set`, as the ClusterSet in the Common Area says.
 pub(crate) async fn leader_id(leader: &Cluster, set: &str, next: &str) -> Result<String, Error> {
     let area = area::name(set);
-    let found = cluster_sets(leader, &area).await?.into_iter().find(|found| found.name == set);
-    match found {
-        Some(Found { cluster_id: Some(id), .. }) => Ok(id),
-        Some(_) => Err(leader.refuse(format!("ClusterSet {area}/{set} has no spec.clusterID"))),
+    let found = cluster_sets(leader, &area).await?.into_iter().find(|found| found.name_any() == set);
+    match found.as_ref().map(ClusterSetView::cluster_id) {
+        Some(Some(id)) => Ok(id.to_owned()),
+        Some(None) => Err(leader.refuse(format!("ClusterSet {area}/{set} has no spec.clusterID"))),
         None => Err(leader.refuse(format!(
             "leads no ClusterSet {set:?} (looked for it in Namespace {area}; Common Areas here: {}); {next}",
             common_areas(leader).await?
@@ -127,8 +117,8 @@ pub(crate) async fn leader_id(leader: &Cluster, set: &str, next: &str) -> Result
     }
 }
 
-/// The leader's cluster joins under the ID it leads with, and no other cluster does. Asked first: a person who forgot to say
-/// which cluster is to join sees the leader's, whatever else is there.
+/// The leader's cluster joins under the ID it leads with, and no other cluster does. Checked first: whoever forgot `--context`
+/// sees that this is the leader's cluster, whatever else is wrong.
 pub(crate) fn is_itself(
     leader: &Cluster,
     leader_id: &str,
@@ -152,12 +142,12 @@ pub(crate) fn is_itself(
     Ok(())
 }
 
-/// Nobody else uses the ID: no cluster it was given to, no member whose daemon lives.
+/// Nobody else uses the ID: no cluster it was given to, no member whose daemon runs.
 pub(crate) async fn is_free(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
     given_to(leader, member, set, id).await?;
-    let leases: Api<Lease> = Api::namespaced(leader.client.clone(), &area::name(set));
+    let leases: Api<LeaseView> = Api::namespaced(leader.client.clone(), &area::name(set));
     let lease = leader.request("read the members' Leases", leases.get_opt(&name::member_lease(id))).await?;
-    match lease.and_then(|lease| live_holder(&lease, Timestamp::now())) {
+    match lease.as_ref().and_then(|lease| live_holder(lease, Timestamp::now())) {
         Some(holder) if !holder.starts_with(&member.uid) => Err(leader.refuse(format!(
             "the ID {id:?} belongs to another cluster, whose member is running (holder {holder:?}); choose another \
              --cluster-id"
@@ -179,47 +169,12 @@ async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Re
     }
 }
 
-/// Who holds the Lease, unless it was not renewed for too long. Nobody holds that of a member just removed.
-pub(crate) fn live_holder(lease: &Lease, now: Timestamp) -> Option<String> {
-    let spec = lease.spec.as_ref()?;
-    let age = now.duration_since(spec.renew_time.as_ref()?.0);
-    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
-    holder.filter(|_| age.unsigned_abs() < LEASE_STALE)
-}
-
-struct Found {
-    name: String,
-    cluster_id: Option<String>,
-    leader_id: Option<String>,
-    server: Option<String>,
-}
-
-/// The ClusterSets of a Namespace, read loosely: Antrea's may lack what ours have. None without the CRD.
-async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<Found>, Error> {
-    let resource = ApiResource::erase::<ClusterSet>(&());
-    let sets: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
-    let found = async {
-        match sets.list(&ListParams::default()).await {
-            Err(error) if is_missing(&error) => Ok(Vec::new()),
-            other => other.map(|list| list.items),
-        }
-    };
-    let items = cluster.request(format!("list {} in {namespace}", ClusterSet::plural(&())), found).await?;
-    Ok(items
-        .into_iter()
-        .map(|item| {
-            let text = |path| {
-                let text = item.data.pointer(path)?.as_str()?;
-                (!text.is_empty()).then(|| text.to_owned())
-            };
-            Found {
-                name: item.name_any(),
-                cluster_id: text("/spec/clusterID"),
-                leader_id: text("/spec/leaders/0/clusterID"),
-                server: text("/spec/leaders/0/server"),
-            }
-        })
-        .collect())
+/// The ClusterSets of a Namespace; none without the CRD.
+async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<ClusterSetView>, Error> {
+    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), namespace);
+    let doing = format!("list {} in {namespace}", ClusterSetView::plural(&()));
+    let found = cluster.request(doing, known(sets.list(&ListParams::default()))).await?;
+    Ok(found.map(|list| list.items).unwrap_or_default())
 }
 
 /// Names of all Common Areas, for a message.
@@ -233,8 +188,6 @@ async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
-
     use super::*;
 
     #[test]
@@ -261,23 +214,5 @@ mod tests {
         for bad in ["http://10.0.0.1:6443", "10.0.0.1:6443", "", "https://", "https://a b", "ftp://x"] {
             assert!(server(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_stale_lease_holds_nothing() {
-        let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let held = |holder: &str, renewed: &str| Lease {
-            spec: Some(LeaseSpec {
-                holder_identity: Some(holder.into()),
-                renew_time: Some(MicroTime(renewed.parse().unwrap())),
-                ..LeaseSpec::default()
-            }),
-            ..Lease::default()
-        };
-        let lease = |renewed: &str| held("uid/pod", renewed);
-        assert_eq!(live_holder(&held("", "2026-11-01T11:59:50Z"), now), None, "its member was removed");
-        assert_eq!(live_holder(&lease("2026-11-01T11:59:50Z"), now).as_deref(), Some("uid/pod"));
-        assert_eq!(live_holder(&lease("2026-11-01T11:59:20Z"), now), None);
-        assert_eq!(live_holder(&Lease::default(), now), None);
     }
 }

@@ -11,9 +11,14 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{Error, objects::Object, proxy};
+use crate::{
+    Error,
+    error::{Failure, classify},
+    objects::Object,
+    proxy,
+};
 
-/// How long one request may take. Longer is a server that will not answer.
+/// How long one request may take. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
@@ -39,7 +44,7 @@ impl Display for KubeContext {
     }
 }
 
-/// A cluster that answered.
+/// A cluster, and how it is reached.
 pub(crate) struct Cluster {
     /// The context's name: how messages call the cluster.
     pub(crate) name: String,
@@ -116,7 +121,7 @@ impl Cluster {
         })
     }
 
-    /// Awaits one request; an error says what could not be done, and in which cluster.
+    /// Awaits one request. An error says what failed, and in which cluster.
     pub(crate) async fn request<T>(
         &self,
         doing: impl Display,
@@ -146,29 +151,23 @@ impl Cluster {
         }
     }
 
-    /// The object as it is there; none when there is none, or not even its kind.
+    /// The object in the cluster; none if there is no such object or kind.
     pub(crate) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
         let api = self.api(&object.resource, object.namespace.as_deref());
         let found = self.request(format!("read {object}"), known(api.get(&object.name))).await?;
         Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
     }
 
-    /// The cluster's state forbids what was asked for.
+    /// An error: the state of the cluster does not allow what was asked for.
     pub(crate) fn refuse(&self, reason: String) -> Error {
         Error::Refused { cluster: self.name.clone(), reason }
     }
 }
 
-/// Whether the API server knows neither the object nor, without its CRD, the kind. The second answer is plain text, for
-/// which kube's own test of the reason fails.
-pub(crate) fn is_missing(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-/// What is not there is no error.
+/// None if there is no such object or kind.
 pub(crate) async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
     match request.await {
-        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) if classify(&error) == Failure::Missing => Ok(None),
         other => other.map(Some),
     }
 }

@@ -100,9 +100,55 @@ pub enum Error {
     },
 }
 
-/// The part of an API error that helps: the server's message, or the chain of causes of a request that got none.
+/// Why a request failed, by what somebody can do about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure<'a> {
+    /// The API server does not accept the credential (401).
+    Unauthorized,
+    /// The credential has no right to it (403), in the API server's words.
+    Forbidden(&'a str),
+    /// There is no such object, or no such kind (404).
+    Missing,
+    /// Somebody else created or changed the object first (409).
+    Conflict,
+    /// The API server answered something else, in its words.
+    Refused(&'a str),
+    /// The API server did not answer, or not in a way that we understand.
+    NoAnswer,
+}
+
+/// Tells failures of requests apart.
+pub(crate) fn classify(error: &kube::Error) -> Failure<'_> {
+    let kube::Error::Api(status) = error else { return Failure::NoAnswer };
+    match status.code {
+        401 => Failure::Unauthorized,
+        403 => Failure::Forbidden(&status.message),
+        // Without its CRD the kind is unknown, and the answer is plain text, which has no reason.
+        404 => Failure::Missing,
+        409 => Failure::Conflict,
+        _ => Failure::Refused(&status.message),
+    }
+}
+
+impl Error {
+    /// Why the request failed that this error is about; no answer if it is about none.
+    pub(crate) fn failure(&self) -> Failure<'_> {
+        match self {
+            Self::Request { source, .. } => classify(source),
+            _ => Failure::NoAnswer,
+        }
+    }
+}
+
+/// The part of an API error that helps: the server's message, or the chain of causes of a request that got no answer.
 fn brief(error: &kube::Error) -> String {
     match error {
+        kube::Error::Api(status) if status.code == 401 => {
+            format!(
+                "the API server does not accept the credential of the kubeconfig (401 {})",
+                status.message
+            )
+        }
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         kube::Error::Service(cause) => {
             let mut text = cause.to_string();
@@ -114,8 +160,47 @@ fn brief(error: &kube::Error) -> String {
                 }
                 next = cause.source();
             }
-            text
+            format!("no answer: {text}")
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_not_told_as_silence() {
+        let answered =
+            |code| kube::Error::Api(Status::failure("jane may not", "Reason").with_code(code).boxed());
+        for (code, failure) in [
+            (401, Failure::Unauthorized),
+            (403, Failure::Forbidden("jane may not")),
+            (404, Failure::Missing),
+            (409, Failure::Conflict),
+            (500, Failure::Refused("jane may not")),
+        ] {
+            assert_eq!(classify(&answered(code)), failure);
+            let error = Error::Request {
+                cluster: "east".into(),
+                doing: "list leases".into(),
+                source: Box::new(answered(code)),
+            };
+            let said = error.to_string();
+            assert!(
+                said.starts_with("east: cannot list leases: ") && said.contains("jane may not"),
+                "{said}"
+            );
+            assert!(!said.contains("no answer"), "{said}");
+        }
+        let refused = io::Error::other(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let away = kube::Error::Service(refused.into());
+        assert_eq!(classify(&away), Failure::NoAnswer);
+        assert!(brief(&away).starts_with("no answer: "), "{}", brief(&away));
     }
 }

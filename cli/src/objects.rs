@@ -5,12 +5,12 @@
 //! | [`crds`] | CustomResourceDefinitions |
 //! | [`leader`] | what the leader needs once in its cluster |
 //! | [`area`] | a Common Area, with the leader's Role in it |
-//! | [`access`] | a member's way into a Common Area: ServiceAccount, Role, token |
+//! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
-//! | [`dns`] | what CoreDNS may, to make names of imports |
+//! | [`dns`] | what CoreDNS may do, to make names of imports |
 //! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
-//! [`leader`] and [`member`] hold the rights of a daemon apart from its Deployment: it may as well run outside the cluster.
+//! In [`leader`] and [`member`] the rights of a daemon are apart from its Deployment, for it may run outside the cluster.
 
 pub mod access;
 pub mod area;
@@ -30,7 +30,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Resource, ResourceExt, core::discovery::ApiResource};
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
@@ -71,10 +71,23 @@ impl Object {
         yaml::document(&self.body)
     }
 
+    /// The body as a type that reads what is used of it; none if that does not decode.
+    pub(crate) fn view<V: DeserializeOwned>(&self) -> Option<V> {
+        V::deserialize(&self.body).ok()
+    }
+
+    /// Its metadata, as far as it decodes.
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        self.body
+            .get("metadata")
+            .and_then(|metadata| ObjectMeta::deserialize(metadata).ok())
+            .unwrap_or_default()
+    }
+
     /// Whether the body carries the label that marks what Freeport installed.
     pub(crate) fn is_ours(&self) -> bool {
-        let labels = self.body.pointer("/metadata/labels");
-        labels.and_then(|labels| labels.get(api::label::MANAGED_BY)?.as_str()) == Some(api::label::FREEPORT)
+        let labels = self.metadata().labels.unwrap_or_default();
+        labels.get(api::label::MANAGED_BY).is_some_and(|by| by == api::label::FREEPORT)
     }
 }
 
@@ -92,7 +105,7 @@ impl std::fmt::Display for Object {
 /// What a Pod in a Namespace with this label may ask of its node (Kubernetes).
 const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 
-/// Namespace [`SYSTEM`]. The API server takes no Pod there that asks for more than ours do.
+/// Namespace [`SYSTEM`]. The API server refuses Pods there that ask for more than ours do.
 fn system_namespace() -> Object {
     let mut metadata = named(SYSTEM);
     metadata.labels.get_or_insert_default().insert(POD_SECURITY.into(), "restricted".into());

@@ -1,10 +1,8 @@
-//! Waiting until a daemon says that it is ready, and telling meanwhile what it says.
+//! Waits until a daemon is ready, and says what it reports meanwhile.
 
-use std::time::Duration;
-
-use api::{cluster_set::ClusterSet, name};
-use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
-use kube::{Api, api::DynamicObject, core::discovery::ApiResource};
+use api::{lease::LeaseView, name};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
 
 use crate::{
     Error,
@@ -12,12 +10,10 @@ use crate::{
     install::Installer,
     objects::{SYSTEM, area},
     rollout,
+    view::{ClusterSetView, Sign, sign},
 };
 
-/// A Lease renewed within this time has somebody behind it.
-const FRESH: Duration = Duration::from_secs(30);
-
-/// What a daemon says of itself: why it is ready, or why it is not.
+/// Why a daemon is ready, or why it is not.
 type Answer = Result<String, String>;
 
 impl Installer<'_> {
@@ -38,7 +34,7 @@ impl Installer<'_> {
     ) -> Result<(), Error> {
         let cluster = self.cluster;
         let probe = async || {
-            // Until then an older daemon may be the one that says something.
+            // Before the rollout an older daemon may have written the status.
             match rollout::missing(cluster, SYSTEM, daemon).await? {
                 Some(missing) => Ok(Err(missing)),
                 None => ask(cluster).await,
@@ -60,28 +56,27 @@ impl Installer<'_> {
 
 async fn leader(cluster: &Cluster, set: &str) -> Result<Answer, Error> {
     let area = area::name(set);
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &area);
+    let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), &area);
     let lease = cluster.request("read the leader's Lease", leases.get_opt(name::LEADER_LEASE)).await?;
-    let renewed = lease.and_then(|lease| lease.spec?.renew_time);
-    let fresh = renewed.is_some_and(|at| Timestamp::now().duration_since(at.0).unsigned_abs() < FRESH);
-    Ok(if fresh {
-        Ok(format!("it serves Common Area {area}"))
-    } else {
-        Err(format!("it has not taken up Common Area {area} yet"))
+    Ok(match lease {
+        Some(lease) if matches!(sign(&lease, Timestamp::now()), Sign::Alive) => {
+            Ok(format!("it serves Common Area {area}"))
+        }
+        _ => Err(format!("it does not hold its Lease in Common Area {area} yet")),
     })
 }
 
 async fn member(cluster: &Cluster, set: &str) -> Result<Answer, Error> {
-    let resource = ApiResource::erase::<ClusterSet>(&());
-    let sets: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), SYSTEM, &resource);
+    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let found = cluster.request(format!("read ClusterSet {SYSTEM}/{set}"), sets.get(set)).await?;
-    let of_now = found.data.pointer("/status/observedGeneration").and_then(serde_json::Value::as_i64);
-    let conditions = found.data.pointer("/status/conditions").and_then(serde_json::Value::as_array);
-    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-    let text = |field: &str| ready.and_then(|c| c[field].as_str()).unwrap_or_default().to_owned();
-    Ok(match (of_now == found.metadata.generation, text("status").as_str()) {
-        (true, "True") => Ok(text("message")),
-        (true, _) => Err(format!("{}: {}", text("reason"), text("message"))),
-        (false, _) => Err("it has not looked at its ClusterSet yet".into()),
+    if !found.is_observed() {
+        return Ok(Err("it has not processed its ClusterSet yet".into()));
+    }
+    let ready = found.ready().cloned().unwrap_or_default();
+    let [reason, message] = [ready.reason, ready.message].map(Option::unwrap_or_default);
+    Ok(if ready.status.as_deref() == Some("True") {
+        Ok(message)
+    } else {
+        Err(format!("{reason}: {message}"))
     })
 }

@@ -1,11 +1,13 @@
-//! The daemons as processes: their end, their start, what they measure.
+//! The daemons as processes: end them, start them, read what they measure.
 
 use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
-use api::lease::{LeaseView, Settled};
-use api::name;
+use api::{
+    lease::{LeaseView, Settled},
+    name,
+};
 use fleet::Exit;
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{
@@ -39,17 +41,20 @@ impl World {
         }
     }
 
-    /// Starts the daemon and waits until it is present and has looked at something.
+    /// Starts the daemon, and waits until it is present and has reconciled a key.
     pub async fn start(&self, daemon: &str) {
         self.launch(daemon).await;
         eventually(&format!("{daemon} is there again"), || async {
             let metrics = self.metrics(daemon).await?;
             let present = metrics.sum("freeport_present");
-            let looked = metrics.sum("freeport_reconcile_total");
-            if present > 0.0 && looked > 0.0 {
+            let reconciles = metrics.sum("freeport_reconcile_total");
+            if present > 0.0 && reconciles > 0.0 {
                 Ok(())
             } else {
-                Err(format!("present: {present}, looks: {looked}; its log: {}", self.log_tail(daemon)))
+                Err(format!(
+                    "present: {present}, reconciles: {reconciles}; its log: {}",
+                    self.log_tail(daemon)
+                ))
             }
         })
         .await;
@@ -57,39 +62,38 @@ impl World {
 
     /// Starts the daemon.
     pub async fn launch(&self, daemon: &str) {
-        self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().start(&self.fleet).await.unwrap();
+        self.daemon(daemon).start(&self.fleet).await.unwrap();
     }
 
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
-        let listen = self.daemons.iter().find(|d| d.spec.name == daemon).unwrap().listen;
-        let read = Metrics::read(listen).await;
+        let read = Metrics::read(self.daemon(daemon).listen).await;
         read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
 
-    /// How often all daemons have looked at anything.
-    pub async fn looks(&self) -> BTreeMap<&'static str, f64> {
-        let mut looks = BTreeMap::new();
+    /// How often each daemon has reconciled a key, whatever its controller.
+    pub async fn reconciles(&self) -> BTreeMap<&'static str, f64> {
+        let mut reconciles = BTreeMap::new();
         for daemon in DAEMONS {
-            looks.insert(daemon, self.metrics(daemon).await.unwrap().sum("freeport_reconcile_total"));
+            reconciles.insert(daemon, self.metrics(daemon).await.unwrap().sum("freeport_reconcile_total"));
         }
-        looks
+        reconciles
     }
 
-    /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write: what members
-    /// and leader themselves take for an absence of news.
+    /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write. Members and the leader
+    /// themselves believe an absence then.
     pub async fn settled(&self) {
         let names = CLUSTERS.map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()]);
         let names: Vec<_> = names.collect();
         let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
-        let heard = RefCell::new(BTreeMap::<String, Vec<String>>::new());
+        let heard = RefCell::new(BTreeMap::<String, Vec<Timestamp>>::new());
         within(VOUCHED, "settled", || async {
             let found = leases.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             for lease in found {
                 let renewals = heard.entry(lease.name_any()).or_default();
                 let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-                match view.renewed_at() {
+                match view.renew_time() {
                     _ if view.settled() != Settled::Yes => renewals.clear(),
                     Some(at) if renewals.last() != Some(&at) => renewals.push(at),
                     _ => {}
@@ -102,8 +106,8 @@ impl World {
         .await;
     }
 
-    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: long
-    /// enough that whoever takes its word has taken it.
+    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: by then
+    /// the others have believed it.
     pub async fn vouches(&self, lease: &str) {
         let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
         let heard = RefCell::new(Vec::new());
@@ -111,7 +115,7 @@ impl World {
             let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-            match view.renewed_at() {
+            match view.renew_time() {
                 Some(at) if view.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
                 _ => {}
             }

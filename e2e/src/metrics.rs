@@ -1,6 +1,6 @@
 //! What a daemon measures.
 
-use std::{io, net::SocketAddr};
+use std::{collections::BTreeMap, io, net::SocketAddr};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -30,6 +30,17 @@ impl Metrics {
         let wanted = format!("{label}=\"{is}\"");
         let values = self.values(metric).filter(|(labels, _)| labels.contains(&wanted));
         values.map(|(_, value)| value).reduce(|sum, value| sum + value)
+    }
+
+    /// The sums of the metric by the values of a label, for example of `freeport_reconcile_total` by `controller`.
+    pub fn by(&self, metric: &str, label: &str) -> BTreeMap<String, f64> {
+        let label = format!("{label}=\"");
+        let mut sums = BTreeMap::new();
+        for (labels, value) in self.values(metric) {
+            let of = labels.split_once(&label).and_then(|(_, rest)| rest.split_once('"'));
+            *sums.entry(of.map_or_else(String::new, |(of, _)| of.to_owned())).or_default() += value;
+        }
+        sums
     }
 
     /// Whether anything is said about this.

@@ -174,11 +174,16 @@ where
     }
     tracing::info!("stopping");
     stop.cancel();
+    finish(parts).await;
+    Ok(())
+}
+
+/// Waits for the requests under way, but not for ever.
+async fn finish(mut parts: JoinSet<&'static str>) {
     let rest = async { while parts.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, rest).await.is_err() {
         tracing::warn!("some requests did not end within {GRACE:?}");
     }
-    Ok(())
 }
 
 /// uid of the Namespace kube-system: what tells clusters apart. Waits for an API server that is not there yet.

@@ -29,10 +29,10 @@ const PING: Duration = Duration::from_secs(20);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kubeconfig, or the Pod's ServiceAccount, cannot be used.
-    #[error("no way to the API server of this cluster: {0}")]
+    #[error("cannot connect to the API server of this cluster: {0}")]
     Local(String),
     /// `spec.leaders[0].server` is not what it has to be.
-    #[error("server {0:?} must be https://HOST[:PORT][/PATH] and nothing more")]
+    #[error("server {0:?} must have the form https://HOST[:PORT][/PATH]")]
     Server(String),
     /// The Secret lacks a key.
     #[error("the Secret has no key {0:?}")]

@@ -1,77 +1,27 @@
 //! Running a controller on a queue: concurrency, time limit, back-off for each key, metrics.
 
-use std::{
-    collections::HashMap,
-    fmt::Display,
-    hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, fmt::Display, hash::Hash, time::Duration};
 
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub use crate::queue::Queue;
 use crate::{
     log_limit::LogLimit,
     metrics::Metrics,
-    queue::{self, Outcome},
+    queue::{Outcome, now},
     write::Error,
 };
 
-/// Longest time one look may take; a request that hangs must not hold its key for ever.
+/// Longest time one reconcile may take; a request that hangs must not hold its key for ever.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Looks of one controller at the same time. An API server may allow a client only 100 streams, and the watches and the
+/// Reconciles of one controller at the same time. An API server may allow a client only 100 streams, and the watches and the
 /// other controllers need some of them.
 const CONCURRENCY: usize = 16;
 
-/// A queue that several watches mark keys in and one controller takes them from.
-pub struct Queue<K>(Arc<Shared<K>>);
-
-struct Shared<K> {
-    queue: Mutex<queue::Queue<K>>,
-    marked: Notify,
-}
-
-impl<K> Clone for Queue<K> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<K: Clone + Eq + Hash> Queue<K> {
-    /// A queue that hands out the same key at most once every `pace`.
-    pub fn new(pace: Duration) -> Self {
-        Self(Arc::new(Shared { queue: Mutex::new(queue::Queue::new(pace)), marked: Notify::new() }))
-    }
-
-    /// Asks for a look at these keys.
-    pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
-        let now = now();
-        let mut queue = self.lock();
-        keys.into_iter().for_each(|key| queue.enqueue(key, now));
-        drop(queue);
-        self.0.marked.notify_one();
-    }
-
-    /// What kept looks from working may be over: asks for another look at every key whose last one failed.
-    pub fn hurry(&self) {
-        self.lock().hurry(now());
-        self.0.marked.notify_one();
-    }
-
-    /// Whether there is nothing to do and nothing failed waits for another try.
-    pub fn is_idle(&self) -> bool {
-        self.lock().is_idle(now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, queue::Queue<K>> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Looks at the queue's keys until `stop`, then waits for the looks under way. A panic in `reconcile` goes on in the caller.
+/// Reconciles the queue's keys until `stop`, then waits for the reconciles under way. A panic in `reconcile` goes on in the caller.
 pub async fn drive<K, F, Fut>(
     controller: &'static str,
     queue: Queue<K>,
@@ -83,24 +33,20 @@ pub async fn drive<K, F, Fut>(
     F: Fn(K) -> Fut,
     Fut: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
-    let waiting = metrics.waiting(controller);
-    let mut looks = JoinSet::new();
+    let gauge = metrics.waiting(controller);
+    let mut running = JoinSet::new();
     let (mut keys, mut log_limit) = (HashMap::new(), LogLimit::default());
     loop {
-        while looks.len() < CONCURRENCY {
-            let Some(key) = queue.lock().take(now()) else {
-                break;
-            };
-            let look = look(controller, metrics.clone(), reconcile(key.clone()));
-            let look = looks.spawn(look.in_current_span());
-            keys.insert(look.id(), key);
+        while running.len() < CONCURRENCY
+            && let Some(key) = queue.take()
+        {
+            let reconcile = timed(controller, metrics.clone(), reconcile(key.clone()));
+            let task = running.spawn(reconcile.in_current_span());
+            keys.insert(task.id(), key);
         }
-        let next = {
-            let queue = queue.lock();
-            waiting.set(i64::try_from(queue.len()).unwrap_or(i64::MAX));
-            queue.next_due()
-        };
-        let room = looks.len() < CONCURRENCY;
+        let (waiting, next) = queue.waiting();
+        gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        let room = running.len() < CONCURRENCY;
         let due = async move {
             match next {
                 Some(at) if room => tokio::time::sleep_until(at.into()).await,
@@ -109,11 +55,11 @@ pub async fn drive<K, F, Fut>(
         };
         tokio::select! {
             () = stop.cancelled() => break,
-            () = queue.0.marked.notified() => {}
+            () = queue.enqueued() => {}
             () = due => {}
-            Some(ended) = looks.join_next_with_id() => match ended {
+            Some(ended) = running.join_next_with_id() => match ended {
                 Ok((id, (outcome, why))) => if let Some(key) = keys.remove(&id) {
-                    queue.lock().done(&key, outcome, now());
+                    queue.done(&key, outcome);
                     if let Some(error) = why && let Some(left_out) = log_limit.allows(now()) {
                         tracing::warn!(controller, %key, error, left_out, "trying again later");
                     }
@@ -122,18 +68,13 @@ pub async fn drive<K, F, Fut>(
             },
         }
     }
-    while let Some(ended) = looks.join_next().await {
+    while let Some(ended) = running.join_next().await {
         ended.map_or_else(resume, |_| ());
     }
 }
 
-/// The runtime's clock, which tests can turn.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-/// How the look ended, and what there is to say about that.
-async fn look(
+/// How the reconcile ended, and why if it failed.
+async fn timed(
     controller: &'static str,
     metrics: Metrics,
     reconcile: impl Future<Output = Result<Outcome, Error>>,
@@ -141,7 +82,7 @@ async fn look(
     let begun = now();
     let (outcome, result, why) = match tokio::time::timeout(LIMIT, reconcile).await {
         Ok(Ok(outcome)) => (outcome, "ok", None),
-        // The usual lot of a write that races with somebody else's.
+        // As usual when two write the same object.
         Ok(Err(Error::Stale)) => (Outcome::Failed, "stale", None),
         Ok(Err(error)) => (Outcome::Failed, "error", Some(error.to_string())),
         Err(_) => (Outcome::Failed, "timeout", Some(format!("took longer than {LIMIT:?}"))),
@@ -167,7 +108,10 @@ pub fn resume(error: tokio::task::JoinError) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
 
     use super::*;
 

@@ -23,7 +23,7 @@ pub enum Failure {
     #[error("forbidden (403): {0}")]
     Forbidden(String),
     /// The Namespace is not there, or is being deleted.
-    #[error("the Namespace is not there, or is being deleted")]
+    #[error("the Namespace does not exist or is being deleted")]
     NamespaceMissing,
     /// It does not serve the kind.
     #[error("the kind is not served (404)")]

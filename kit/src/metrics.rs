@@ -4,11 +4,27 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
     core::{Collector, MetricVec, MetricVecBuilder},
 };
 
 const COMMON_AREA: &str = "common_area";
+/// Upper bounds of the buckets of reconciles, in seconds.
+const BUCKETS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+
+const RECONCILES: &str = "Reconciles of a key, by result";
+const SECONDS: &str = "Duration of one reconcile of a key, in seconds";
+const WAITING: &str = "Keys that wait or are being reconciled";
+const WATCH_ERRORS: &str = "Failures of watches; a failed watch starts again by itself";
+const REFUSED: &str = "Records in a Common Area that are not valid";
+const EVENTS_DROPPED: &str = "Kubernetes Events not sent because too many were waiting";
+const PRESENT: &str = "1 while this daemon holds its Lease in the Common Area";
+const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied";
+const DOUBTED: &str = "Services whose records vanished from the Common Area without being withdrawn, so that their imports are kept";
+const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
+const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
+const MEMBERS: &str = "Members of a Common Area, by whether they renew their Leases";
 
 /// The metric set of both daemons. Cloning shares it.
 #[derive(Clone)]
@@ -23,7 +39,7 @@ pub struct Metrics {
     resyncs: IntCounterVec,
     writes: IntCounterVec,
     refused: IntGaugeVec,
-    events_dropped: prometheus::IntCounter,
+    events_dropped: IntCounter,
     present: IntGaugeVec,
     restored: IntCounterVec,
     doubted: IntGauge,
@@ -36,93 +52,39 @@ impl Metrics {
     /// A registry with everything in it.
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new_custom(Some("freeport".into()), None)?;
-        let buckets = vec![0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
-        let metrics = Self {
-            reconciles: IntCounterVec::new(
-                Opts::new("reconcile_total", "Looks at a key, by how they ended"),
-                &[COMMON_AREA, "controller", "result"],
-            )?,
-            seconds: HistogramVec::new(
-                HistogramOpts::new("reconcile_seconds", "Time one look at a key took").buckets(buckets),
-                &["controller"],
-            )?,
-            waiting: IntGaugeVec::new(
-                Opts::new("queue_keys", "Keys waiting for a look or being looked at"),
-                &[COMMON_AREA, "controller"],
-            )?,
-            watch_errors: IntCounterVec::new(
-                Opts::new("watch_errors_total", "Failures of watches; each watch goes on by itself"),
-                &[COMMON_AREA, "cluster", "kind"],
-            )?,
-            resyncs: IntCounterVec::new(
-                Opts::new("watch_lists_total", "Full lists that watches began with"),
-                &[COMMON_AREA, "cluster", "kind"],
-            )?,
-            writes: IntCounterVec::new(
-                Opts::new("writes_total", "Requests that write, by how they ended"),
-                &[COMMON_AREA, "cluster", "kind", "verb", "result"],
-            )?,
-            refused: IntGaugeVec::new(
-                Opts::new("records_refused", "Records in a Common Area that cannot be judged"),
-                &[COMMON_AREA],
-            )?,
-            events_dropped: prometheus::IntCounter::new(
-                "events_dropped_total",
-                "Kubernetes Events not sent because too many were waiting",
-            )?,
-            present: IntGaugeVec::new(
-                Opts::new("present", "1 while this daemon holds its Lease in the Common Area"),
-                &[COMMON_AREA],
-            )?,
-            restored: IntCounterVec::new(
-                Opts::new(
-                    "restored_total",
-                    "Times a Common Area was found to be restored from a backup, or emptied",
-                ),
-                &[COMMON_AREA],
-            )?,
-            doubted: IntGauge::new(
-                "services_doubted",
-                "Services of which records vanished from the Common Area without a word, so that what is here is kept",
-            )?,
-            pruned: IntCounterVec::new(
-                Opts::new(
-                    "writes_pruned_total",
-                    "Writes of which the API server threw something away: its CRD is older",
-                ),
-                &[COMMON_AREA, "cluster", "kind"],
-            )?,
-            link_state: IntGaugeVec::new(
-                Opts::new(
-                    "link_state",
-                    "1 for the reason of the condition Ready of this cluster's ClusterSet",
-                ),
-                &["state"],
-            )?,
-            members: IntGaugeVec::new(
-                Opts::new("members", "Members of a Common Area, by whether they renew their Leases"),
-                &[COMMON_AREA, "state"],
-            )?,
-            registry,
-            area: Arc::default(),
+        let counts = |name: &str, help: &str, labels: &[&str]| {
+            registered(&registry, IntCounterVec::new(Opts::new(name, help), labels))
         };
-        let r = &metrics.registry;
-        r.register(Box::new(metrics.reconciles.clone()))?;
-        r.register(Box::new(metrics.seconds.clone()))?;
-        r.register(Box::new(metrics.waiting.clone()))?;
-        r.register(Box::new(metrics.watch_errors.clone()))?;
-        r.register(Box::new(metrics.resyncs.clone()))?;
-        r.register(Box::new(metrics.writes.clone()))?;
-        r.register(Box::new(metrics.refused.clone()))?;
-        r.register(Box::new(metrics.events_dropped.clone()))?;
-        r.register(Box::new(metrics.present.clone()))?;
-        r.register(Box::new(metrics.restored.clone()))?;
-        r.register(Box::new(metrics.doubted.clone()))?;
-        r.register(Box::new(metrics.pruned.clone()))?;
-        r.register(Box::new(metrics.link_state.clone()))?;
-        r.register(Box::new(metrics.members.clone()))?;
-        r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
-        Ok(metrics)
+        let gauges = |name: &str, help: &str, labels: &[&str]| {
+            registered(&registry, IntGaugeVec::new(Opts::new(name, help), labels))
+        };
+        let of_kind = [COMMON_AREA, "cluster", "kind"];
+        let of_write = [COMMON_AREA, "cluster", "kind", "verb", "result"];
+        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        Ok(Self {
+            reconciles: counts("reconcile_total", RECONCILES, &[COMMON_AREA, "controller", "result"])?,
+            seconds: registered(
+                &registry,
+                HistogramVec::new(
+                    HistogramOpts::new("reconcile_seconds", SECONDS).buckets(BUCKETS.to_vec()),
+                    &["controller"],
+                ),
+            )?,
+            waiting: gauges("queue_keys", WAITING, &[COMMON_AREA, "controller"])?,
+            watch_errors: counts("watch_errors_total", WATCH_ERRORS, &of_kind)?,
+            resyncs: counts("watch_lists_total", "Full lists with which watches started", &of_kind)?,
+            writes: counts("writes_total", "Write requests, by result", &of_write)?,
+            refused: gauges("records_refused", REFUSED, &[COMMON_AREA])?,
+            events_dropped: registered(&registry, IntCounter::new("events_dropped_total", EVENTS_DROPPED))?,
+            present: gauges("present", PRESENT, &[COMMON_AREA])?,
+            restored: counts("restored_total", RESTORED, &[COMMON_AREA])?,
+            doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
+            pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
+            link_state: gauges("link_state", LINK_STATE, &["state"])?,
+            members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
+            area: Arc::default(),
+            registry,
+        })
     }
 
     /// The same metrics; what is counted from here on belongs to this Common Area. For a daemon that serves several.
@@ -142,7 +104,7 @@ impl Metrics {
         }
     }
 
-    /// One look at a key ended.
+    /// One reconcile of a key ended.
     pub fn reconciled(&self, controller: &str, result: &str, took: Duration) {
         self.reconciles.with_label_values(&[&self.area, controller, result]).inc();
         self.seconds.with_label_values(&[controller]).observe(took.as_secs_f64());
@@ -218,6 +180,15 @@ impl Metrics {
         encoder.encode(&self.registry.gather(), &mut text)?;
         Ok((encoder.format_type().to_owned(), text))
     }
+}
+
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    collector: prometheus::Result<C>,
+) -> prometheus::Result<C> {
+    let collector = collector?;
+    registry.register(Box::new(collector.clone()))?;
+    Ok(collector)
 }
 
 fn forget<B: MetricVecBuilder>(series: &MetricVec<B>, common_area: &str) {

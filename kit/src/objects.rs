@@ -51,7 +51,7 @@ impl<P: Resource> Objects<P> {
                 self.guard.see(version(&object));
                 self.put(object);
             }
-            Change::Remove(object) => drop(self.guard.remove(&object)),
+            Change::Remove(object) => self.remove(&object),
             Change::Reset(objects) => {
                 self.guard.reset(&objects);
                 objects.into_iter().for_each(|object| self.put(object));
@@ -79,6 +79,17 @@ impl<P: Resource> Objects<P> {
     /// All of them, by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.guard.known.values().map(|known| &known.value)
+    }
+
+    /// A deletion that is older than what we know was of another object of that name, which we have replaced since.
+    fn remove(&mut self, object: &P) {
+        let name = name(object);
+        if self.guard.known.get(&name).is_some_and(|known| known.version > version(object)) {
+            self.guard.see(version(object));
+            self.guard.deleted.remove(&name);
+        } else {
+            self.guard.remove(object);
+        }
     }
 
     fn put(&mut self, object: P) {
@@ -245,6 +256,17 @@ mod tests {
         assert_eq!(known(&objects), None);
         objects.change(Change::Apply(map("v", 3)));
         assert_eq!(known(&objects), Some(3), "another one of that name");
+    }
+
+    #[test]
+    fn a_deletion_that_is_told_late_does_not_remove_what_we_created_after_it() {
+        let mut objects = Objects::default();
+        objects.change(Change::Apply(map("u", 1)));
+        objects.answered(map("v", 4));
+        objects.change(Change::Remove(map("u", 3)));
+        assert_eq!(known(&objects), Some(4));
+        objects.change(Change::Remove(map("v", 5)));
+        assert_eq!(known(&objects), None);
     }
 
     #[test]

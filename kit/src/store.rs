@@ -8,9 +8,9 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    drive::Queue,
     index::{Dirty, Entry, Index, Part, Readers, Shared},
     objects::{Change, ObjectName, name},
+    queue::Queue,
     write::{Error, Writer},
 };
 
@@ -91,7 +91,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
 
     /// What kept reconciles from working may be over: every key whose last reconcile failed is tried again.
     pub fn retry_failed(&self) {
-        self.queues.iter().for_each(Queue::hurry);
+        self.queues.iter().for_each(Queue::retry_failed);
     }
 
     /// Whether these controllers have nothing to reconcile, and nothing failed waits for another try.

@@ -159,7 +159,7 @@ impl Watches {
                         if std::mem::replace(&mut listed, true) && !state.still_holds().await {
                             tracing::warn!(
                                 cluster = source.cluster,
-                                "the API server was restored from a backup, or emptied: starting again"
+                                "the API server was restored from a backup or emptied: reading everything again"
                             );
                             state.restored.cancel();
                             return;
@@ -176,7 +176,7 @@ impl Watches {
                         *lock(&state.failed) = Some(Instant::now());
                         let trouble = Trouble { source, failure: classify_watch(&error) };
                         if Failing::again(&mut lock(&state.failing), trouble, Instant::now()) {
-                            tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, going on");
+                            tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, trying again");
                         }
                     }
                 }

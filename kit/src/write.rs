@@ -30,17 +30,19 @@ use crate::{index::Shared, metrics::Metrics};
 /// Why a write did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object is other than we thought: our watch is behind. The event on its way asks again.
-    #[error("the object changed meanwhile")]
+    /// The object is other than we know: our watch is behind. Its next event enqueues the key again.
+    #[error("somebody else changed the object meanwhile")]
     Stale,
     /// The object or its Namespace is not there, or is going.
     #[error("the object or its Namespace is gone")]
     Gone,
-    /// The API server will not have it: the same request fails until something changes.
+    /// The API server refuses it: the same request fails until something changes.
     #[error("refused by the API server: {0}")]
     Refused(String),
-    /// The API server took it, but not all of it: the CRD it has is older than ours and does not know the field.
-    #[error("the CRD of {kind} does not know {field}: it is older than this daemon, or another's")]
+    /// The API server dropped a field of it: the CRD there is older than ours and does not have the field.
+    #[error(
+        "the CRD of {kind} has no field {field}: the CRD is older than this daemon, or another product installed it"
+    )]
     Pruned {
         /// Of the object.
         kind: String,
@@ -50,8 +52,8 @@ pub enum Error {
     /// No answer, or not a useful one.
     #[error("the API server cannot serve this: {0}")]
     Unreachable(#[source] Box<kube::Error>),
-    /// What we wanted to send is no JSON object.
-    #[error("cannot be encoded: {0}")]
+    /// What we want to send is not a JSON object.
+    #[error("the object cannot be encoded as JSON: {0}")]
     Encode(#[from] serde_json::Error),
 }
 
@@ -218,7 +220,7 @@ impl Writer {
                 self.metrics.pruned(self.cluster, &kind);
                 self.pruned.with(|pruned| pruned.insert(kind.clone(), field.clone()));
                 let error = Error::Pruned { kind, field };
-                tracing::warn!(cluster = self.cluster, object = answer.name_any(), %error, "not everything was kept");
+                tracing::warn!(cluster = self.cluster, object = answer.name_any(), %error, "the API server dropped fields of an object");
                 if self.strict { Err(error) } else { Ok(answer) }
             }
         }

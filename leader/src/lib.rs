@@ -3,24 +3,27 @@
 //! | part | watches | writes |
 //! |---|---|---|
 //! | [`run`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
-//! | [`area`] | everything in one Common Area | Lease `freeport-leader` |
-//! | [`cluster_set`] | ClusterSets and Leases of the Common Area | `status` of the ClusterSets |
+//! | [`area`] | Leases, announces and ServiceAccounts of one Common Area | Lease `freeport-leader` |
+//! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
+//! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
+//! | [`feature`] | what the area asks of a feature | |
+//! | [`service::judge`] | all records | `status` of records that are not valid |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
-//! | [`service::antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes records of who leaves |
-//! | [`service::judge`] | all records | `status` of records that cannot be judged |
 
-pub mod area;
-pub mod cluster_set;
-pub mod service;
+mod antrea;
+mod area;
+mod cluster_set;
+mod feature;
+mod service;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use api::{label, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     args::Common,
     boot::Env,
-    objects::Change,
+    objects::{Change, Objects},
     watch::{Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
@@ -28,6 +31,11 @@ use serde::Deserialize;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+
+use self::{
+    feature::{Access, Feature},
+    service::Services,
+};
 
 /// freeport-leader merges the exports of a ClusterSet's members into imports. It serves every Namespace of its cluster
 /// that is labelled multicluster.freeport.dev/common-area=true.
@@ -46,21 +54,26 @@ struct CommonArea {
     metadata: ObjectMeta,
 }
 
+/// The features of the leader: a line for each.
+fn features(access: &Access) -> Vec<Box<dyn Feature>> {
+    vec![Box::new(Services::new(access.clone()))]
+}
+
 /// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
 pub async fn run(env: Env) {
-    let (told, mut changes) = mpsc::unbounded_channel();
+    let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(
         Api::<CommonArea>::all(env.client.clone()),
         watcher::Config::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)),
         Source { cluster: "local", kind: "Namespace" },
         env.metrics.clone(),
-        move |change| drop(told.send(change)),
+        move |change| drop(sender.send(change)),
     ));
     let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {
-            // First, lest an area that ends because of it is begun again.
+            // First, so that an area that ends because of it does not begin again.
             biased;
             () = env.stop.cancelled() => break,
             Some(change) = changes.recv() => {
@@ -75,7 +88,7 @@ pub async fn run(env: Env) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            serving.spawn(area::run(env, name, stop).instrument(span));
+            serving.spawn(area::run(env, name, features, stop).instrument(span));
         }
     }
     // Once their running writes are done.
@@ -84,34 +97,31 @@ pub async fn run(env: Env) {
     }
 }
 
-/// Which Common Areas there are, and which are served.
+/// Which Common Areas exist, and which are served.
 #[derive(Default)]
 struct Areas {
-    there: BTreeSet<String>,
+    existing: Objects<CommonArea>,
     served: HashMap<String, CancellationToken>,
 }
 
 impl Areas {
     fn change(&mut self, change: Change<CommonArea>) {
-        let live = |area: &CommonArea| area.metadata.deletion_timestamp.is_none();
-        match change {
-            Change::Reset(areas) => {
-                self.there = areas.iter().filter(|area| live(area)).map(ResourceExt::name_any).collect();
-            }
-            Change::Apply(area) if live(&area) => drop(self.there.insert(area.name_any())),
-            Change::Apply(area) | Change::Remove(area) => drop(self.there.remove(&area.name_any())),
-        }
-        for (name, stop) in &self.served {
-            if !self.there.contains(name) {
-                stop.cancel();
-            }
-        }
+        self.existing.change(change);
+        let live: HashSet<String> = self.live().collect();
+        self.served.iter().filter(|(name, _)| !live.contains(*name)).for_each(|(_, stop)| stop.cancel());
     }
 
-    /// Those to begin with. One that went and came back has to end first: nobody serves it twice.
+    fn live(&self) -> impl Iterator<Item = String> {
+        self.existing
+            .iter()
+            .filter(|area| area.metadata.deletion_timestamp.is_none())
+            .map(ResourceExt::name_any)
+    }
+
+    /// Areas to begin serving now. One that was deleted and created again has to end first: it is never served twice.
     fn begin(&mut self, all: &CancellationToken) -> Vec<(String, CancellationToken)> {
-        let new = self.there.iter().filter(|name| !self.served.contains_key(*name));
-        let new: Vec<_> = new.map(|name| (name.clone(), all.child_token())).collect();
+        let new = self.live().filter(|name| !self.served.contains_key(name));
+        let new: Vec<_> = new.map(|name| (name, all.child_token())).collect();
         self.served.extend(new.iter().cloned());
         new
     }
@@ -146,6 +156,6 @@ mod tests {
         let mut going = area("b");
         going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
         areas.change(Change::Apply(going));
-        assert!(begun[1].1.is_cancelled(), "a Namespace that goes is none");
+        assert!(begun[1].1.is_cancelled(), "a Namespace that is being deleted is none");
     }
 }

@@ -1,12 +1,13 @@
 //! The seam between the daemon and its features. A session, leaving and status hold a table of features and know none by name.
 //!
-//! Two traits, because a feature is there before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
-//! feature in one session with a leader.
+//! Two traits, because a feature exists before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
+//! feature in one session with a leader. Methods with a body are for features that have such a thing: CRDs that are not only ours,
+//! a status in this cluster, doubts about vanished records.
 
 use std::sync::Arc;
 
 use api::{antrea::Members, membership::Wire};
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
     failure::Failure,
@@ -42,13 +43,24 @@ pub(crate) struct Access {
     pub(crate) changed: Arc<Notify>,
 }
 
+/// All features of the member: the table.
+pub(crate) type Features = Arc<[Box<dyn Feature>]>;
+
 /// A feature of the member.
 pub(crate) trait Feature: Send + Sync {
     /// What the ClusterSet calls it, for example `Services`.
     fn name(&self) -> &'static str;
 
     /// Names of the CRDs of this cluster that it needs and that somebody else may have installed.
-    fn crds(&self) -> &'static [&'static str];
+    fn crds(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether something that it wrote or reads, in this cluster or in the Common Area, shows that the leader is Freeport's. Asked
+    /// before a session, where Leases are refused: then the leader may be Antrea's. An error means that it is not known.
+    fn knows_freeport(&self, _access: Access) -> BoxFuture<'_, Result<bool, Failure>> {
+        async { Ok(false) }.boxed()
+    }
 
     /// The feature in one session. Nothing runs before [`Run::watch`].
     fn begin(&self, access: Access) -> Box<dyn Run>;
@@ -58,6 +70,11 @@ pub(crate) trait Feature: Send + Sync {
 
     /// Removes from this cluster all that the feature imported, because we leave.
     fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Takes back what the feature wrote in the status of objects of this cluster, because we have left. The exports stay.
+    fn clear_status<'a>(&'a self, _env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
 }
 
 /// A feature in one session.
@@ -71,11 +88,13 @@ pub(crate) trait Run: Send + Sync {
     /// Its watches of the Common Area.
     fn leader(&self) -> &Watches;
 
-    /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits for `begin`: our ID is ours.
+    /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and
+    /// for `begin`: our ID is ours, and the Leases and announces are listed, with the members that run Antrea's controllers as they
+    /// are in [`Access`].
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()>;
 
     /// Leases were renewed or are gone.
-    fn hear(&self, news: &News);
+    fn hear(&self, _news: &News) {}
 
     /// Whether nothing is left to write to the Common Area.
     fn is_idle(&self) -> bool;
@@ -83,9 +102,16 @@ pub(crate) trait Run: Send + Sync {
     /// The leader answers again: tries at once what failed.
     fn retry_failed(&self);
 
-    /// Why the leader's CRDs do not keep all that it writes, if so.
-    fn pruned(&self) -> Option<String>;
+    /// What the leader's API server drops of its writes, if it drops something.
+    fn pruned(&self) -> Option<String> {
+        None
+    }
 
-    /// A CRD of this cluster changed: what an older one did not keep is written again.
-    fn write_again(&self);
+    /// One of its [`crds`](Feature::crds) changed: what an older one did not keep is written again.
+    fn write_again(&self) {}
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+pub(crate) mod proof;

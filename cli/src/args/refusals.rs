@@ -74,7 +74,7 @@ async fn arguments_that_cannot_be_used_end_with_2() {
         ("leave --force --leader-context leader".into(), &["--force leaves without the leader"]),
         ("leave --force --cluster-id west --clusterset demo".into(), &["where the leader is"]),
     ] {
-        says(&line, true, parts).await;
+        Box::pin(says(&line, true, parts)).await;
     }
 }
 
@@ -90,7 +90,7 @@ async fn contexts_that_do_not_exist_are_named_before_any_request() {
         ("status --context gone".into(), ["there is no context \"gone\"", "leader"]),
         ("dns --context gone".into(), ["there is no context \"gone\"", "leader"]),
     ] {
-        says(&line, false, &parts).await;
+        Box::pin(says(&line, false, &parts)).await;
     }
 }
 

@@ -2,52 +2,58 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use api::condition::AntreaCondition;
+use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::objects::{Object, member};
+use crate::{
+    objects::{Object, member},
+    view::{ClusterSetView, Note},
+};
 
-/// A membership as the member's cluster tells of it.
+/// What a member's cluster holds of its membership.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Traces {
     /// ClusterSets in the member's Namespace. A cluster belongs to one set, but nothing keeps a person from making two.
     pub(super) sets: Vec<Object>,
-    /// What the member noted about the set it takes part in; none if it never connected, or has left.
+    /// The member's note about its membership; none if it never connected, or has left.
     pub(super) note: Option<Object>,
     /// The Secrets in the member's Namespace that Freeport made.
     pub(super) secrets: Vec<Object>,
 }
 
 impl Traces {
-    /// Neither a ClusterSet nor a note: nothing to leave.
+    /// Without a ClusterSet and a note there is nothing to leave.
     pub(super) fn is_member(&self) -> bool {
         !self.sets.is_empty() || self.note.is_some()
     }
 
-    /// Set and ID under which the cluster is known to the leader. The note is what the member went by; a ClusterSet without
-    /// clusterID leaves the ID to a ClusterClaim, which is not ours to know.
+    /// Set and ID under which the leader knows the cluster. The note counts first, for the member acted on it. A ClusterSet without
+    /// clusterID has its ID in a ClusterClaim, which is not read here.
     pub(super) fn identity(&self) -> Option<(String, String)> {
-        let noted = self
-            .note
-            .as_ref()
-            .and_then(|note| Some((text(note, "/data/clusterSet")?, text(note, "/data/clusterID")?)));
-        let said =
-            || self.sets.iter().find_map(|set| Some((set.name.clone(), text(set, "/spec/clusterID")?)));
-        noted.or_else(said)
+        let noted = self.noted().and_then(|note| note.cluster_set.zip(note.cluster_id));
+        let of_set = |set: &Object| {
+            let view = set.view::<ClusterSetView>()?;
+            Some((set.name.clone(), view.cluster_id()?.to_owned()))
+        };
+        noted.or_else(|| self.sets.iter().find_map(of_set))
+    }
+
+    /// What the note says.
+    pub(super) fn noted(&self) -> Option<Note> {
+        self.note.as_ref().and_then(read)
     }
 
     /// Whether another cluster uses our ID, as far as our member found out.
     pub(super) fn shares_its_id(&self) -> bool {
-        let conditions = |set: &Object| {
-            let conditions = set.body.pointer("/status/conditions").and_then(Value::as_array).cloned();
-            conditions.unwrap_or_default()
-        };
-        self.sets.iter().flat_map(conditions).any(|condition| condition["reason"] == "DuplicateClusterID")
+        let views = self.sets.iter().filter_map(|set| set.view::<ClusterSetView>());
+        let is_shared = |c: &AntreaCondition| c.reason.as_deref() == Some("DuplicateClusterID");
+        views.into_iter().any(|set| set.conditions().iter().any(is_shared))
     }
 
     /// Names of Secrets with a credential for a leader: those of the sets that are left, and what earlier memberships may
     /// have left behind.
     pub(super) fn credentials(&self) -> BTreeSet<String> {
-        let noted = self.note.as_ref().and_then(|note| text(note, "/data/clusterSet"));
+        let noted = self.noted().and_then(|note| note.cluster_set);
         let sets = self.sets.iter().map(|set| set.name.clone()).chain(noted);
         let prefix = member::secret_name("");
         let left = self.secrets.iter().map(|secret| &secret.name).filter(|name| name.starts_with(&prefix));
@@ -55,10 +61,9 @@ impl Traces {
     }
 }
 
-/// A text in an object, if it is there and not empty.
-pub(super) fn text(object: &Object, path: &str) -> Option<String> {
-    let text = object.body.pointer(path).and_then(Value::as_str)?;
-    (!text.is_empty()).then(|| text.to_owned())
+/// What a member's note says.
+pub(super) fn read(note: &Object) -> Option<Note> {
+    note.view::<ConfigMap>().map(|note| Note::read(&note))
 }
 
 #[cfg(test)]
@@ -71,7 +76,7 @@ mod tests {
     use crate::{eraser::called, objects::SYSTEM};
 
     fn set(name: &str, id: &str) -> Object {
-        let body = json!({"spec": {"clusterID": id}});
+        let body = json!({"metadata": {"name": name}, "spec": {"clusterID": id, "leaders": []}});
         Object { body, ..called::<ClusterSet>(SYSTEM, name) }
     }
 
@@ -108,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_believed_before_the_set() {
+    fn the_note_counts_before_the_set() {
         let traces =
             Traces { sets: vec![set("new", "west")], note: Some(note("demo", "east")), ..Traces::default() };
         assert_eq!(traces.identity(), Some(("demo".into(), "east".into())));

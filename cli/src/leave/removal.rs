@@ -1,11 +1,11 @@
 //! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
-//! takes the member's access away, withdraws its records in its place, and deletes its slices and its announce. The leader
-//! daemon does the rest. The Lease stays, marked: importers that were away read from it that nobody vouches any more.
+//! deletes the member's access, withdraws its records in its place, and deletes its slices and its announce. The leader daemon does
+//! the rest. The Lease stays and is marked: importers that did not run meanwhile read from it that the member has left.
 
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
+    announce::MemberClusterAnnounce, label, lease::LeaseView, name, resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
 use k8s_openapi::{
@@ -16,9 +16,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
-    LeaveOptions,
-    departure::text,
-    known,
+    LeaveOptions, known,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
 };
@@ -27,12 +25,13 @@ use crate::{
     cluster::{Cluster, list},
     eraser::{Eraser, PAUSE, Say, called},
     objects::{Object, area},
+    view::live_holder,
 };
 
-/// A little longer than a live member takes to renew its Lease.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(12);
+/// A little longer than a running member takes to renew its Lease.
+const RENEWAL: Duration = Duration::from_secs(12);
 
-/// Clears the leader's side of member `id`.
+/// Removes member `id` at the leader.
 pub(super) async fn remove(
     leader: &KubeContext,
     set: &str,
@@ -66,8 +65,8 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Refuses an ID that nothing tells of, which is a mistyped one: the mark that it has left would stay for good. A member that
-/// was removed has its Lease.
+/// Refuses an ID that no object has: it is mistyped, and the Lease that is marked for it would stay for good. A member that was
+/// removed still has its Lease.
 async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> {
     let area = area::name(set);
     let mut objects = there.list::<Lease>(Some(&area), "").await?;
@@ -85,7 +84,7 @@ async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> 
     }
     let ids: Vec<&str> = ids.into_iter().collect();
     Err(there.cluster.refuse(format!(
-        "nothing here is of a member {id:?} of ClusterSet {set:?}; members known here: {}",
+        "no member {id:?} of ClusterSet {set:?} is known here; members known here: {}",
         list(&ids)
     )))
 }
@@ -104,22 +103,20 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let Some(before) = lease(cluster, area, id).await? else {
         return Ok(());
     };
-    if let Some(holder) = check::live_holder(&before, Timestamp::now()) {
-        return Err(alive(&holder));
+    if let Some(holder) = live_holder(&before, Timestamp::now()) {
+        return Err(alive(holder));
     }
-    let spec = before.spec.unwrap_or_default();
-    let holder = spec.holder_identity.unwrap_or_default();
-    if holder.is_empty() {
+    let Some(holder) = before.holder() else {
         return Ok(());
-    }
-    there.say(&format!("waiting {} s for a sign of life from member {id:?}", SIGN_OF_LIFE.as_secs()));
-    tokio::time::sleep(SIGN_OF_LIFE).await;
-    let after = lease(cluster, area, id).await?.and_then(|lease| lease.spec).unwrap_or_default();
-    if after.renew_time == spec.renew_time { Ok(()) } else { Err(alive(&holder)) }
+    };
+    there.say(&format!("waiting {} s to see whether member {id:?} renews its Lease", RENEWAL.as_secs()));
+    tokio::time::sleep(RENEWAL).await;
+    let after = lease(cluster, area, id).await?.and_then(|lease| lease.renew_time());
+    if after == before.renew_time() { Ok(()) } else { Err(alive(holder)) }
 }
 
-async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<Lease>, Error> {
-    let (leases, name) = (Api::<Lease>::namespaced(cluster.client.clone(), area), name::member_lease(id));
+async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
+    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
     cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
@@ -152,7 +149,7 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
         if start.elapsed() >= limit {
             return Err(Error::Timeout {
                 cluster: there.cluster.name.clone(),
-                missing: format!("the leader does not answer: does freeport-leader run? {told}, still"),
+                missing: format!("the leader makes no progress: does freeport-leader run? {told}, still"),
                 limit,
             });
         }
@@ -160,8 +157,8 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
     }
 }
 
-/// Says in the member's place that it takes back what it exports. A record that is being deleted says so before it goes:
-/// its finalizers are removed after that.
+/// Withdraws the records in the member's place. Finalizers are removed after that, so that a record that is being deleted is
+/// withdrawn before it is gone.
 async fn say_withdrawn(there: &mut Eraser<'_>, left: &Remainder) -> Result<(), Error> {
     for record in &left.withdraw {
         if !is_withdrawn(record) {
@@ -182,7 +179,7 @@ async fn release(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes a record the leader does not act on; importers hear before that it has no endpoints.
+/// Deletes a record that the leader does not read. It is emptied first, for importers.
 async fn discard(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     if has_endpoints(record) {
         there.change(record, &json!({"spec": {"endpointSlice": {"endpoints": []}}}), "no endpoints").await?;
@@ -191,7 +188,7 @@ async fn discard(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     there.delete(record).await
 }
 
-/// Says by the member's Lease that it was removed for good.
+/// Marks the member's Lease: the member was removed for good.
 async fn mark(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
     let lease = called::<Lease>(area, &name::member_lease(id));
     let mark = marked();
@@ -213,8 +210,7 @@ fn marked() -> Value {
 }
 
 fn is_marked(lease: &Object) -> bool {
-    let left = lease.body.pointer("/metadata/annotations").and_then(|all| all.get(label::LEFT)?.as_str());
-    left == Some(label::TRUE) && text(lease, "/spec/holderIdentity").is_none()
+    lease.view::<LeaseView>().is_some_and(|lease| lease.has_left() && lease.holder().is_none())
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
-//! What the API server answered, reduced to what is judged. Objects are read loosely: one that somebody else wrote, or an
-//! older version, must not hide all others.
+//! What the API server answered, reduced to what is judged. An object that does not decode, because somebody else or an older
+//! version wrote it, hides no other.
 
 use std::collections::BTreeMap;
 
-use api::{condition::AntreaCondition, label, membership, name};
-use k8s_openapi::{
-    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ConfigMap},
-    jiff::Timestamp,
+use api::{
+    condition::AntreaCondition, label, lease::LeaseView, name, resource_export::SERVICE,
+    resource_import::SERVICE_IMPORT,
 };
-use kube::{ResourceExt, api::DynamicObject};
-use serde_json::Value;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ObjectMeta;
 
-use crate::objects::Object;
+use crate::{
+    objects::Object,
+    view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
+};
 
 /// One part of what was asked for, or why it is not there.
 pub(super) type Part<T> = Result<T, Gap>;
@@ -25,7 +27,7 @@ pub(super) struct Gap {
     pub(super) why: Why,
 }
 
-/// What stood in the way.
+/// Why a part could not be read.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
     /// The API server does not know the kind.
@@ -48,9 +50,9 @@ pub(super) struct Found {
     /// Common Areas.
     pub(super) areas: Part<Vec<Area>>,
     /// ClusterSets of the member.
-    pub(super) sets: Part<Vec<Set>>,
+    pub(super) sets: Part<Vec<ClusterSetView>>,
     /// What the member noted of its membership; none when it belongs to no set, or never reached the leader.
-    pub(super) noted: Part<Option<Noted>>,
+    pub(super) noted: Part<Option<Note>>,
     /// What keeps members to their own records, and its binding, as far as they are there; none unless the cluster leads.
     pub(super) records_policy: Option<Part<[Option<Object>; 2]>>,
     /// What keeps users from writing ServiceImports, likewise; none unless the cluster belongs to a set.
@@ -61,11 +63,11 @@ pub(super) struct Found {
     pub(super) leader: Option<Part<Option<Deployment>>>,
     /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
     pub(super) member: Option<Part<Option<Deployment>>>,
-    /// Lease by which freeport-member shows here that it lives, if there is one; likewise.
-    pub(super) life: Option<Part<Option<Renewal>>>,
-    /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
+    /// Lease that freeport-member renews in its own cluster, if there is one; likewise.
+    pub(super) life: Option<Part<Option<LeaseView>>>,
+    /// ServiceExports; none if the cluster is known to belong to no set.
     pub(super) exports: Option<Part<Vec<Entry>>>,
-    /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.
+    /// ServiceImports of ours; none if the cluster is known to belong to no set.
     pub(super) imports: Option<Part<Vec<Entry>>>,
 }
 
@@ -73,9 +75,9 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) struct Area {
     pub(super) namespace: String,
-    pub(super) sets: Part<Vec<Set>>,
+    pub(super) sets: Part<Vec<ClusterSetView>>,
     /// Leases of daemons by name.
-    pub(super) leases: Part<BTreeMap<String, Renewal>>,
+    pub(super) leases: Part<BTreeMap<String, LeaseView>>,
     /// IDs of clusters that may take part.
     pub(super) joined: Part<Vec<String>>,
     pub(super) records: Part<Vec<Record>>,
@@ -83,42 +85,12 @@ pub(super) struct Area {
     pub(super) imports: Part<usize>,
 }
 
-/// A ClusterSet.
-#[derive(Debug)]
-pub(super) struct Set {
-    pub(super) name: String,
-    pub(super) cluster_id: Option<String>,
-    pub(super) server: Option<String>,
-    pub(super) conditions: Vec<AntreaCondition>,
-    /// The conditions are about the ClusterSet as it is now.
-    pub(super) is_of_now: bool,
-}
-
-/// What the member noted of its membership. It deletes the note when it has left.
-#[derive(Debug)]
-pub(super) struct Noted {
-    pub(super) cluster_set: String,
-    pub(super) cluster_id: Option<String>,
-    pub(super) server: Option<String>,
-    /// It was told to leave.
-    pub(super) leaving: bool,
-}
-
-/// What a Lease tells of its holder.
-#[derive(Debug, Default)]
-pub(super) struct Renewal {
-    pub(super) renewed: Option<Timestamp>,
-    pub(super) version: Option<String>,
-    pub(super) wire: Option<String>,
-    pub(super) left: bool,
-}
-
 /// A ResourceExport.
 #[derive(Debug)]
 pub(super) struct Record {
     /// Cluster that wrote it, as it says.
     pub(super) cluster: String,
-    /// Whether it offers a Service, and has not taken it back.
+    /// Whether it offers a Service, and is not withdrawn.
     pub(super) offers_service: bool,
     pub(super) entry: Entry,
 }
@@ -131,85 +103,45 @@ pub(super) struct Entry {
     pub(super) conditions: Vec<AntreaCondition>,
 }
 
-impl Set {
-    pub(super) fn read(object: &DynamicObject) -> Self {
+impl From<RecordView> for Record {
+    fn from(record: RecordView) -> Self {
+        let spec = record.spec.0.unwrap_or_default();
+        let conditions = record.status.0.map(|status| status.conditions).unwrap_or_default();
+        let offers_service = spec.kind.as_deref() == Some(SERVICE) && !spec.is_withdrawn();
         Self {
-            name: object.name_any(),
-            cluster_id: text(object, "/spec/clusterID"),
-            is_of_now: object.data.pointer("/status/observedGeneration").and_then(serde_json::Value::as_i64)
-                == object.metadata.generation,
-            server: text(object, "/spec/leaders/0/server"),
-            conditions: conditions(object),
+            cluster: spec.cluster_id.unwrap_or_default(),
+            offers_service,
+            entry: Entry::of(&record.metadata, conditions),
         }
     }
 }
 
-impl Noted {
-    pub(super) fn read(note: &ConfigMap) -> Self {
-        let data = note.data.as_ref();
-        let text = |key: &str| data?.get(key).cloned();
-        Self {
-            cluster_set: text("clusterSet").unwrap_or_default(),
-            cluster_id: text("clusterID"),
-            server: text("server"),
-            leaving: data.is_some_and(|data| data.contains_key(membership::LEAVE_KEY)),
-        }
+impl From<ServiceExportView> for Entry {
+    fn from(export: ServiceExportView) -> Self {
+        Self::of(&export.metadata, export.status.0.unwrap_or_default().conditions)
     }
 }
 
-impl Renewal {
-    pub(super) fn read(lease: &Lease) -> Self {
-        let says = |annotation: &str| lease.annotations().get(annotation).cloned();
-        let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
-        Self {
-            renewed: renewed.map(|time| time.0),
-            version: says(label::VERSION),
-            wire: says(label::WIRE),
-            left: says(label::LEFT).as_deref() == Some(label::TRUE),
-        }
-    }
-}
-
-impl Record {
-    pub(super) fn read(object: &DynamicObject) -> Self {
-        let is_service = text(object, "/spec/kind").as_deref() == Some(api::resource_export::SERVICE);
-        let withdrawn = object.data.pointer("/spec/service/withdrawn").and_then(Value::as_bool);
-        Self {
-            cluster: text(object, "/spec/clusterID").unwrap_or_default(),
-            offers_service: is_service && withdrawn != Some(true),
-            entry: Entry::read(object),
-        }
+impl From<ServiceImportView> for Entry {
+    fn from(import: ServiceImportView) -> Self {
+        Self::of(&import.metadata, import.status.0.unwrap_or_default().conditions)
     }
 }
 
 impl Entry {
-    pub(super) fn read(object: &DynamicObject) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-            conditions: conditions(object),
-        }
+    fn of(metadata: &ObjectMeta, conditions: Vec<AntreaCondition>) -> Self {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self { namespace: text(&metadata.namespace), name: text(&metadata.name), conditions }
     }
 }
 
 /// Whether a ResourceImport holds a merged Service.
-pub(super) fn is_merged_service(object: &DynamicObject) -> bool {
-    text(object, "/spec/kind").as_deref() == Some(api::resource_import::SERVICE_IMPORT)
+pub(super) fn is_merged_service(import: &ResourceImportView) -> bool {
+    matches!(&import.spec.0, Ok(spec) if spec.kind.as_deref() == Some(SERVICE_IMPORT))
 }
 
 /// ID of the cluster whose daemon holds the Lease `lease`, if it is a member's.
 pub(super) fn member_of(lease: &str) -> Option<&str> {
     let id = lease.strip_prefix(label::MEMBER)?.strip_prefix('-')?;
     (name::member_lease(id) == lease && !id.is_empty()).then_some(id)
-}
-
-fn text(object: &DynamicObject, path: &str) -> Option<String> {
-    let text = object.data.pointer(path)?.as_str()?;
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Kubernetes' conditions and Antrea's are alike in all that is read here.
-fn conditions(object: &DynamicObject) -> Vec<AntreaCondition> {
-    let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
 }

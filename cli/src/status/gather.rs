@@ -1,30 +1,23 @@
-//! Asking one cluster for what is judged. A server that is away ends it; a refusal or a kind it does not know is a [`Gap`].
+//! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
-use api::{
-    cluster_set::ClusterSet,
-    label,
-    mcs::{ServiceExport, ServiceImport},
-    membership,
-    resource_export::ResourceExport,
-    resource_import::ResourceImport,
+use api::{label, lease::LeaseView, membership};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Namespace, ServiceAccount},
+    },
 };
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    coordination::v1::Lease,
-    core::v1::{ConfigMap, Namespace, ServiceAccount},
-};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{DynamicObject, ListParams},
-    core::discovery::ApiResource,
-};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 
-use super::found::{Area, Entry, Found, Gap, Noted, Part, Record, Renewal, Set, Why, is_merged_service};
+use super::found::{Area, Entry, Found, Gap, Part, Record, Why, is_merged_service};
 use crate::{
     Error,
     cluster::Cluster,
+    error::Failure,
     objects::{Object, SYSTEM, leader, member},
+    view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
 /// Objects in one answer: large lists come in pages.
@@ -33,17 +26,18 @@ const PAGE: u32 = 500;
 /// Asks for everything, or for what concerns ClusterSet `asked`.
 pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Found, Error> {
     let areas = areas(cluster, asked).await?;
-    let sets = match sets(cluster, SYSTEM).await? {
+    let sets = match within::<ClusterSetView>(cluster, SYSTEM).await? {
         // Without the CRD nothing was ever joined.
         Err(Gap { why: Why::NoCrd, .. }) => Ok(Vec::new()),
-        Ok(sets) => {
-            Ok(sets.into_iter().filter(|set| asked.is_none_or(|asked| set.name == asked)).collect::<Vec<_>>())
-        }
+        Ok(sets) => Ok(sets
+            .into_iter()
+            .filter(|set| asked.is_none_or(|asked| set.name_any() == asked))
+            .collect::<Vec<_>>()),
         gap => gap,
     };
-    let noted = noted(cluster)
-        .await?
-        .map(|noted| noted.filter(|noted| asked.is_none_or(|asked| noted.cluster_set == asked)));
+    let noted = noted(cluster).await?.map(|noted| {
+        noted.filter(|noted| asked.is_none_or(|asked| noted.cluster_set.as_deref() == Some(asked)))
+    });
     let belongs = match (&sets, &noted) {
         (Ok(sets), noted) if sets.is_empty() => Some(matches!(noted, Ok(Some(_)))),
         (sets, _) => sets.as_ref().ok().map(|_| true),
@@ -58,9 +52,9 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let leader = deployment(cluster, leads, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let life = life(cluster, belongs == Some(true)).await?;
-    let exports = services::<ServiceExport>(cluster, "", belongs).await?;
+    let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    let imports = services::<ServiceImport>(cluster, &ours, belongs).await?;
+    let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -89,7 +83,7 @@ async fn areas(cluster: &Cluster, asked: Option<&str>) -> Result<Part<Vec<Area>>
     let mut areas = Vec::new();
     for namespace in namespaces {
         let name = namespace.name_any();
-        let sets = sets(cluster, &name).await?;
+        let sets: Part<Vec<ClusterSetView>> = within(cluster, &name).await?;
         if asked.is_none_or(|asked| holds(&name, &sets, asked)) {
             areas.push(area(cluster, name, sets).await?);
         }
@@ -98,46 +92,37 @@ async fn areas(cluster: &Cluster, asked: Option<&str>) -> Result<Part<Vec<Area>>
 }
 
 /// Whether a Common Area is that of ClusterSet `asked`: by what is in it, or by its name if that is not known.
-fn holds(namespace: &str, sets: &Part<Vec<Set>>, asked: &str) -> bool {
+fn holds(namespace: &str, sets: &Part<Vec<ClusterSetView>>, asked: &str) -> bool {
     match sets.as_deref() {
         Ok([]) | Err(_) => namespace == crate::objects::area::name(asked),
-        Ok(sets) => sets.iter().any(|set| set.name == asked),
+        Ok(sets) => sets.iter().any(|set| set.name_any() == asked),
     }
 }
 
-async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<Set>>) -> Result<Area, Error> {
-    let within = |plural: &str| format!("{plural} in {namespace}");
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &namespace);
-    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), &namespace);
-    let leases = list(cluster, &leases, within("leases"), "").await?;
-    let accounts = list(cluster, &accounts, within("serviceaccounts"), "").await?;
-    let records = loose::<ResourceExport>(cluster, Some(&namespace), "").await?;
-    let imports = loose::<ResourceImport>(cluster, Some(&namespace), "").await?;
+async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<ClusterSetView>>) -> Result<Area, Error> {
+    let leases: Part<Vec<LeaseView>> = within(cluster, &namespace).await?;
+    let accounts: Part<Vec<ServiceAccount>> = within(cluster, &namespace).await?;
+    let records: Part<Vec<RecordView>> = within(cluster, &namespace).await?;
+    let imports: Part<Vec<ResourceImportView>> = within(cluster, &namespace).await?;
     let joined = |account: &ServiceAccount| account.annotations().get(label::CLUSTER_ID).cloned();
     Ok(Area {
         sets,
-        leases: leases
-            .map(|leases| leases.iter().map(|lease| (lease.name_any(), Renewal::read(lease))).collect()),
+        leases: leases.map(|leases| leases.into_iter().map(|lease| (lease.name_any(), lease)).collect()),
         joined: accounts.map(|accounts| accounts.iter().filter_map(joined).collect()),
-        records: records.map(|records| records.iter().map(Record::read).collect()),
+        records: records.map(|records| records.into_iter().map(Record::from).collect()),
         imports: imports.map(|imports| imports.iter().filter(|import| is_merged_service(import)).count()),
         namespace,
     })
 }
 
-async fn sets(cluster: &Cluster, namespace: &str) -> Result<Part<Vec<Set>>, Error> {
-    let sets = loose::<ClusterSet>(cluster, Some(namespace), "").await?;
-    Ok(sets.map(|sets| sets.iter().map(Set::read).collect()))
-}
-
-async fn noted(cluster: &Cluster) -> Result<Part<Option<Noted>>, Error> {
+async fn noted(cluster: &Cluster) -> Result<Part<Option<Note>>, Error> {
     let notes: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let part = format!("configmaps in {SYSTEM}");
     match cluster
         .request(format!("read ConfigMap {SYSTEM}/{}", membership::NAME), notes.get_opt(membership::NAME))
         .await
     {
-        Ok(note) => Ok(Ok(note.as_ref().map(Noted::read))),
+        Ok(note) => Ok(Ok(note.as_ref().map(Note::read))),
         Err(error) => gap(part, error).map(Err),
     }
 }
@@ -176,31 +161,35 @@ async fn deployment(
     }
 }
 
-/// The member's own sign of life, if it is `needed` here.
-async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Renewal>>>, Error> {
+/// The Lease that the member renews in its own cluster, if it is `needed` here.
+async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<LeaseView>>>, Error> {
     if !needed {
         return Ok(None);
     }
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let part = format!("Lease {SYSTEM}/{}", label::MEMBER);
     match cluster.request(format!("read {part}"), leases.get_opt(label::MEMBER)).await {
-        Ok(lease) => Ok(Some(Ok(lease.as_ref().map(Renewal::read)))),
+        Ok(lease) => Ok(Some(Ok(lease))),
         Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
 }
 
-/// Exports or imports of all Namespaces. Who may not read whether the cluster belongs to a set may still read these, and
-/// then nothing speaks for the set being there but the objects themselves.
-async fn services<K: Resource<DynamicType = ()>>(
+/// Exports or imports of all Namespaces. If it is not known whether the cluster belongs to a set, only objects that exist show
+/// that it does.
+async fn services<V>(
     cluster: &Cluster,
     labels: &str,
     belongs: Option<bool>,
-) -> Result<Option<Part<Vec<Entry>>>, Error> {
+) -> Result<Option<Part<Vec<Entry>>>, Error>
+where
+    V: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Entry>,
+{
     if belongs == Some(false) {
         return Ok(None);
     }
-    let entries: Part<Vec<Entry>> =
-        loose::<K>(cluster, None, labels).await?.map(|objects| objects.iter().map(Entry::read).collect());
+    let objects: Api<V> = Api::all(cluster.client.clone());
+    let found = list(cluster, &objects, V::plural(&()).into(), labels).await?;
+    let entries: Part<Vec<Entry>> = found.map(|objects| objects.into_iter().map(Into::into).collect());
     let tells = match &entries {
         Ok(entries) => !entries.is_empty(),
         Err(Gap { why, .. }) => !matches!(why, Why::NoCrd),
@@ -208,21 +197,16 @@ async fn services<K: Resource<DynamicType = ()>>(
     Ok((belongs.is_some() || tells).then_some(entries))
 }
 
-/// All objects of a kind, in one Namespace or in all, whatever their spec looks like.
-async fn loose<K: Resource<DynamicType = ()>>(
-    cluster: &Cluster,
-    namespace: Option<&str>,
-    labels: &str,
-) -> Result<Part<Vec<DynamicObject>>, Error> {
-    let (resource, client) = (ApiResource::erase::<K>(&()), cluster.client.clone());
-    let (api, part) = match namespace {
-        Some(namespace) => (
-            Api::namespaced_with(client, namespace, &resource),
-            format!("{} in {namespace}", resource.plural),
-        ),
-        None => (Api::all_with(client, &resource), resource.plural.clone()),
-    };
-    list(cluster, &api, part, labels).await
+/// All objects of a kind in one Namespace.
+async fn within<K>(cluster: &Cluster, namespace: &str) -> Result<Part<Vec<K>>, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
+    list(cluster, &objects, format!("{} in {namespace}", K::plural(&())), "").await
 }
 
 /// All objects behind `api`, page by page. `part` is how the report calls them.
@@ -247,19 +231,14 @@ async fn list<K: Clone + DeserializeOwned + std::fmt::Debug>(
     }
 }
 
-/// Whether the rest can be asked for all the same: the server lives and knows who we are.
+/// A part that was refused; the error itself if nothing else could be read either: no answer, or an unknown credential.
 fn gap(part: String, error: Error) -> Result<Gap, Error> {
-    let Error::Request { source, .. } = &error else {
-        return Err(error);
-    };
-    let kube::Error::Api(status) = source.as_ref() else {
-        return Err(error);
-    };
-    let why = match status.code {
-        401 => return Err(error),
-        403 => Why::Forbidden(status.message.clone()),
-        404 => Why::NoCrd,
-        _ => Why::Failed(status.message.clone()),
+    let why = match error.failure() {
+        Failure::Unauthorized | Failure::NoAnswer => return Err(error),
+        Failure::Forbidden(message) => Why::Forbidden(message.into()),
+        Failure::Missing => Why::NoCrd,
+        Failure::Conflict => Why::Failed(error.to_string()),
+        Failure::Refused(message) => Why::Failed(message.into()),
     };
     Ok(Gap { part, why })
 }

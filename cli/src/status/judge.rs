@@ -1,4 +1,4 @@
-//! What follows from what was found. Pure: the clock is an argument.
+//! Turns what was read into a report. Pure: the clock is an argument.
 
 mod belonging;
 mod daemons;
@@ -8,7 +8,7 @@ mod policies;
 
 use api::{
     condition::AntreaCondition,
-    mcs::{READY, VALID},
+    mcs::{CONFLICT, READY, VALID},
     resource_export::FAILURE,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -18,8 +18,6 @@ use super::{
     report::{Problem, Report, Said},
 };
 
-/// Condition type: the export differs from others of the same Service (MCS API).
-const CONFLICT: &str = "Conflict";
 /// The answer of a condition.
 const TRUE: &str = "True";
 
@@ -63,7 +61,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     }
 }
 
-/// What is being said.
+/// The report while it is made.
 struct Verdict<'a> {
     now: Timestamp,
     version: &'a str,
@@ -127,7 +125,7 @@ fn said(condition: &AntreaCondition) -> Said {
 /// A condition as one sentence. Antrea's Failure is there or not, whatever its status says.
 fn line(said: &Said) -> String {
     if said.type_ == FAILURE {
-        return format!("cannot be judged: {}", said.why());
+        return format!("is not valid: {}", said.why());
     }
     match said.why() {
         why if why.is_empty() => format!("{} is {}", said.type_, said.status),

@@ -9,10 +9,10 @@ use e2e::{
 };
 use kube::api::ListParams;
 
-use crate::fixture::{FIRST, SECOND, World, alone, area};
+use crate::areas::fixture::{AREAS, Areas, FIRST, SECOND, area};
 
 /// IDs of the clusters that have records in a set's Common Area, but for those that the flood left.
-async fn exporters(world: &World, set: &str) -> BTreeSet<String> {
+async fn exporters(world: &Areas, set: &str) -> BTreeSet<String> {
     let records = world
         .leader()
         .api::<ResourceExport>(&area(set))
@@ -24,8 +24,8 @@ async fn exporters(world: &World, set: &str) -> BTreeSet<String> {
 
 #[test]
 fn exports_do_not_cross_sets() {
-    alone(async |world| {
-        let ns = world.namespace("apart").await;
+    AREAS.beside(async |world| {
+        let ns = world.namespace_everywhere("apart").await;
         for (cluster, address, only) in [
             ("leader", "10.1.0.1", "only-leader"),
             ("east", "10.2.0.1", "only-east"),

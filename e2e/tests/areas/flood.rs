@@ -10,13 +10,13 @@ use e2e::{
 use futures::future::join_all;
 use kube::api::ListParams;
 
-use crate::fixture::{FIRST, SECOND, World, alone, area};
+use crate::areas::fixture::{AREAS, Areas, FIRST, SECOND, area};
 
 const RECORDS: usize = 3000;
 const WRITERS: usize = 32;
 
 /// Records of the flood, all of them and those that the leader has said something about.
-async fn told(world: &World) -> (usize, usize) {
+async fn told(world: &Areas) -> (usize, usize) {
     let records = world
         .leader()
         .api::<ResourceExport>(&area(SECOND))
@@ -33,8 +33,8 @@ async fn told(world: &World) -> (usize, usize) {
 
 #[test]
 fn a_flood_in_one_area_does_not_wet_the_other_and_is_reported() {
-    alone(async |world| {
-        let ns = world.namespace("flood").await;
+    AREAS.beside(async |world| {
+        let ns = world.namespace_everywhere("flood").await;
         let (written, goes_on) = (AtomicUsize::new(0), AtomicBool::new(true));
         let flood = join_all((0..WRITERS).map(|writer| {
             let (written, goes_on) = (&written, &goes_on);

@@ -10,10 +10,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{World, alone, area};
+use crate::areas::fixture::{AREAS, Areas, area};
 
 /// The leader has said of the set that all is well: nobody is missing.
-async fn is_ready(world: &World, set: &str) -> Result<(), String> {
+async fn is_ready(world: &Areas, set: &str) -> Result<(), String> {
     let found: Result<ClusterSet, _> = world.leader().api(&area(set)).get(set).await;
     let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
     match status.conditions.as_slice() {
@@ -22,15 +22,15 @@ async fn is_ready(world: &World, set: &str) -> Result<(), String> {
     }
 }
 
-async fn judged(world: &World, set: &str, record: &str) -> Result<(), String> {
+async fn judged(world: &Areas, set: &str, record: &str) -> Result<(), String> {
     let said = world.said(set, record).await;
     if said.is_empty() { Err(world.log()) } else { Ok(()) }
 }
 
 #[test]
 fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
-    alone(async |world| {
-        let ns = world.namespace("odd").await;
+    AREAS.beside(async |world| {
+        let ns = world.namespace_everywhere("odd").await;
         let leader = world.leader();
         world.one_more("odd").await;
         eventually("it has a ClusterSet", || is_ready(world, "odd")).await;
@@ -59,7 +59,7 @@ fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
     });
 }
 
-async fn label_as_area(world: &World, set: &str, value: Value) {
+async fn label_as_area(world: &Areas, set: &str, value: Value) {
     let patch = Patch::Merge(json!({"metadata": {"labels": {label::COMMON_AREA: value}}}));
     let namespaces = Api::<Namespace>::all(world.leader().client.clone());
     namespaces.patch(&area(set), &PatchParams::default(), &patch).await.unwrap();
@@ -67,8 +67,8 @@ async fn label_as_area(world: &World, set: &str, value: Value) {
 
 #[test]
 fn a_common_area_that_is_none_any_more_is_not_served_and_leaves_nothing() {
-    alone(async |world| {
-        let ns = world.namespace("none-any-more").await;
+    AREAS.beside(async |world| {
+        let ns = world.namespace_everywhere("none-any-more").await;
         let process = world.leader_process().await;
         world.one_more("shortly").await;
         label_as_area(world, "shortly", Value::Null).await;
@@ -99,7 +99,7 @@ fn a_common_area_that_is_none_any_more_is_not_served_and_leaves_nothing() {
         world.is_forgotten("shortly").await;
         world.first_goes_on(&ns, "deleted").await;
         always("it stays forgotten", || async {
-            if world.metrics().await?.mentions(&area("shortly")) { Err(world.log()) } else { Ok(()) }
+            if world.of_leader().await?.mentions(&area("shortly")) { Err(world.log()) } else { Ok(()) }
         })
         .await;
         assert_eq!(world.leader_process().await, process);

@@ -2,16 +2,17 @@
 //! goes on by itself.
 
 use e2e::{
+    daemon::{End, LEADER},
     seen::not_imported,
     waiting::{VOUCHED, always, eventually, within},
 };
 
-use crate::fixture::{FIRST, SECOND, alone};
+use crate::areas::fixture::{AREAS, FIRST, SECOND};
 
 #[test]
 fn rights_lost_in_one_area_are_said_and_the_other_goes_on() {
-    alone(async |world| {
-        let ns = world.namespace("rights-lost").await;
+    AREAS.alone(async |world| {
+        let ns = world.namespace_everywhere("rights-lost").await;
         let (west, process) = (world.cluster("west"), world.leader_process().await);
         world
             .without_rights(SECOND, async || {
@@ -31,13 +32,13 @@ fn rights_lost_in_one_area_are_said_and_the_other_goes_on() {
 
 #[test]
 fn rights_missing_from_the_start_are_said_and_the_other_goes_on() {
-    alone(async |world| {
-        let ns = world.namespace("rights-missing").await;
+    AREAS.alone(async |world| {
+        let ns = world.namespace_everywhere("rights-missing").await;
         world
             .without_rights(SECOND, async || {
-                world.kill_leader().await;
+                world.end(LEADER, End::Crash).await;
                 world.cluster("west").exported(&ns, "waits", &["10.3.0.1"]).await;
-                world.start_leader().await;
+                world.launch(LEADER).await;
                 world.first_goes_on(&ns, "meanwhile").await;
                 eventually("watches fail, and it is said whose", || async {
                     let failed = |set| world.measured("freeport_watch_errors_total", set);

@@ -5,86 +5,80 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use e2e::{bring_up::bring_up, cluster::Cluster, waiting::eventually};
-use fleet::{Fleet, program};
+use e2e::{cluster::Cluster, shared::Shared, waiting::eventually, world::World};
+use fleet::program;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DeleteParams;
 use serde_json::Value;
-use tokio::sync::OnceCell;
 
-use crate::program::{Ran, run};
+use crate::cli::program::{Ran, run};
 
 /// A ClusterSet with its daemons.
-pub const SET: [&str; 3] = ["leader", "east", "west"];
+pub(crate) const SET: [&str; 3] = ["leader", "east", "west"];
 /// Without anything but Kubernetes, to begin with.
-pub const PAIR: [&str; 2] = ["hub", "spoke"];
+pub(crate) const PAIR: [&str; 2] = ["hub", "spoke"];
 
-static CLUSTERS: OnceCell<Clusters> = OnceCell::const_new();
+pub(crate) static CLUSTERS: Shared<Clusters> = Shared::new(|| Box::pin(Clusters::up()));
 
-/// Never dropped: the fleet ends with this process, whatever ends it.
-pub struct Clusters {
-    pub fleet: Fleet,
-    clusters: Vec<Cluster>,
+/// The clusters, and the programs.
+pub(crate) struct Clusters {
+    pub world: World,
     freeport: PathBuf,
     plugin: PathBuf,
 }
 
-/// The clusters, up.
-pub async fn clusters() -> &'static Clusters {
-    CLUSTERS.get_or_init(Clusters::up).await
-}
-
 impl Clusters {
     async fn up() -> Self {
-        let (fleet, clusters) = bring_up("cli", &[SET.as_slice(), &PAIR].concat()).await.unwrap();
+        let world = World::bring_up("cli", &[SET.as_slice(), &PAIR].concat()).await;
         let freeport = program::path("cli", "freeport").await.unwrap();
         let plugin = program::path("cli", "kubectl-freeport").await.unwrap();
-        Self { fleet, clusters, freeport, plugin }
+        Self { world, freeport, plugin }
     }
 
-    pub fn cluster(&self, name: &str) -> &Cluster {
-        self.clusters.iter().find(|cluster| cluster.name == name).unwrap()
+    pub(crate) fn cluster(&self, name: &str) -> &Cluster {
+        self.world.cluster(name)
     }
 
     /// Runs `freeport` with the words of `line`.
-    pub async fn freeport(&self, line: &str) -> Ran {
-        run(&self.freeport, line, &[("KUBECONFIG", &self.fleet.kubeconfig())], "").await
+    pub(crate) async fn freeport(&self, line: &str) -> Ran {
+        run(&self.freeport, line, &[("KUBECONFIG", &self.world.fleet.kubeconfig())], "").await
     }
 
     /// Runs `kubectl` with the words of `line`; it finds `kubectl-freeport` in its PATH.
-    pub async fn kubectl(&self, line: &str) -> Ran {
+    pub(crate) async fn kubectl(&self, line: &str) -> Ran {
         self.kubectl_reading(line, "").await
     }
 
     /// [`Self::kubectl`] with this input.
-    pub async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
-        self.run(&self.fleet.kubectl(), line, stdin).await
+    pub(crate) async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
+        self.run(&self.world.fleet.kubectl(), line, stdin).await
     }
 
     /// Runs a command that was printed for people to run.
-    pub async fn shell(&self, command: &str) -> Ran {
+    pub(crate) async fn shell(&self, command: &str) -> Ran {
         self.run(Path::new("/bin/sh"), "-s", command).await
     }
 
     async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
         // Its cache goes with the fleet.
-        let (kubectl, cache) = (self.fleet.kubectl(), self.fleet.clusters()[0].dir().join("kubectl-cache"));
+        let (kubectl, cache) =
+            (self.world.fleet.kubectl(), self.world.fleet.clusters()[0].dir().join("kubectl-cache"));
         let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
-        let config = self.fleet.kubeconfig();
+        let config = self.world.fleet.kubeconfig();
         let env: [(&str, &Path); 3] =
             [("KUBECONFIG", &config), ("KUBECACHEDIR", &cache), ("PATH", Path::new(&path))];
         run(program, line, &env, stdin).await
     }
 
     /// A folder for kubeconfigs of daemons, which goes with the cluster.
-    pub fn folder(&self, cluster: &str) -> String {
-        self.fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
+    pub(crate) fn folder(&self, cluster: &str) -> String {
+        self.world.fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
     }
 
     /// What people, and the programs they run, have asked the cluster to write so far: `verb uri code`.
-    pub async fn written_by_people(&self, cluster: &str) -> Vec<String> {
+    pub(crate) async fn written_by_people(&self, cluster: &str) -> Vec<String> {
         let mark = self.mark(cluster).await;
-        let log = self.fleet.cluster(cluster).unwrap().audit_log();
+        let log = self.world.fleet.cluster(cluster).unwrap().audit_log();
         let lines = within_the_log(&log, &mark).await;
         let events = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let of_people =

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 use e2e::waiting::eventually;
 use serde_json::Value;
 
-use crate::clusters::Clusters;
+use crate::cli::clusters::Clusters;
 
 /// Kinds that change by themselves.
 const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];
@@ -15,10 +15,10 @@ const RENEWED: [&str; 2] = ["kube-system", "kube-node-lease"];
 
 /// Objects by `apiVersion/Kind namespace/name`, without versions and notes about who wrote which field.
 #[derive(Clone, PartialEq)]
-pub struct Contents(pub BTreeMap<String, Value>);
+pub(crate) struct Contents(pub BTreeMap<String, Value>);
 
 impl Contents {
-    pub async fn of(clusters: &Clusters, cluster: &str) -> Result<Self, String> {
+    pub(crate) async fn of(clusters: &Clusters, cluster: &str) -> Result<Self, String> {
         let kinds =
             clusters.kubectl(&format!("--context {cluster} api-resources --verbs=list -o name")).await;
         let kinds = kinds.succeeded();
@@ -35,7 +35,7 @@ impl Contents {
     }
 
     /// Once Kubernetes has made all that it makes by itself in a new cluster.
-    pub async fn at_rest(clusters: &Clusters, cluster: &str) -> Self {
+    pub(crate) async fn at_rest(clusters: &Clusters, cluster: &str) -> Self {
         let before = RefCell::new(Self(BTreeMap::new()));
         eventually(&format!("{cluster} is at rest"), || async {
             let now = Self::of(clusters, cluster).await?;
@@ -48,7 +48,7 @@ impl Contents {
     }
 
     /// What is there and was not before, what went, and what is another.
-    pub fn differences(&self, before: &Self) -> Vec<String> {
+    pub(crate) fn differences(&self, before: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for (name, object) in &self.0 {
             match before.0.get(name) {
@@ -65,13 +65,13 @@ impl Contents {
     }
 
     /// Nothing differs, or what does.
-    pub fn same_as(&self, before: &Self) -> Result<(), String> {
+    pub(crate) fn same_as(&self, before: &Self) -> Result<(), String> {
         let differences = self.differences(before);
         if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
     }
 
     /// Objects of one Namespace that say `word` anywhere.
-    pub fn saying(&self, word: &str, namespace: &str) -> Vec<String> {
+    pub(crate) fn saying(&self, word: &str, namespace: &str) -> Vec<String> {
         let said = |object: &Value| {
             object["metadata"]["namespace"] == namespace && object.to_string().contains(word)
         };

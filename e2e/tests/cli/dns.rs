@@ -6,7 +6,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
 
 use self::server::{COREFILE, CUSTOM, NAME, NAMESPACE, Server};
-use crate::{clusters::Clusters, member_set::alone};
+use crate::cli::{clusters::Clusters, member_set::alone};
 
 const BY_HAND: &str = "clusterset.local:53 {\n    errors\n}\n";
 
@@ -84,7 +84,7 @@ fn what_cannot_serve_names_is_refused() {
 }
 
 /// In a cluster that has never heard of imports.
-pub async fn imports_come_first(clusters: &Clusters) {
+pub(crate) async fn imports_come_first(clusters: &Clusters) {
     let spoke = clusters.cluster("spoke");
     let config = json!({"metadata": {"name": NAME}, "data": {"Corefile": COREFILE}});
     let _: ConfigMap = spoke.create(NAMESPACE, config).await;

@@ -5,7 +5,7 @@ use fleet::Component;
 use k8s_openapi::api::{core::v1::Service, events::v1::Event};
 use kube::api::ListParams;
 
-use crate::{
+use crate::cli::{
     clusters::SET,
     member_set::{MemberSet, SYSTEM, alone},
 };
@@ -17,7 +17,7 @@ const EXPORTERS: [&str; 3] = ["east", "leader", "west"];
 #[test]
 fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
     alone(async |set| {
-        let hub = set.clusters.fleet.cluster("leader").unwrap();
+        let hub = set.clusters.world.fleet.cluster("leader").unwrap();
         set.join("east").await;
         for (cluster, address) in [("leader", "10.1.0.1"), ("east", "10.2.0.1"), ("west", "10.3.0.1")] {
             set.cluster(cluster).create_namespace(NS).await;
@@ -54,7 +54,7 @@ async fn leaves(set: &MemberSet, cluster: &str, alone: bool) {
     let here = set.cluster(cluster);
     let web = here.api::<Service>(NS).get("web").await.unwrap();
     let said = set.clusters.freeport(&format!("leave --force --context {cluster}")).await.succeeded();
-    assert_eq!(said.contains("clearing away in its place"), alone, "{said}");
+    assert_eq!(said.contains("removing its imports in its place"), alone, "{said}");
     let next = format!(
         "the leader's administrator runs: freeport leave --force --clusterset demo --cluster-id {cluster} --leader-context"
     );

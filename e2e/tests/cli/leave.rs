@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
+use crate::cli::{
     contents::Contents,
     member_set::{AREA, MemberSet, SHOP, SYSTEM, alone},
 };

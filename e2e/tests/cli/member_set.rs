@@ -5,9 +5,10 @@ use std::{fs, path::PathBuf};
 use api::cluster_set::ClusterSet;
 use e2e::{
     cluster::Cluster,
-    fixture::RUNTIME,
     seen::{imported, right},
-    waiting::{NAMESPACE_GONE, VOUCHED, within},
+    shared::Shared,
+    waiting::{VOUCHED, within},
+    world::pace,
 };
 use fleet::{Component, Exit, ProcessSpec, program};
 use futures::future::join_all;
@@ -16,24 +17,22 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
 };
 use serde_json::json;
-use tokio::sync::{Mutex, OnceCell};
 
-use crate::{
-    clusters::{Clusters, SET, clusters},
+use crate::cli::{
+    clusters::{CLUSTERS, Clusters, SET},
     contents::Contents,
 };
 
-pub const NAME: &str = "demo";
-pub const AREA: &str = "clusterset-demo";
-pub const SYSTEM: &str = "freeport-system";
+pub(crate) const NAME: &str = "demo";
+pub(crate) const AREA: &str = "clusterset-demo";
+pub(crate) const SYSTEM: &str = "freeport-system";
 /// Namespace in which users of `east` had Services before it joined anything.
-pub const SHOP: &str = "shop";
+pub(crate) const SHOP: &str = "shop";
 
-static MEMBER_SET: OnceCell<MemberSet> = OnceCell::const_new();
-static TURN: Mutex<()> = Mutex::const_new(());
+static MEMBER_SET: Shared<MemberSet> = Shared::new(|| Box::pin(MemberSet::up()));
 
 /// The ClusterSet: led by `leader`, with member `west`. `east` joins in tests.
-pub struct MemberSet {
+pub(crate) struct MemberSet {
     pub clusters: &'static Clusters,
     leader_program: PathBuf,
     member_program: PathBuf,
@@ -42,13 +41,12 @@ pub struct MemberSet {
 }
 
 /// Runs a test that has the ClusterSet for itself: `leader` and `west` are members, with their daemons.
-pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
-    RUNTIME.block_on(async {
-        let set = MEMBER_SET.get_or_init(MemberSet::up).await;
-        let _turn = TURN.lock().await;
+pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
+    MEMBER_SET.alone(async |set| {
         // A test that failed may have left anything.
-        let hub = set.clusters.fleet.cluster("leader").unwrap();
-        let api_server = set.clusters.fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
+        let fleet = &set.clusters.world.fleet;
+        let hub = fleet.cluster("leader").unwrap();
+        let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
         if !api_server.unwrap().is_running().await.unwrap() {
             hub.start(Component::ApiServer).await.unwrap();
         }
@@ -56,20 +54,14 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F)
             set.join(cluster).await;
         }
         // What goes with a Namespace of the test before this one is not well meanwhile.
-        for cluster in SET {
-            within(NAMESPACE_GONE, &format!("no Namespace of {cluster} is going"), || async {
-                let going = set.cluster(cluster).namespaces_going().await;
-                if going.is_empty() { Ok(()) } else { Err(going.join(", ")) }
-            })
-            .await;
-        }
+        set.clusters.world.quiet().await;
         test(set).await;
     });
 }
 
 impl MemberSet {
     async fn up() -> Self {
-        let clusters = clusters().await;
+        let clusters = CLUSTERS.get().await;
         users_were_here(clusters.cluster("east")).await;
         let before = Contents::at_rest(clusters, "east").await;
         let leader_program = program::path("leader", "freeport-leader").await.unwrap();
@@ -79,17 +71,17 @@ impl MemberSet {
         set
     }
 
-    pub fn cluster(&self, name: &str) -> &Cluster {
+    pub(crate) fn cluster(&self, name: &str) -> &Cluster {
         self.clusters.cluster(name)
     }
 
     /// `freeport init` for the leader, `freeport join` for others; their daemons run then.
-    pub async fn join(&self, cluster: &str) {
+    pub(crate) async fn join(&self, cluster: &str) {
         self.join_as(cluster, cluster).await;
     }
 
     /// [`join`](Self::join) under another ID than the cluster's name.
-    pub async fn join_as(&self, cluster: &str, id: &str) {
+    pub(crate) async fn join_as(&self, cluster: &str, id: &str) {
         let (dir, clusters) = (self.clusters.folder(cluster), self.clusters);
         let at = if cluster == "leader" {
             format!("init --clusterset {NAME} --cluster-id leader --context leader --external {dir}")
@@ -109,7 +101,7 @@ impl MemberSet {
 
     /// Starts a daemon, unless it runs and `may_run` on.
     async fn start(&self, daemon: &str, cluster: &str, may_run: bool) {
-        let fleet = &self.clusters.fleet;
+        let fleet = &self.clusters.world.fleet;
         let name = format!("{daemon}-{cluster}");
         if let Some(process) = fleet.process(&name).await.unwrap()
             && process.is_running().await.unwrap()
@@ -124,25 +116,26 @@ impl MemberSet {
         let spec = ProcessSpec::new(name, program)
             .args(["--kubeconfig".to_owned(), kubeconfig])
             .args(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
-        fleet.run(spec).await.unwrap();
+        let (name, value) = pace();
+        fleet.run(spec.env(name, value)).await.unwrap();
     }
 
     /// Stops the member's daemon, as deleting its Deployment does.
-    pub async fn stop_member(&self, cluster: &str) {
+    pub(crate) async fn stop_member(&self, cluster: &str) {
         let process =
-            self.clusters.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+            self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
         assert_eq!(process.stop().await.unwrap(), Exit::Status(0), "see {}", process.log().display());
     }
 
     /// Kills the member's daemon: it says farewell to nobody.
-    pub async fn kill_member(&self, cluster: &str) {
+    pub(crate) async fn kill_member(&self, cluster: &str) {
         let process =
-            self.clusters.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+            self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
         process.kill().await.unwrap();
     }
 
     /// Waits until Service `web` of the Namespace is imported in each of `into` with endpoints of exactly these clusters.
-    pub async fn imports(&self, namespace: &str, web: &str, from: &[&str], into: &[&str]) {
+    pub(crate) async fn imports(&self, namespace: &str, web: &str, from: &[&str], into: &[&str]) {
         join_all(into.iter().map(async |&into| {
             let what = format!("{into} imports {web} from {from:?}");
             within(VOUCHED, &what, || async {
@@ -159,7 +152,8 @@ impl MemberSet {
     /// The ends of the daemons' logs, for failure messages.
     fn logs(&self) -> String {
         let logs = SET.map(|cluster| {
-            let log = self.clusters.fleet.dir().join("logs").join(format!("freeport-member-{cluster}.log"));
+            let log =
+                self.clusters.world.fleet.dir().join("logs").join(format!("freeport-member-{cluster}.log"));
             let text = fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<_> = text.lines().collect();
             format!("log of {cluster}:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))
@@ -168,7 +162,7 @@ impl MemberSet {
     }
 
     /// What the member's cluster holds of a membership, imports apart.
-    pub async fn traces(&self, cluster: &str) -> Vec<String> {
+    pub(crate) async fn traces(&self, cluster: &str) -> Vec<String> {
         let of = self.cluster(cluster);
         let mut traces = Vec::new();
         if of.api::<ClusterSet>(SYSTEM).get_opt(NAME).await.unwrap().is_some() {

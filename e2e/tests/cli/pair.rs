@@ -1,13 +1,13 @@
 //! A leader and a member from nothing: what a dry run prints is what is applied, by whomever; names that YAML takes for
 //! something else; daemons inside, which these clusters without nodes do not run.
 
-use crate::{
-    clusters::{Clusters, PAIR, clusters},
+use crate::cli::{
+    clusters::{CLUSTERS, Clusters, PAIR},
     contents::Contents,
     dns,
     uninstall::the_leader_leaves_no_trace,
 };
-use e2e::{fixture::RUNTIME, manifests};
+use e2e::manifests;
 use serde_json::json;
 
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
@@ -15,8 +15,7 @@ const JOIN: &str = "join --clusterset on --cluster-id 1.5 --context spoke --lead
 
 #[test]
 fn a_pair_from_nothing() {
-    RUNTIME.block_on(async {
-        let clusters = clusters().await;
+    CLUSTERS.beside(async |clusters| {
         let before = Contents::at_rest(clusters, "hub").await;
         for cluster in PAIR {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
@@ -135,7 +134,7 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
         let log = format!("logs deploy/{daemon}");
         clusters.freeport(&format!("status --context {cluster}")).await.reported(1, &[&dead, &log]);
     }
-    let stale = "freeport-member is away, and what it said is stale: Ready is True";
+    let stale = "freeport-member is not running; it last reported: Ready is True";
     clusters.freeport("status --context spoke").await.reported(1, &[stale]);
 }
 
@@ -177,7 +176,7 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
 
 /// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.
 async fn files_alone_do_it(clusters: &Clusters) {
-    manifests::apply(&clusters.fleet, "hub", "spoke").await;
+    manifests::apply(&clusters.world.fleet, "hub", "spoke").await;
 
     let join = "join --clusterset demo --cluster-id east --context spoke --leader-context hub --no-wait";
     let said = clusters.freeport(join).await.succeeded();

@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 const WARNING: &str = "warning: ";
 
 /// A program that has ended.
-pub struct Ran {
+pub(crate) struct Ran {
     line: String,
     pub code: Option<i32>,
     pub stdout: String,
@@ -19,7 +19,7 @@ pub struct Ran {
 }
 
 /// Runs `program` with the words of `line` as arguments and `stdin` as input.
-pub async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin: &str) -> Ran {
+pub(crate) async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin: &str) -> Ran {
     let mut command = Command::new(program);
     command.args(line.split_whitespace()).envs(env.iter().copied());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -40,18 +40,18 @@ pub async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin: &str)
 
 impl Ran {
     /// It ended with 0. What it printed.
-    pub fn succeeded(self) -> String {
+    pub(crate) fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{self}");
         self.stdout
     }
 
     /// It ended with 1 and one clear line, which says all of `parts`. What it printed before that.
-    pub fn refused(self, parts: &[&str]) -> String {
+    pub(crate) fn refused(self, parts: &[&str]) -> String {
         self.ended_in_one_line(1, parts)
     }
 
     /// An argument was wrong: it ended with 2 and one clear line, which says all of `parts`. What it printed before that.
-    pub fn misused(self, parts: &[&str]) -> String {
+    pub(crate) fn misused(self, parts: &[&str]) -> String {
         self.ended_in_one_line(2, parts)
     }
 
@@ -67,7 +67,7 @@ impl Ran {
     }
 
     /// It did what it was asked to, and warned in one line that says all of `parts`.
-    pub fn warned(&self, parts: &[&str]) {
+    pub(crate) fn warned(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(0), "{self}");
         let warnings = self.stderr.lines().filter(|line| line.starts_with(WARNING));
         let said = warnings.filter(|line| parts.iter().all(|part| line.contains(part))).count();
@@ -75,7 +75,7 @@ impl Ran {
     }
 
     /// It ended with this code and printed a report that says all of `parts`, and no error.
-    pub fn reported(self, code: i32, parts: &[&str]) {
+    pub(crate) fn reported(self, code: i32, parts: &[&str]) {
         assert_eq!((self.code, self.stderr.as_str()), (Some(code), ""), "{self}");
         for part in parts {
             assert!(self.stdout.contains(part), "says {part:?}: {self}");

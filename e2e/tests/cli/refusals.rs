@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
+use crate::cli::{
     member_set::{AREA, MemberSet, SYSTEM, alone},
     status,
 };

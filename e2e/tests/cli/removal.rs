@@ -11,7 +11,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::{
+use crate::cli::{
     clusters::SET,
     member_set::{AREA, MemberSet, SYSTEM, alone},
     status,
@@ -117,7 +117,7 @@ async fn token(east: &Cluster) -> String {
 /// Whether the leader's API server takes the token. Any refusal but that of a stranger is a failure.
 async fn reads(set: &MemberSet, token: &str) -> bool {
     let kubeconfig =
-        Kubeconfig::read_from(set.clusters.fleet.cluster("leader").unwrap().kubeconfig()).unwrap();
+        Kubeconfig::read_from(set.clusters.world.fleet.cluster("leader").unwrap().kubeconfig()).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     config.auth_info = serde_json::from_value(serde_json::json!({"token": token})).unwrap();
     config.proxy_url = None;

@@ -3,7 +3,7 @@
 use e2e::waiting::{VOUCHED, within};
 use serde_json::Value;
 
-use crate::{
+use crate::cli::{
     clusters::SET,
     member_set::{MemberSet, alone},
 };
@@ -64,14 +64,14 @@ fn a_policy_that_is_off_is_said() {
         // The daemon itself may read no policy.
         let kubeconfig = format!("{}/freeport-member.kubeconfig", clusters.folder("west"));
         let unseen = clusters.freeport(&format!("status --kubeconfig {kubeconfig}")).await;
-        unseen.reported(0, &["note: ValidatingAdmissionPolicy freeport-imports was not looked at: "]);
+        unseen.reported(0, &["note: ValidatingAdmissionPolicy freeport-imports was not checked: "]);
         set.join("east").await;
         all_is_well(set).await;
     });
 }
 
 /// Waits until each cluster of the set says that all is well.
-pub async fn all_is_well(set: &MemberSet) {
+pub(crate) async fn all_is_well(set: &MemberSet) {
     for cluster in SET {
         let line = format!("status --context {cluster} -o json");
         let report = within(VOUCHED, &format!("{cluster} is well"), || async {
@@ -86,7 +86,7 @@ pub async fn all_is_well(set: &MemberSet) {
 }
 
 /// Waits until the leader says that `east` is silent.
-pub async fn names_the_silent_member(set: &MemberSet) {
+pub(crate) async fn names_the_silent_member(set: &MemberSet) {
     let report = within(VOUCHED, "east is silent", || async {
         let ran = set.clusters.freeport("status --context leader -o json").await;
         let report = json(&ran.stdout);
@@ -99,8 +99,8 @@ pub async fn names_the_silent_member(set: &MemberSet) {
     .await;
     assert_eq!(state(&report, "west"), "Ready", "{report}");
     let away = [
-        "Lease freeport-system/freeport-member: freeport-member is away: last renewed",
-        "is away, and what it said is stale: Ready is True",
+        "Lease freeport-system/freeport-member: freeport-member does not renew its Lease: last renewed",
+        "is not running; it last reported: Ready is True",
     ];
     within(VOUCHED, "east knows it of itself", || async {
         let ran = set.clusters.freeport("status --context east").await;
@@ -113,7 +113,7 @@ pub async fn names_the_silent_member(set: &MemberSet) {
 }
 
 /// The leader knows that `east` was removed, and finds nothing wrong with that.
-pub async fn says_that_it_left(set: &MemberSet) {
+pub(crate) async fn says_that_it_left(set: &MemberSet) {
     within(VOUCHED, "east has left", || async {
         let ran = set.clusters.freeport("status --context leader -o json").await;
         match (ran.code, state(&json(&ran.stdout), "east").as_str()) {

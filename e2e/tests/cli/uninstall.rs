@@ -2,7 +2,7 @@
 
 use e2e::waiting::eventually;
 
-use crate::{clusters::Clusters, contents::Contents};
+use crate::cli::{clusters::Clusters, contents::Contents};
 
 /// Whatever is deleted first. What another deletion took along is not found.
 const ORDER: [&str; 5] = [
@@ -14,7 +14,7 @@ const ORDER: [&str; 5] = [
 ];
 
 /// `hub` leads, by `init`, and belongs to its own set. It leaves that, and is as it was `before`, in each order of deleting.
-pub async fn the_leader_leaves_no_trace(clusters: &Clusters, init: &str, before: &Contents) {
+pub(crate) async fn the_leader_leaves_no_trace(clusters: &Clusters, init: &str, before: &Contents) {
     let mut order = ORDER;
     for _ in 0..2 {
         clusters.freeport(&format!("{init} --no-wait")).await.succeeded();

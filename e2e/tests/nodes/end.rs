@@ -5,7 +5,8 @@ use std::process::Command;
 use e2e::{pod::nodes_are_possible, say::say};
 use fleet::{Fleet, Lifetime};
 
-use crate::{
+use crate::nodes::{
+    TURN,
     pods::options,
     traces::{Places, Traces},
 };
@@ -15,6 +16,7 @@ async fn a_killed_keeper_takes_all_along() {
     if !nodes_are_possible() {
         return;
     }
+    let _turn = TURN.lock().await;
     let before = Places::look();
     let options = options("end", &["east"], Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::{
+use crate::nodes::{
+    TURN,
     pods::options,
     traces::{Places, Traces},
 };
@@ -24,6 +25,7 @@ async fn pods_have_the_families_of_their_cluster() {
     if !nodes_are_possible_for(&CLUSTERS) {
         return;
     }
+    let _turn = TURN.lock().await;
     let before = Places::look();
     let options = options("families", &CLUSTERS, Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

@@ -11,12 +11,15 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::LogParams;
 use serde_json::json;
 
-use crate::traces::{Places, Traces};
+use crate::nodes::{
+    TURN,
+    traces::{Places, Traces},
+};
 
 const NAMESPACE: &str = "default";
 const CLIENT: (&str, &str) = (NAMESPACE, "client");
 
-pub fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
+pub(crate) fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Options {
         dir: env::temp_dir().join(format!("freeport-nodes-{}-{name}", std::process::id())),
@@ -31,6 +34,7 @@ async fn pods_reach_each_other() {
     if !nodes_are_possible() {
         return;
     }
+    let _turn = TURN.lock().await;
     let before = Places::look();
     let options = options("pods", &["east", "west"], Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

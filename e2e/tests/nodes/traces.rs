@@ -32,13 +32,13 @@ const SETTINGS: [&str; 13] = [
 
 /// The content of places that are not a fleet's, and settings that are the machine's.
 #[derive(Debug, PartialEq)]
-pub struct Places {
+pub(crate) struct Places {
     dirs: BTreeMap<PathBuf, Option<BTreeSet<PathBuf>>>,
     settings: BTreeMap<&'static str, Option<String>>,
 }
 
 impl Places {
-    pub fn look() -> Self {
+    pub(crate) fn look() -> Self {
         let names = |dir: &str| {
             let entries = fs::read_dir(dir).ok()?;
             Some(entries.map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>())
@@ -53,7 +53,7 @@ impl Places {
 
 /// What a fleet that runs has made outside of its directory.
 #[derive(Debug)]
-pub struct Traces {
+pub(crate) struct Traces {
     /// Process id and start time, Pods' processes included.
     processes: BTreeSet<(u32, String)>,
     /// Its interface's number, which is never given to another one.
@@ -63,7 +63,7 @@ pub struct Traces {
 
 impl Traces {
     /// Looks for them, while nothing of the fleet is mounted where others see it.
-    pub async fn of(fleet: &Fleet) -> Self {
+    pub(crate) async fn of(fleet: &Fleet) -> Self {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(fleet.dir().to_str().unwrap()), "{mounts}");
         let processes = fleet.processes().await.unwrap();
@@ -82,7 +82,7 @@ impl Traces {
     }
 
     /// All of it goes.
-    pub async fn are_gone(&self) {
+    pub(crate) async fn are_gone(&self) {
         self.have_ended().await;
         assert_eq!(
             self.cgroups.iter().filter(|group| group.exists()).collect::<Vec<_>>(),
@@ -91,7 +91,7 @@ impl Traces {
     }
 
     /// All that the kernel takes back by itself goes.
-    pub async fn have_ended(&self) {
+    pub(crate) async fn have_ended(&self) {
         eventually("processes and interfaces are gone", || async {
             let left: Vec<_> =
                 self.processes.iter().filter(|(pid, s)| started(*pid).as_ref() == Some(s)).collect();

@@ -8,11 +8,11 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::world::{CLUSTERS, alone};
+use crate::pods::world::{CLUSTERS, shared};
 
 #[test]
 fn daemons_run_without_rights_where_nobody_gets_any() {
-    alone(async |world| {
+    shared(async |world| {
         for name in CLUSTERS {
             let cluster = world.cluster(name);
             let namespace = Api::<Namespace>::all(cluster.client.clone()).get(SYSTEM).await.unwrap();

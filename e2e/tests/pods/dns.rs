@@ -13,7 +13,7 @@ use fleet::dns::clusterset_name;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use serde_json::{Value, json};
 
-use crate::world::alone;
+use crate::pods::world::shared;
 
 /// A Service without selector, exported.
 async fn export(cluster: &Cluster, ns: &str, name: &str, spec: Value) {
@@ -56,9 +56,9 @@ async fn all_are_right(cluster: &Cluster, ns: &str, service: &str, at_least: usi
 
 #[test]
 fn r63_r64_r65_r66_names_of_an_import_with_addresses() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, name) = ("names", clusterset_name("names", "web"));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (leader, east) = (world.cluster("leader"), world.cluster("east"));
         let ports = json!([
             {"name": "dns", "port": 53, "protocol": "TCP"},
@@ -109,9 +109,9 @@ fn r63_r64_r65_r66_names_of_an_import_with_addresses() {
 
 #[test]
 fn r67_r68_r69_r70_r72_names_of_a_headless_import_and_of_each_of_its_endpoints() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, name) = ("endpoints", clusterset_name("endpoints", "db"));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (leader, east) = (world.cluster("leader"), world.cluster("east"));
         let families = json!(["IPv4", "IPv6"]);
         for (number, cluster) in [(1, east), (2, leader)] {
@@ -172,7 +172,7 @@ fn r67_r68_r69_r70_r72_names_of_a_headless_import_and_of_each_of_its_endpoints()
 /// CoreDNS says 1.1.0, where the specification of the set's names says 1.0.0.
 #[test]
 fn r62_the_version_is_told() {
-    alone(async |world| {
+    shared(async |world| {
         let told = world
             .cluster("east")
             .answers("dns-version.clusterset.local", Type::TXT, |answer| answer.records == ["1.1.0"]);
@@ -183,9 +183,9 @@ fn r62_the_version_is_told() {
 
 #[test]
 fn r71_r72_long_names_other_types_letter_case_and_answers_that_do_not_fit_a_packet() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, long) = ("limits", "x".repeat(63));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (leader, east) = (world.cluster("leader"), world.cluster("east"));
         let ports = json!([{"name": "sql", "port": 5432, "protocol": "TCP"}]);
         export(east, ns, &long, json!({"clusterIP": "None", "ports": ports})).await;

@@ -8,17 +8,13 @@ use std::{
     time::Duration,
 };
 
-use e2e::{
-    ask::Protocol::Http,
-    fixture::{RUNTIME, SYSTEM},
-    say::say,
-};
+use e2e::{ask::Protocol::Http, fixture::SYSTEM, say::say, shared::RUNTIME};
 use fleet::{Component, dns::clusterset_name};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::world::{CLUSTERS, World, alone};
+use crate::pods::world::{CLUSTERS, Pods, alone};
 
 /// Between two questions of a client that asks all the time.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -27,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 fn traffic_never_stops() {
     alone(async |world| {
         let ns = "trouble";
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         let (in_east, in_west) = tokio::join!(east.run_service(ns, "web", 2), west.run_service(ns, "web", 1));
         east.export(ns, "web").await;
@@ -72,7 +68,7 @@ fn traffic_never_stops() {
 fn r61_endpoints_follow_while_the_leader_is_stopped() {
     alone(async |world| {
         let ns = "leaderless";
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let east = world.cluster("east");
         let servers = east.run_service(ns, "web", 1).await;
         east.export(ns, "web").await;
@@ -102,7 +98,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(world: &'static World, cluster: &'static str, host: String) -> Self {
+    fn start(world: &'static Pods, cluster: &'static str, host: String) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let (name, over) = (format!("{cluster} asking {host}"), Arc::clone(&is_over));
         let asking = RUNTIME.spawn(async move {

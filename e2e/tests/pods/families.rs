@@ -7,10 +7,10 @@ use e2e::{
 };
 use fleet::dns::clusterset_name;
 
-use crate::world::{SIX, World, alone};
+use crate::pods::world::{Pods, SIX, shared};
 
 /// The addresses of the import in a cluster, once they are of these families.
-async fn addresses(world: &World, cluster: &str, ns: &str, families: &[&str]) -> Vec<String> {
+async fn addresses(world: &Pods, cluster: &str, ns: &str, families: &[&str]) -> Vec<String> {
     eventually(&format!("{cluster} has addresses of {families:?}"), || async {
         let imports = world.cluster(cluster).api::<ServiceImport>(ns);
         let ips = imports.get("web").await.map_err(|error| error.to_string())?.spec.ips;
@@ -20,7 +20,7 @@ async fn addresses(world: &World, cluster: &str, ns: &str, families: &[&str]) ->
     .await
 }
 
-async fn not_supported(world: &World, cluster: &str, ns: &str) {
+async fn not_supported(world: &Pods, cluster: &str, ns: &str) {
     eventually(&format!("{cluster} says that it cannot"), || async {
         let imports = world.cluster(cluster).api::<ServiceImport>(ns);
         let import = imports.get("web").await.map_err(|error| error.to_string())?;
@@ -36,12 +36,12 @@ async fn not_supported(world: &World, cluster: &str, ns: &str) {
 /// Both ways a family can be added to an export; whoever was served before goes on by the address it had.
 #[test]
 fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_added() {
-    alone(async |world| {
+    shared(async |world| {
         for (ns, first, order, served, other) in
             [("four", "IPv4", ["IPv4", "IPv6"], "west", SIX), ("six", "IPv6", ["IPv6", "IPv4"], SIX, "west")]
         {
             let name = clusterset_name(ns, "web");
-            world.namespace(ns).await;
+            world.namespace_everywhere(ns).await;
             let east = world.cluster("east");
             let servers = east.run_service_of(ns, "web", 2, Some(first)).await;
             east.export(ns, "web").await;
@@ -75,9 +75,9 @@ fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_
 
 #[test]
 fn a_client_of_both_families_reaches_a_service_of_one() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, name) = ("one-family", clusterset_name("one-family", "web"));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         for (exporter, family) in [("west", "IPv4"), (SIX, "IPv6")] {
             let exporter = world.cluster(exporter);
             let servers = exporter.run_service(ns, "web", 1).await;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::world::{CLIENT, World, alone};
+use crate::pods::world::{CLIENT, Pods, shared};
 
 const NS: &str = "ready";
 /// A condition of our own, which the kubelet waits for: so the test says when a Pod is ready.
@@ -16,8 +16,8 @@ const GATE: &str = "test.freeport.dev/wanted";
 
 #[test]
 fn a_pod_that_is_not_ready_gets_no_traffic() {
-    alone(async |world| {
-        world.namespace(NS).await;
+    shared(async |world| {
+        world.namespace_everywhere(NS).await;
         let east = world.cluster("east");
         let spec = agnhost::service_spec("web");
         let _: Service = east.create(NS, json!({"metadata": {"name": "web"}, "spec": spec})).await;
@@ -57,7 +57,7 @@ async fn is_wanted(cluster: &Cluster, pod: &str, wanted: bool) {
 }
 
 /// When a server answered for the last time: it has stopped when all of many questions go to others.
-async fn last_answer(world: &World, vip: &str, server: &str) -> Instant {
+async fn last_answer(world: &Pods, vip: &str, server: &str) -> Instant {
     let (last, client) = (Cell::new(Instant::now()), world.cluster("west"));
     eventually(&format!("{server} gets no more traffic"), || async {
         match client.answers_to(CLIENT, Http, (vip, 80)).await {

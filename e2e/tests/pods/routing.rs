@@ -12,7 +12,7 @@ use fleet::agnhost::HTTP_PORT;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
-use crate::world::{CLIENT, CLUSTERS, World, alone};
+use crate::pods::world::{CLIENT, CLUSTERS, Pods, shared};
 
 /// Servers behind Service `web` with these ports (name, number), exported. Their names.
 async fn exported(cluster: &Cluster, ns: &str, ports: &[(&str, u16)]) -> BTreeSet<String> {
@@ -25,7 +25,7 @@ async fn exported(cluster: &Cluster, ns: &str, ports: &[(&str, u16)]) -> BTreeSe
 }
 
 /// The address in `cluster` once both exporters take part.
-async fn vip_of_both(world: &World, cluster: &str, ns: &str) -> String {
+async fn vip_of_both(world: &Pods, cluster: &str, ns: &str) -> String {
     eventually(&format!("both in {cluster}"), || async {
         let of = world.cluster(cluster);
         right(imported(of, ns, "web").await, |seen| seen.clusters.len() == 2).map(|seen| seen.vip)
@@ -35,9 +35,9 @@ async fn vip_of_both(world: &World, cluster: &str, ns: &str) -> String {
 
 #[test]
 fn r42_r43_only_pods_that_serve_the_very_port_answer() {
-    alone(async |world| {
+    shared(async |world| {
         let ns = "strict";
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         // 80: both, whatever they call it. 70: `side` of the oldest, so 81 is left out. 90: west alone.
         let in_east = exported(east, ns, &[("http", 80), ("side", 70)]).await;
@@ -58,9 +58,9 @@ fn r42_r43_only_pods_that_serve_the_very_port_answer() {
 
 #[test]
 fn r45_a_client_stays_with_its_pod() {
-    alone(async |world| {
+    shared(async |world| {
         let ns = "sticky";
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         let all = &exported(east, ns, &[("http", 80)]).await | &exported(west, ns, &[("http", 80)]).await;
         let mut vips = Vec::new();
@@ -90,9 +90,9 @@ fn r45_a_client_stays_with_its_pod() {
 
 #[test]
 fn r46_near_pods_are_preferred_and_local_ones_alone_if_so_said() {
-    alone(async |world| {
+    shared(async |world| {
         let ns = "near";
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         let in_east = exported(east, ns, &[("http", 80)]).await;
         let in_west = exported(west, ns, &[("http", 80)]).await;

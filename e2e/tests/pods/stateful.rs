@@ -15,7 +15,7 @@ use fleet::{
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service};
 use serde_json::json;
 
-use crate::world::alone;
+use crate::pods::world::shared;
 
 const NS: &str = "database";
 
@@ -56,8 +56,8 @@ async fn finds(by: (&Cluster, &str), member: (&str, &str)) {
 
 #[test]
 fn r68_members_of_a_stateful_set_in_two_clusters_find_each_other_and_who_comes_back() {
-    alone(async |world| {
-        world.namespace(NS).await;
+    shared(async |world| {
+        world.namespace_everywhere(NS).await;
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         tokio::join!(run_members(east, 0, 2), run_members(west, 2, 1));
         let service = clusterset_name(NS, "db");

@@ -6,13 +6,13 @@ use e2e::ask::Protocol::{Http, Udp};
 use fleet::dns::clusterset_name;
 use futures::future::join_all;
 
-use crate::world::{CLUSTERS, World, alone};
+use crate::pods::world::{CLUSTERS, Pods, shared};
 
 #[test]
 fn r49_a_service_of_one_cluster_answers_in_all() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, name) = ("one", clusterset_name("one", "web"));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let east = world.cluster("east");
         let servers = east.run_service(ns, "web", 2).await;
         for cluster in CLUSTERS {
@@ -41,9 +41,9 @@ fn r49_a_service_of_one_cluster_answers_in_all() {
 /// the Service of the cluster itself stays as it is, whatever the set has under its name.
 #[test]
 fn r5_r6_r49_r50_all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
-    alone(async |world| {
+    shared(async |world| {
         let (ns, name) = ("both", clusterset_name("both", "web"));
-        world.namespace(ns).await;
+        world.namespace_everywhere(ns).await;
         let [leader, east, west] = ["leader", "east", "west"].map(|name| world.cluster(name));
         let (own, in_east, in_west) = tokio::join!(
             leader.run_service(ns, "web", 1),
@@ -63,7 +63,7 @@ fn r5_r6_r49_r50_all_backends_of_two_clusters_answer_and_local_services_stay_as_
     });
 }
 
-async fn answers(world: &World, ns: &str, name: &str, servers: &BTreeSet<String>) {
+async fn answers(world: &Pods, ns: &str, name: &str, servers: &BTreeSet<String>) {
     for cluster in CLUSTERS {
         let vip = world.vip(cluster, ns, "web").await;
         world.answer(cluster, Http, (&vip, 80), servers).await;

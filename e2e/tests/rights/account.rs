@@ -1,41 +1,25 @@
 //! ServiceAccounts, and clients that have nothing but their tokens.
 
-use api::cluster_set::ClusterSet;
-use e2e::{
-    account::{by_token, client},
-    cluster::Cluster,
-    fixture::{SET, SYSTEM, World},
-    waiting::eventually,
-};
+use e2e::{account::by_token, waiting::eventually, world::World};
 use k8s_openapi::api::{
     authorization::v1::SelfSubjectAccessReview,
-    core::v1::{Secret, ServiceAccount},
+    core::v1::ServiceAccount,
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
 
 /// What an account may do in its Namespace.
-pub enum Rights {
+pub(crate) enum Rights {
     /// The rules of a Role of its own.
     Role(Value),
     /// Those of a ClusterRole that is there.
     ClusterRole(&'static str),
 }
 
-/// What the daemon of this member dials the leader with.
-pub async fn member(cluster: &Cluster) -> Client {
-    let secrets = cluster.api::<Secret>(SYSTEM);
-    let data = secrets.get(&format!("freeport-leader-{SET}")).await.unwrap().data.unwrap();
-    let set = cluster.api::<ClusterSet>(SYSTEM).get(SET).await.unwrap();
-    let server = set.spec.leaders[0].server.clone().unwrap();
-    let token = String::from_utf8(data["token"].0.clone()).unwrap();
-    client(&server, &data["ca.crt"], &token).await
-}
-
 /// A new ServiceAccount, by its token.
-pub async fn with(world: &World, cluster: &str, namespace: &str, name: &str, rights: Rights) -> Client {
-    let admin = world.cluster(cluster);
+pub(crate) async fn with(world: &World, namespace: &str, name: &str, rights: Rights) -> Client {
+    let admin = world.leader();
     let metadata = json!({"name": name});
     let _: ServiceAccount = admin.create(namespace, json!({"metadata": metadata})).await;
     let (kind, role) = match rights {
@@ -53,11 +37,11 @@ pub async fn with(world: &World, cluster: &str, namespace: &str, name: &str, rig
     });
     let _: RoleBinding = admin.create(namespace, binding).await;
 
-    by_token(world, cluster, namespace, name).await
+    by_token(world, "leader", namespace, name).await
 }
 
 /// Waits until the authorizer knows of a right.
-pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
+pub(crate) async fn until_allowed(client: &Client, namespace: &str, group: &str, resource: &str, verb: &str) {
     let reviews = Api::<SelfSubjectAccessReview>::all(client.clone());
     let review = json!({"spec": {"resourceAttributes": {
         "namespace": namespace, "group": group, "resource": resource, "verb": verb,
@@ -71,7 +55,7 @@ pub async fn until_allowed(client: &Client, namespace: &str, group: &str, resour
 }
 
 /// What no member gets: every verb on everything in the Common Area, but `act-as` for one cluster alone.
-pub fn any_right(cluster: &str) -> Value {
+pub(crate) fn any_right(cluster: &str) -> Value {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
     json!([
         {

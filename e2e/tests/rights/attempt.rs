@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A request in a Namespace.
 #[derive(Clone, Debug)]
-pub enum Do {
+pub(crate) enum Do {
     Create(Value),
     /// Create, but nothing stays.
     DryCreate(Value),
@@ -25,19 +25,19 @@ pub enum Do {
 
 /// Why the API server did not do it.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     pub code: u16,
     pub message: String,
 }
 
 impl Refusal {
     /// By rights or by a policy; not because there is nothing to do it to, or because it makes no sense.
-    pub fn is_deliberate(&self) -> bool {
+    pub(crate) fn is_deliberate(&self) -> bool {
         self.code == 403 || self.is_by_policy("")
     }
 
     /// Whether our policy refused it, with these words.
-    pub fn is_by_policy(&self, says: &str) -> bool {
+    pub(crate) fn is_by_policy(&self, says: &str) -> bool {
         matches!(self.code, 403 | 422)
             && self.message.contains("ValidatingAdmissionPolicy 'freeport-")
             && self.message.contains(says)
@@ -45,7 +45,12 @@ impl Refusal {
 }
 
 impl Do {
-    pub async fn by(&self, client: &Client, namespace: &str, kind: &ApiResource) -> Result<(), Refusal> {
+    pub(crate) async fn by(
+        &self,
+        client: &Client,
+        namespace: &str,
+        kind: &ApiResource,
+    ) -> Result<(), Refusal> {
         match self.send(&Api::namespaced_with(client.clone(), namespace, kind), kind).await {
             Ok(()) => Ok(()),
             Err(Error::Api(status)) => Err(Refusal { code: status.code, message: status.message }),
@@ -100,7 +105,7 @@ fn merge(object: &mut Value, change: &Value) {
 }
 
 /// A request that must be refused.
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// What it would do.
     pub what: &'static str,
     pub kind: ApiResource,
@@ -110,7 +115,7 @@ pub struct Attempt {
 }
 
 /// Tries them all in the Namespace, and fails with those that `wrong` objects to.
-pub async fn try_all(
+pub(crate) async fn try_all(
     client: &Client,
     namespace: &str,
     attempts: &[Attempt],

@@ -4,9 +4,9 @@ use e2e::fixture::AREA;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{Api, api::ApiResource};
 
-use crate::{
+use crate::rights::{
     attempt::{Attempt, Do, try_all},
-    parties::{OTHER_AREA, without_daemons},
+    parties::{OTHER_AREA, shared},
     records,
 };
 
@@ -16,7 +16,7 @@ fn attempt<K: kube::Resource<DynamicType = ()>>(what: &'static str, todo: Do) ->
 
 #[test]
 fn a_member_reads_no_secret_of_the_common_area() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let attempts = [
             attempt::<Secret>("its own token", Do::Get("freeport-member-east-token".into())),
             attempt::<Secret>("another's token", Do::Get("freeport-member-west-token".into())),
@@ -29,7 +29,7 @@ fn a_member_reads_no_secret_of_the_common_area() {
 
 #[test]
 fn a_member_is_nobody_in_other_namespaces() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let in_another = [
             Attempt { what: "read records", kind: records::exports(), todo: Do::List, says: "" },
             Attempt {

@@ -1,7 +1,7 @@
 //! ServiceImports in a member's cluster: written by controllers, not by users of the Namespace.
 
 use api::mcs::{ServiceExport, ServiceImport};
-use e2e::{fixture::World, waiting::eventually};
+use e2e::{waiting::eventually, world::World};
 use kube::{
     Client, Config,
     api::ApiResource,
@@ -9,10 +9,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rights::{
     account::{self, Rights, until_allowed},
     attempt::Do,
-    parties::without_daemons,
+    parties::shared,
 };
 
 const MCS: &str = "multicluster.x-k8s.io";
@@ -34,10 +34,10 @@ fn note() -> Value {
     json!({"metadata": {"annotations": {"seen": "here"}}})
 }
 
-/// A Namespace of the test's own in west, with a ServiceImport `there` that an administrator wrote.
+/// A Namespace of the test's own, with a ServiceImport `there` that an administrator wrote.
 async fn namespace(world: &World, name: &str) {
-    world.namespace(name, &["west"]).await;
-    let _: ServiceImport = world.cluster("west").create(name, import("there")).await;
+    world.namespace(name, &["leader"]).await;
+    let _: ServiceImport = world.leader().create(name, import("there")).await;
 }
 
 /// Policies are enforced a moment after they were created.
@@ -53,10 +53,10 @@ async fn until_refused(client: &Client, namespace: &str) {
 
 #[test]
 fn r7_r36_a_namespace_admin_exports_and_does_not_import() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let space = "rights-admin";
-        namespace(parties.world, space).await;
-        let admin = account::with(parties.world, "west", space, "admin", Rights::ClusterRole("admin")).await;
+        namespace(&parties.world, space).await;
+        let admin = account::with(&parties.world, space, "admin", Rights::ClusterRole("admin")).await;
         for verb in ["create", "delete"] {
             until_allowed(&admin, space, MCS, "serviceexports", verb).await;
         }
@@ -77,12 +77,12 @@ fn r7_r36_a_namespace_admin_exports_and_does_not_import() {
 
 #[test]
 fn r36_a_role_for_serviceimports_does_not_make_a_controller() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let space = "rights-by-hand";
-        namespace(parties.world, space).await;
+        namespace(&parties.world, space).await;
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rules = json!([{"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": verbs}]);
-        let hand = account::with(parties.world, "west", space, "by-hand", Rights::Role(rules)).await;
+        let hand = account::with(&parties.world, space, "by-hand", Rights::Role(rules)).await;
         until_allowed(&hand, space, MCS, "serviceimports", "create").await;
         until_refused(&hand, space).await;
 
@@ -101,14 +101,14 @@ fn r36_a_role_for_serviceimports_does_not_make_a_controller() {
 
 #[test]
 fn another_controller_is_let_through() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let space = "rights-controller";
-        namespace(parties.world, space).await;
+        namespace(&parties.world, space).await;
         let rules = json!([
             {"apiGroups": [MCS], "resources": ["serviceimports"], "verbs": ["get", "create", "update", "patch"]},
             {"apiGroups": [MCS], "resources": ["serviceimports/status"], "verbs": ["update"]},
         ]);
-        let controller = account::with(parties.world, "west", space, "controller", Rights::Role(rules)).await;
+        let controller = account::with(&parties.world, space, "controller", Rights::Role(rules)).await;
         until_allowed(&controller, space, MCS, "serviceimports", "create").await;
         until_allowed(&controller, space, MCS, "serviceimports/status", "update").await;
 
@@ -123,10 +123,10 @@ fn another_controller_is_let_through() {
 
 #[test]
 fn the_garbage_collector_is_let_through() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let space = "rights-garbage";
-        namespace(parties.world, space).await;
-        let context = KubeConfigOptions { context: Some("west".into()), ..KubeConfigOptions::default() };
+        namespace(&parties.world, space).await;
+        let context = KubeConfigOptions { context: Some("leader".into()), ..KubeConfigOptions::default() };
         let kubeconfig = Kubeconfig::read_from(parties.world.fleet.kubeconfig()).unwrap();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &context).await.unwrap();
         let collector = "system:serviceaccount:kube-system:generic-garbage-collector";

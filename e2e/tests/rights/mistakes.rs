@@ -1,11 +1,7 @@
 //! What can only be a mistake, as the API server refuses it whoever writes it: an administrator here.
 
 use api::mcs::{ServiceExport, ServiceImport};
-use e2e::{
-    cluster::Cluster,
-    fixture::{SET, World},
-    waiting::eventually,
-};
+use e2e::{cluster::Cluster, fixture::SET, waiting::eventually, world::World};
 use fleet::cluster_set;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingAdmissionPolicyBinding as Binding, core::v1::Namespace,
@@ -16,9 +12,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rights::{
     attempt::{Do, Refusal},
-    parties::without_daemons,
+    parties::{alone, shared},
 };
 
 fn imports(version: &str) -> ApiResource {
@@ -92,9 +88,9 @@ async fn until_enforced(cluster: &Cluster, namespace: &str) {
 
 #[test]
 fn an_import_that_no_cluster_could_serve_is_refused_and_the_sentence_says_why() {
-    without_daemons(async |parties| {
-        let space = parties.world.namespace("mistakes-imports", &["west"]).await;
-        let west = parties.world.cluster("west");
+    shared(async |parties| {
+        let space = parties.world.namespace("mistakes-imports", &["leader"]).await;
+        let west = parties.world.leader();
         until_enforced(west, &space).await;
         let right = Do::Create(import("there", &json!({})));
         tried(west, &space, &imports("v1beta1"), right).await.unwrap();
@@ -113,9 +109,9 @@ fn an_import_that_no_cluster_could_serve_is_refused_and_the_sentence_says_why() 
 
 #[test]
 fn an_import_that_can_be_served_passes_however_large() {
-    without_daemons(async |parties| {
-        let space = parties.world.namespace("mistakes-none", &["west"]).await;
-        let west = parties.world.cluster("west");
+    shared(async |parties| {
+        let space = parties.world.namespace("mistakes-none", &["leader"]).await;
+        let west = parties.world.leader();
         until_enforced(west, &space).await;
         let port = |at: i32| json!({"name": format!("{}{at:03}", "p".repeat(60)), "port": at + 1});
         let both = json!([{"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}]);
@@ -139,9 +135,9 @@ fn an_import_that_can_be_served_passes_however_large() {
 
 #[test]
 fn an_export_of_labels_that_no_object_could_have_is_refused() {
-    without_daemons(async |parties| {
-        let space = parties.world.namespace("mistakes-labels", &["west"]).await;
-        let west = parties.world.cluster("west");
+    shared(async |parties| {
+        let space = parties.world.namespace("mistakes-labels", &["leader"]).await;
+        let west = parties.world.leader();
         let export = |name: &str, spec: &Value| json!({"metadata": {"name": name}, "spec": spec});
         let wrong = [
             (
@@ -184,9 +180,9 @@ async fn label(cluster: &Cluster, namespace: &str, export: Value) {
 
 #[test]
 fn r7_an_administrator_excludes_a_namespace_from_exporting() {
-    without_daemons(async |parties| {
-        let space = parties.world.namespace("mistakes-excluded", &["west"]).await;
-        let west = parties.world.cluster("west");
+    shared(async |parties| {
+        let space = parties.world.namespace("mistakes-excluded", &["leader"]).await;
+        let west = parties.world.leader();
         let export = |name: &str| json!({"metadata": {"name": name}});
         tried(west, &space, &exports("v1alpha1"), Do::Create(export("before"))).await.unwrap();
         label(west, &space, json!("false")).await;
@@ -236,40 +232,39 @@ async fn installed_again(world: &World) -> String {
 
 #[test]
 fn the_administrator_switches_it_off_and_installing_again_respects_that() {
-    without_daemons(async |parties| {
-        let (world, name) = (parties.world, "freeport-import-content");
-        // Where no other test tries it.
-        let space = world.namespace("mistakes-off", &["east"]).await;
-        let east = world.cluster("east");
-        let bindings = Api::<Binding>::all(east.client.clone());
-        until_enforced(east, &space).await;
+    alone(async |parties| {
+        let (world, name) = (&parties.world, "freeport-import-content");
+        let space = world.namespace("mistakes-off", &["leader"]).await;
+        let leader = world.leader();
+        let bindings = Api::<Binding>::all(leader.client.clone());
+        until_enforced(leader, &space).await;
         let off = json!({"spec": {"validationActions": ["Audit", "Warn"]}});
         bindings.patch(name, &PatchParams::default(), &Patch::Merge(&off)).await.unwrap();
         let (wrong, says) = wrong_imports().swap_remove(0);
         eventually("it only warns", || async {
             let mistake = Do::Create(import("there", &wrong));
-            tried(east, &space, &imports("v1alpha1"), mistake).await.map_err(|refusal| refusal.message)
+            tried(leader, &space, &imports("v1alpha1"), mistake).await.map_err(|refusal| refusal.message)
         })
         .await;
 
         let said = installed_again(world).await;
-        let kept = format!("east: kept validationActions of ValidatingAdmissionPolicyBinding {name}");
+        let kept = format!("leader: kept validationActions of ValidatingAdmissionPolicyBinding {name}");
         assert!(said.contains(&kept), "{said}");
         let actions = bindings.get(name).await.unwrap().spec.validation_actions;
         assert_eq!(actions, ["Audit", "Warn"].map(str::to_owned));
 
         bindings.delete(name, &DeleteParams::default()).await.unwrap();
         let said = installed_again(world).await;
-        assert!(said.contains(&format!("east: created ValidatingAdmissionPolicyBinding {name}")), "{said}");
-        until_enforced(east, &space).await;
+        assert!(said.contains(&format!("leader: created ValidatingAdmissionPolicyBinding {name}")), "{said}");
+        until_enforced(leader, &space).await;
         // What was there before can be changed, but for what it says.
         let kind = imports("v1alpha1");
         let note = json!({"metadata": {"annotations": {"seen": "here"}}});
-        tried(east, &space, &kind, Do::Patch("there".into(), note)).await.unwrap();
+        tried(leader, &space, &kind, Do::Patch("there".into(), note)).await.unwrap();
         let other = json!({"spec": {"type": "Headless"}});
-        let changed = tried(east, &space, &kind, Do::Patch("there".into(), other)).await;
+        let changed = tried(leader, &space, &kind, Do::Patch("there".into(), other)).await;
         is_told(&changed, "there", says).unwrap();
-        tried(east, &space, &kind, Do::Delete("there".into())).await.unwrap();
+        tried(leader, &space, &kind, Do::Delete("there".into())).await.unwrap();
         world.release(&space).await;
     });
 }

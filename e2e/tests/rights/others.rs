@@ -7,36 +7,20 @@ use api::{
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
-use e2e::{cluster::Cluster, fixture::AREA, waiting::eventually};
+use e2e::{cluster::Cluster, fixture::AREA};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
-    Client, Resource, ResourceExt,
+    Resource, ResourceExt,
     api::{ApiResource, ListParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{
+use crate::rights::{
     attempt::{Attempt, Do, Refusal, try_all},
-    parties::without_daemons,
+    parties::{NOT_OURS, shared},
     records::{announces, exports, imports, leases, service, slice},
 };
-
-/// What others have in the Common Area, for a member to try its hands on. No daemon looks after cluster `south`.
-pub async fn of_others(leader: &Cluster) {
-    for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
-        let _: ResourceExport = leader.create(AREA, record).await;
-    }
-    let import = json!({
-        "metadata": {"name": "shop-web-service"},
-        "spec": {"namespace": "shop", "name": "web", "kind": "ServiceImport"},
-    });
-    let _: ResourceImport = leader.create(AREA, import).await;
-    let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
-    let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
-    let held = json!({"metadata": {"name": member_lease("south")}, "spec": {"holderIdentity": "other/1"}});
-    let _: Lease = leader.create(AREA, held).await;
-}
 
 /// Names and versions of all of south's and the leader's: what no attempt may change.
 async fn state_of_others(leader: &Cluster) -> Vec<String> {
@@ -69,21 +53,7 @@ async fn state_of_others(leader: &Cluster) -> Vec<String> {
     all
 }
 
-/// A policy is enforced a moment after it was created.
-pub async fn until_refused(member: &Client) {
-    eventually("the policy is enforced", || async {
-        let record = service("south", "shop", "probe");
-        let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
-        match tried {
-            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-}
-
 const NOT_US: &str = "is of cluster \"south\", which";
-const NOT_OURS: &str = "may not act as";
 const NO_CLUSTER: &str = "is of no cluster";
 const LEADER_ALONE: &str = "written by the leader alone";
 
@@ -151,7 +121,7 @@ fn on_others(us: &str) -> Vec<Attempt> {
 
 #[test]
 fn a_member_does_nothing_to_what_is_anothers() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let leader = parties.world.leader();
         let before = state_of_others(leader).await;
         try_all(&parties.east, AREA, &on_others("east"), |_, refusal| !refusal.is_deliberate()).await;
@@ -161,7 +131,7 @@ fn a_member_does_nothing_to_what_is_anothers() {
 
 #[test]
 fn nor_does_one_whose_role_is_too_wide() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let leader = parties.world.leader();
         let before = state_of_others(leader).await;
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);

@@ -9,10 +9,10 @@ use e2e::{fixture::AREA, waiting::eventually};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rights::{
     account::{self, Rights, any_right},
     attempt::{Attempt, Do, Refusal, try_all},
-    parties::without_daemons,
+    parties::shared,
     records::{announces, exports, leases, record, service, slice},
 };
 
@@ -72,7 +72,7 @@ fn disguised() -> Vec<Attempt> {
 
 #[test]
 fn a_record_is_what_it_is_named() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
         try_all(&parties.east, AREA, &disguised(), wrong).await;
     });
@@ -80,7 +80,7 @@ fn a_record_is_what_it_is_named() {
 
 #[test]
 fn a_record_stays_about_what_it_was_about() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let east = &parties.east;
         let record = name::service_export("east", &ServiceName::new("rights", "fixed"));
         Do::Create(service("east", "rights", "fixed")).by(east, AREA, &exports()).await.unwrap();
@@ -103,7 +103,7 @@ fn a_record_stays_about_what_it_was_about() {
 
 #[test]
 fn a_member_writes_its_own() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let east = &parties.east;
         let note = json!({"metadata": {"annotations": {"seen": "east"}}});
         let of = ServiceName::new("rights", "own");
@@ -148,7 +148,7 @@ fn a_member_writes_its_own() {
 
 #[test]
 fn what_travels_passes() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         for golden in [
             include_str!("../../../api/tests/golden/export-service.json"),
             include_str!("../../../api/tests/golden/export-slice.json"),
@@ -164,17 +164,15 @@ fn what_travels_passes() {
 
 #[test]
 fn antreas_names_pass_for_who_may_speak_so() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let speaks = json!({
             "apiGroups": ["multicluster.crd.antrea.io"], "resources": ["resourceexports"],
             "resourceNames": ["north-1"], "verbs": ["speak-antrea"],
         });
         let mut rules = any_right("north-1");
-        let plain =
-            account::with(parties.world, "leader", AREA, "plain-north-1", Rights::Role(rules.clone())).await;
+        let plain = account::with(&parties.world, AREA, "plain-north-1", Rights::Role(rules.clone())).await;
         rules.as_array_mut().unwrap().push(speaks);
-        let antrea =
-            account::with(parties.world, "leader", AREA, "antrea-north-1", Rights::Role(rules)).await;
+        let antrea = account::with(&parties.world, AREA, "antrea-north-1", Rights::Role(rules)).await;
         for golden in [
             include_str!("../../../api/tests/golden/export-service-antrea.json"),
             include_str!("../../../api/tests/golden/export-endpoints-antrea.json"),
@@ -203,14 +201,14 @@ fn antreas_names_pass_for_who_may_speak_so() {
 /// `north-1-shop-db-` may mean Service `db` of `1-shop` in `north` as well.
 #[test]
 fn a_record_with_dashes_everywhere_cannot_be_made_anothers() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let speaks = json!({
             "apiGroups": ["multicluster.crd.antrea.io"], "resources": ["resourceexports"],
             "resourceNames": ["north"], "verbs": ["speak-antrea"],
         });
         let mut rules = any_right("north");
         rules.as_array_mut().unwrap().push(speaks);
-        let north = account::with(parties.world, "leader", AREA, "antrea-north", Rights::Role(rules)).await;
+        let north = account::with(&parties.world, AREA, "antrea-north", Rights::Role(rules)).await;
         let golden = include_str!("../../../api/tests/golden/export-service-antrea.json");
         let mut of_north_1: Value = serde_json::from_str(golden).unwrap();
         of_north_1["metadata"]["finalizers"] = Value::Null;

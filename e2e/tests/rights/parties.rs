@@ -1,88 +1,114 @@
-//! Who tries what: members of the shared ClusterSet with nothing but their credentials, while no daemon runs.
+//! Who tries what: members with nothing but their credentials, at one API server that is the leader's and a member's. No daemon
+//! runs.
 
-use std::panic::{AssertUnwindSafe, resume_unwind};
-
-use e2e::{
-    daemon::{DAEMONS, End},
-    fixture::{self, AREA, World},
+use api::{
+    announce::MemberClusterAnnounce,
+    label,
+    name::{LEADER_LEASE, announce, member_lease},
+    resource_export::ResourceExport,
+    resource_import::ResourceImport,
 };
-use futures::FutureExt;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::PostParams};
+use cli::objects::access;
+use e2e::{
+    account::by_token,
+    cluster::Cluster,
+    fixture::{AREA, SET},
+    shared::Shared,
+    waiting::eventually,
+    world::World,
+};
+use fleet::cluster_set::Composition;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, PostParams},
+};
 use serde_json::json;
-use tokio::sync::{OnceCell, RwLock};
 
-use crate::{
+use crate::rights::{
     account::{self, Rights},
-    others,
+    attempt::Do,
+    records::{exports, service, slice},
 };
 
 /// A Common Area of another ClusterSet that the same cluster leads.
-pub const OTHER_AREA: &str = "clusterset-other";
+pub(crate) const OTHER_AREA: &str = "clusterset-other";
 
-static PARTIES: OnceCell<Parties> = OnceCell::const_new();
-/// A test that runs daemons holds it for itself.
-static RUNNING: RwLock<()> = RwLock::const_new(());
+/// How policy `freeport-records` refuses what is another cluster's.
+pub(crate) const NOT_OURS: &str = "may not act as";
 
-pub struct Parties {
-    pub world: &'static World,
-    /// Member `east` at the leader, with the credential the daemon in east uses.
+static PARTIES: Shared<Parties> = Shared::new(|| Box::pin(Parties::up()));
+
+pub(crate) struct Parties {
+    pub world: World,
+    /// Member `east`, with the rights that `freeport join` gives.
     pub east: Client,
     /// A member `north` whose Role allows whatever one may want to try: what keeps it is the policy alone.
     pub north: Client,
 }
 
 impl Parties {
-    async fn of(world: &'static World) -> Self {
-        stop_daemons(world).await;
+    async fn up() -> Self {
+        let world = World::bring_up("rights", &["leader"]).await;
+        world.set_up(&Composition::of_all(&world.fleet, SET)).await;
         let leader = world.leader();
-        let area = json!({"metadata": {
-            "name": OTHER_AREA, "labels": {"multicluster.freeport.dev/common-area": "true"},
-        }});
+        let area = json!({"metadata": {"name": OTHER_AREA, "labels": {label::COMMON_AREA: label::TRUE}}});
         let area: Namespace = serde_json::from_value(area).unwrap();
         Api::all(leader.client.clone()).create(&PostParams::default(), &area).await.unwrap();
-        others::of_others(leader).await;
+        south_is_there(leader).await;
 
-        let east = account::member(world.cluster("east")).await;
+        for object in access::objects(SET, "east", None) {
+            let body: DynamicObject = serde_json::from_value(object.body.clone()).unwrap();
+            let api = Api::<DynamicObject>::namespaced_with(leader.client.clone(), AREA, &object.resource);
+            api.create(&PostParams::default(), &body).await.unwrap();
+        }
+        let east = by_token(&world, "leader", AREA, &access::account("east")).await;
         let rights = Rights::Role(account::any_right("north"));
-        let north = account::with(world, "leader", AREA, "freeport-member-north", rights).await;
+        let north = account::with(&world, AREA, "freeport-member-north", rights).await;
         for member in [&east, &north] {
-            others::until_refused(member).await;
+            until_refused(member).await;
         }
         Self { world, east, north }
     }
 }
 
-async fn stop_daemons(world: &World) {
-    for daemon in DAEMONS {
-        world.end(daemon, End::Stop).await;
+/// What others have in the Common Area, for a member to try to change. No daemon runs for cluster `south`.
+async fn south_is_there(leader: &Cluster) {
+    for record in [service("south", "shop", "web"), slice("south", "shop", "web")] {
+        let _: ResourceExport = leader.create(AREA, record).await;
+    }
+    let import = json!({
+        "metadata": {"name": "shop-web-service"},
+        "spec": {"namespace": "shop", "name": "web", "kind": "ServiceImport"},
+    });
+    let _: ResourceImport = leader.create(AREA, import).await;
+    let announced = json!({"metadata": {"name": announce("south")}, "clusterID": "south"});
+    let _: MemberClusterAnnounce = leader.create(AREA, announced).await;
+    for lease in [member_lease("south"), LEADER_LEASE.to_owned()] {
+        let held = json!({"metadata": {"name": lease}, "spec": {"holderIdentity": "other/1"}});
+        let _: Lease = leader.create(AREA, held).await;
     }
 }
 
-/// Runs a test while no daemon does.
-pub fn without_daemons<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
-    fixture::shared(async |world| {
-        let parties = PARTIES.get_or_init(|| Parties::of(world)).await;
-        let _others = RUNNING.read().await;
-        test(parties).await;
-    });
+/// A policy is enforced a moment after it was created.
+async fn until_refused(member: &Client) {
+    eventually("the policy is enforced", || async {
+        let record = service("south", "shop", "probe");
+        let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
+        match tried {
+            Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
 }
 
-/// Runs a test while all daemons do; no other test runs meanwhile, and no daemon afterwards.
-pub fn with_daemons<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    fixture::shared(async |world| {
-        PARTIES.get_or_init(|| Parties::of(world)).await;
-        let _nobody = RUNNING.write().await;
-        let seen = AssertUnwindSafe(async {
-            for daemon in DAEMONS {
-                world.start(daemon).await;
-            }
-            test(world).await;
-        });
-        let seen = seen.catch_unwind().await;
-        stop_daemons(world).await;
-        if let Err(failure) = seen {
-            resume_unwind(failure);
-        }
-    });
+/// Runs a test beside others.
+pub(crate) fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
+    PARTIES.beside(test);
+}
+
+/// Runs a test that changes what others try.
+pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Parties) -> F) {
+    PARTIES.alone(test);
 }

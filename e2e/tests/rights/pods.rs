@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use crate::{attempt::Do, parties::without_daemons};
+use crate::rights::{attempt::Do, parties::shared};
 
 #[test]
 fn what_runs_the_daemons_inside_is_taken() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let client = &parties.world.leader().client;
         for object in [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE)].concat() {
             let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
@@ -26,7 +26,7 @@ fn pod(deployment: &Object) -> Value {
 
 #[test]
 fn pods_are_as_restricted_as_their_namespace_demands() {
-    without_daemons(async |parties| {
+    shared(async |parties| {
         let client = &parties.world.leader().client;
         let kind = ApiResource::erase::<Pod>(&());
         for deployment in [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE)] {

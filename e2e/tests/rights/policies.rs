@@ -4,22 +4,16 @@ use e2e::waiting::eventually;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 
-use crate::parties::without_daemons;
+use crate::rights::parties::shared;
 
 /// Expressions are checked against every kind a policy looks at, by kube-controller-manager, a moment after it appears.
 #[test]
 fn every_expression_type_checks() {
-    without_daemons(async |parties| {
-        for (cluster, name) in [
-            ("leader", "freeport-records"),
-            ("leader", "freeport-imports"),
-            ("west", "freeport-imports"),
-            ("west", "freeport-import-content"),
-            ("west", "freeport-exports"),
-        ] {
-            let policies =
-                Api::<ValidatingAdmissionPolicy>::all(parties.world.cluster(cluster).client.clone());
-            let checked = eventually(&format!("{name} in {cluster} is type-checked"), || async {
+    shared(async |parties| {
+        let cluster = parties.world.leader();
+        let policies = Api::<ValidatingAdmissionPolicy>::all(cluster.client.clone());
+        for name in ["freeport-records", "freeport-imports", "freeport-import-content", "freeport-exports"] {
+            let checked = eventually(&format!("{name} is type-checked"), || async {
                 let policy = policies.get(name).await.unwrap();
                 let status = policy.status.unwrap_or_default();
                 match status.type_checking {
@@ -29,7 +23,7 @@ fn every_expression_type_checks() {
             })
             .await;
             let warnings = checked.expression_warnings.unwrap_or_default();
-            assert!(warnings.is_empty(), "{name} in {cluster}: {warnings:#?}");
+            assert!(warnings.is_empty(), "{name}: {warnings:#?}");
         }
     });
 }

@@ -8,24 +8,24 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-pub fn exports() -> ApiResource {
+pub(crate) fn exports() -> ApiResource {
     ApiResource::erase::<ResourceExport>(&())
 }
 
-pub fn imports() -> ApiResource {
+pub(crate) fn imports() -> ApiResource {
     ApiResource::erase::<ResourceImport>(&())
 }
 
-pub fn announces() -> ApiResource {
+pub(crate) fn announces() -> ApiResource {
     ApiResource::erase::<MemberClusterAnnounce>(&())
 }
 
-pub fn leases() -> ApiResource {
+pub(crate) fn leases() -> ApiResource {
     ApiResource::erase::<Lease>(&())
 }
 
 /// A record of kind Service as a member writes it.
-pub fn service(cluster: &str, namespace: &str, name: &str) -> Value {
+pub(crate) fn service(cluster: &str, namespace: &str, name: &str) -> Value {
     let service = ServiceName::new(namespace, name);
     record(
         &name::service_export(cluster, &service),
@@ -36,7 +36,7 @@ pub fn service(cluster: &str, namespace: &str, name: &str) -> Value {
     )
 }
 
-pub fn slice(cluster: &str, namespace: &str, name: &str) -> Value {
+pub(crate) fn slice(cluster: &str, namespace: &str, name: &str) -> Value {
     let service = ServiceName::new(namespace, name);
     record(
         &name::slice_export(cluster, &service, "web-1"),
@@ -47,7 +47,7 @@ pub fn slice(cluster: &str, namespace: &str, name: &str) -> Value {
     )
 }
 
-pub fn record(record: &str, cluster: &str, of: &ServiceName, kind: &str, payload: &Value) -> Value {
+pub(crate) fn record(record: &str, cluster: &str, of: &ServiceName, kind: &str, payload: &Value) -> Value {
     let mut spec = json!({"clusterID": cluster, "namespace": of.namespace, "name": of.name, "kind": kind});
     spec.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
     let labels = json!({

@@ -129,18 +129,22 @@ fn an_antrea_member_exports_imports_and_withdraws() {
         eventually("nobody", || not_imported(west, &ns, "web-front")).await;
         eventually("nothing is left in the Common Area", || holds(world, &ns, "web-front", 0)).await;
         drop(heart);
-        within(std::time::Duration::from_secs(90), "silence is noticed", || standing(world, "False")).await;
-
-        let late = ServiceName::new(&ns, "late");
-        north.export(&late, ("http", 80), &["10.201.0.7"], 80).await;
-        eventually("imported, silent or not", || sees(west, &late, ID, &["10.201.0.7:80"])).await;
-        north.leave().await;
-        eventually("who leaves takes all along", || not_imported(west, &ns, "late")).await;
-        eventually("its records go", || gone(&north, &late)).await;
-        eventually("and it is gone", || north.is_gone()).await;
-        farewell(world, &north).await;
+        silent_and_gone(world, &north, &ServiceName::new(&ns, "late")).await;
         world.release(&ns).await;
     });
+}
+
+/// Exports after it has fallen silent, and leaves.
+async fn silent_and_gone(world: &World, north: &AntreaMember, late: &ServiceName) {
+    let west = world.cluster("west");
+    within(VOUCHED, "silence is noticed", || standing(world, "False")).await;
+    north.export(late, ("http", 80), &["10.201.0.7"], 80).await;
+    eventually("imported, silent or not", || sees(west, late, ID, &["10.201.0.7:80"])).await;
+    north.leave().await;
+    eventually("who leaves takes all along", || not_imported(west, &late.namespace, "late")).await;
+    eventually("its records go", || gone(north, late)).await;
+    eventually("and it is gone", || north.is_gone()).await;
+    farewell(world, north).await;
 }
 
 /// Both records are gone, or which is not.
@@ -188,8 +192,8 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
         let leader = world.leader();
         leader.patch::<ServiceAccount>(AREA, &cli::objects::access::account(ID), &unmarked()).await;
         eventually("not marked", || leader_names(world, "")).await;
-        eventually("without", || holds(world, &ns, "ours", 3)).await;
         sees(west, &stays, ID, &["10.201.0.7:80"]).await.expect("stays");
+        eventually("without", || holds(world, &ns, "ours", 3)).await;
         north.unexport(&stays).await;
         eventually("its records are let go all the same", || gone(&north, &stays)).await;
         drop(heart);

@@ -48,6 +48,11 @@ async fn records(world: &World) -> Vec<String> {
     records.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect()
 }
 
+async fn no_records(world: &World) -> Result<(), String> {
+    let records = records(world).await;
+    if records.is_empty() { Ok(()) } else { Err(format!("{records:?}")) }
+}
+
 async fn membership_ends(east: &Cluster) {
     eventually("east has left", || async {
         match east.api::<ConfigMap>(SYSTEM).get_opt(membership::NAME).await.unwrap() {
@@ -85,18 +90,26 @@ async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
     eventually("nothing of east is left", || async {
         let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
         let announce = announces.get_opt(&name::announce("east")).await.unwrap();
-        let records = records(world).await;
-        if announce.is_none() && records.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{announce:?}, {records:?}"))
-        }
+        no_records(world).await?;
+        if announce.is_none() { Ok(()) } else { Err(format!("{announce:?}")) }
     })
     .await;
     leader.end().await;
     east.delete::<Secret>(SYSTEM, SECRET).await;
     east.put_back(set).await;
     world.member_says("east", ("True", "Connected")).await;
+}
+
+async fn both_records_are_as_demanded(world: &World, service: &ServiceName) {
+    for (name, kind) in
+        [(service_export("east", service), "Service"), (endpoints_export("east", service), "Endpoints")]
+    {
+        eventually("told", || async {
+            if records(world).await.contains(&name) { Ok(()) } else { Err(name.clone()) }
+        })
+        .await;
+        is_as_demanded(world, &name, kind, service).await;
+    }
 }
 
 /// What the leader's webhook demands of a record.
@@ -115,6 +128,36 @@ async fn is_as_demanded(world: &World, name: &str, kind: &str, service: &Service
     }
     assert_eq!(spec.service.is_some(), kind == "Service");
     assert_eq!(spec.endpoints.is_some(), kind == "Endpoints");
+}
+
+/// The leader is down, and somebody deletes what it wrote.
+async fn nothing_goes_without_the_leader(world: &World, web: &ServiceName, before: &Imported, touched: &str) {
+    let (admin, east) = (world.leader(), world.cluster("east"));
+    admin.delete::<ResourceImport>(AREA, &service_import(web)).await;
+    always("what merely vanished stays", || async {
+        let now = imported(east, &web.namespace, "web").await;
+        if now.as_ref() == Ok(before) { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    eventually("heartbeats go on", || async {
+        let announces = admin.api::<MemberClusterAnnounce>(AREA);
+        let now = announces.get(&name::announce("east")).await.unwrap().annotations()[TOUCHED].clone();
+        if now == touched { Err(now) } else { Ok(()) }
+    })
+    .await;
+}
+
+/// Of two Services with the same names for Antrea the older export has them; younger means another second.
+async fn the_older_of_two_namesakes_is_exported(east: &Cluster, web: &ServiceName, other: &str) {
+    let ns = web.namespace.as_str();
+    east.export(ns, "web").await;
+    eventually("exported again", || says(east, (ns, "web"), "Ready", "True", "Exported")).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    east.exported(other, "antrea-web", &["10.1.0.3"]).await;
+    let namesake = (other, "antrea-web");
+    eventually("the name is taken", || says(east, namesake, "Ready", "False", "Failed")).await;
+    east.unexport(ns, "web").await;
+    eventually("the name is free", || says(east, namesake, "Ready", "True", "Exported")).await;
 }
 
 #[test]
@@ -141,15 +184,7 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
         assert!(!conditions(east, &ns, "web").await.contains_key("Conflict"), "such a leader does not say");
         eventually("ours are there too", || sees(east, &web, "east", &["10.1.0.1:8080", "10.1.0.2:8080"]))
             .await;
-        for (name, kind) in
-            [(service_export("east", &web), "Service"), (endpoints_export("east", &web), "Endpoints")]
-        {
-            eventually("told", || async {
-                if records(world).await.contains(&name) { Ok(()) } else { Err(name.clone()) }
-            })
-            .await;
-            is_as_demanded(world, &name, kind, &web).await;
-        }
+        both_records_are_as_demanded(world, &web).await;
         north.endpoints(&web, "http", &["10.201.0.8", "10.201.0.9"], 80).await;
         eventually("east follows", || sees(east, &web, PEER, &["10.201.0.8:80", "10.201.0.9:80"])).await;
 
@@ -159,22 +194,9 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
         world.member_says("east", ("True", "Connected")).await;
         assert_eq!(imported(east, &ns, "web").await.as_ref(), Ok(&before), "a restart changes nothing");
 
-        // The leader is down, and somebody deletes what it wrote.
         leader.stop().await;
-        let admin = world.leader();
-        admin.delete::<ResourceImport>(AREA, &service_import(&web)).await;
         drop(heart);
-        always("what merely vanished stays", || async {
-            let now = imported(east, &ns, "web").await;
-            if now.as_ref() == Ok(&before) { Ok(()) } else { Err(format!("{now:?}")) }
-        })
-        .await;
-        eventually("heartbeats go on", || async {
-            let announces = admin.api::<MemberClusterAnnounce>(AREA);
-            let now = announces.get(&name::announce("east")).await.unwrap().annotations()[TOUCHED].clone();
-            if now == touched { Err(now) } else { Ok(()) }
-        })
-        .await;
+        nothing_goes_without_the_leader(world, &web, &before, &touched).await;
 
         leader.resume();
         north.unexport(&web).await;
@@ -184,22 +206,10 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
         .await;
         east.unexport(&ns, "web").await;
         eventually("nobody", || not_imported(east, &ns, "web")).await;
-        eventually("nothing is left of it", || async {
-            let records = records(world).await;
-            if records.is_empty() { Ok(()) } else { Err(format!("{records:?}")) }
-        })
-        .await;
+        eventually("nothing is left of it", || no_records(world)).await;
 
-        // Of two Services with the same names for Antrea the older export has them; younger means another second.
-        east.export(&ns, "web").await;
-        eventually("exported again", || says(east, (&ns, "web"), "Ready", "True", "Exported")).await;
-        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         let other = world.namespace("under", &["east"]).await;
-        east.exported(&other, "antrea-web", &["10.1.0.3"]).await;
-        let namesake = (other.as_str(), "antrea-web");
-        eventually("the name is taken", || says(east, namesake, "Ready", "False", "Failed")).await;
-        east.unexport(&ns, "web").await;
-        eventually("the name is free", || says(east, namesake, "Ready", "True", "Exported")).await;
+        the_older_of_two_namesakes_is_exported(east, &web, &other).await;
 
         // Left while it exports.
         north.leave().await;

@@ -1,8 +1,8 @@
 //! What merely vanishes: whatever happens to the leader's cluster, not one import, address or endpoint goes in any member,
-//! and everything converges afterwards..
+//! and everything converges afterwards.
 
 mod kept;
 
 mod crds;
-mod hub;
 mod records;
+mod restore;

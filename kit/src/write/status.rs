@@ -1,4 +1,4 @@
-//! Telling: a status is applied as our only word on an object, so that several writers share its list of conditions.
+//! A status is applied, so that several writers share its list of conditions.
 //!
 //! An API server refuses an apply as a whole for one field that its CRD does not know. Then the rest is applied: an update instead
 //! would make a second owner of what it writes, and later applies could never take that back.
@@ -21,8 +21,8 @@ pub(super) type Undeclared = BTreeMap<String, BTreeSet<Vec<String>>>;
 const ATTEMPTS: usize = 8;
 
 impl Writer {
-    /// Applies `status` to the object `of`, as the only word of ours on it. The server's answer. What the installed schema does
-    /// not know is left out.
+    /// Applies `status` to the object `of`; it replaces what we applied before. The server's answer. Fields that the installed
+    /// schema does not have are left out.
     pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<P, Error>
     where
         P: Resource<DynamicType = ()> + DeserializeOwned,
@@ -41,7 +41,7 @@ impl Writer {
             }
             self.metrics.pruned(self.cluster, &P::kind(&()));
             let object = of.name_any();
-            tracing::warn!(cluster = self.cluster, object, %error, "the rest of the status is written");
+            tracing::warn!(cluster = self.cluster, object, %error, "the CRD does not have a field of the status: writing the status without it");
             self.undeclared.with(|all| all.entry(P::kind(&()).into_owned()).or_default().extend(fields));
         }
     }
@@ -62,7 +62,7 @@ impl Writer {
         self.send::<P, P>("status", request).await
     }
 
-    /// What of a status arrives, as far as it is known: that is what can be there already.
+    /// The status without the fields that the installed schema is known not to have.
     pub fn known<P, S>(&self, status: &S) -> Result<S, Error>
     where
         P: Resource<DynamicType = ()>,
@@ -71,7 +71,7 @@ impl Writer {
         Ok(serde_json::from_value(self.without_undeclared::<P>(serde_json::to_value(status)?))?)
     }
 
-    /// CRDs have changed: what was not known may be known now.
+    /// CRDs have changed: they may have the fields now that they did not have.
     pub fn forget_undeclared(&self) {
         self.undeclared.with(BTreeMap::clear);
     }

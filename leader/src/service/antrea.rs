@@ -1,99 +1,42 @@
-//! Members that run Antrea's controllers: who they are, how they take a record back, and the one import of all endpoints that
-//! they read. Pure.
+//! Members that run Antrea's controllers: the one import of all endpoints that they read, and the records of endpoints that they
+//! take back. Pure.
 //!
 //! Such a member deletes its record and leaves a finalizer on it: a record that is being deleted is withdrawn, and the
-//! finalizer is taken off once the imports say so. Whoever deletes it, with its CRD or its Namespace too, is taken for the
-//! member: nothing tells them apart.
-
-pub mod leaving;
-
-use std::collections::BTreeMap;
+//! finalizer is taken off once the imports say so. If somebody else deletes it, also with its CRD or its Namespace, that looks the
+//! same: the leader cannot distinguish it.
 
 use api::{
     ServiceName,
-    antrea::{Members, RECORD_FINALIZERS},
+    antrea::Members,
     endpoints::{payload, slices},
-    label,
-    resource_export::{ENDPOINTS, EndpointsPayload},
+    port,
+    resource_export::ENDPOINTS,
     resource_import::{MergedService, ResourceImportSpec},
     slice::{SlicePayload, SlicePort},
-    view::annotated,
 };
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kit::objects::Change;
-use kube::{Resource, ResourceExt, api::ObjectMeta};
-use serde::Deserialize;
+use kube::api::ObjectMeta;
 
-use super::entry::{Import, ServiceEntry};
+use super::index::{
+    entry::{Import, ServiceEntry},
+    record::is_held,
+};
 
-/// A ServiceAccount of the Common Area, by which a member comes.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = ServiceAccount)]
-pub struct Account {
-    #[serde(deserialize_with = "annotated")]
-    metadata: ObjectMeta,
-}
-
-/// The ServiceAccounts of the Common Area, by name.
-#[derive(Default)]
-pub struct Accounts(BTreeMap<String, Account>);
-
-impl Accounts {
-    /// Takes in what a watch told.
-    pub fn change(&mut self, change: Change<Account>) {
-        match change {
-            Change::Apply(account) => drop(self.0.insert(account.name_any(), account)),
-            Change::Remove(account) => drop(self.0.remove(&account.name_any())),
-            Change::Reset(all) => self.0 = all.into_iter().map(|a| (a.name_any(), a)).collect(),
-        }
-    }
-
-    /// The members that are marked.
-    pub fn members(&self) -> Members {
-        let is_marked =
-            |account: &&Account| account.annotations().get(label::SPEAKS).is_some_and(|v| v == label::ANTREA);
-        let marked = self.0.values().filter(is_marked);
-        Members::of(marked.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned()))
-    }
-}
-
-/// Whether the record waits for us to let it go.
-pub fn is_held(metadata: &ObjectMeta) -> bool {
-    let ours = |finalizer: &String| RECORD_FINALIZERS.contains(&finalizer.as_str());
-    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().any(ours)
-}
-
-/// Whether `cluster` has taken the record back by deleting it. A record of ours has no finalizer: one of those that is being
-/// deleted merely vanishes.
-pub fn is_withdrawn(metadata: &ObjectMeta, cluster: &str, members: &Members) -> bool {
-    metadata.deletion_timestamp.is_some() && (members.contains(cluster) || is_held(metadata))
-}
-
-/// A cluster's endpoints, all in one record.
+/// What to do about the import of all endpoints.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AllEndpoints {
-    /// The record's metadata.
-    pub metadata: ObjectMeta,
-    /// The endpoints; none if they are taken back.
-    pub payload: EndpointsPayload,
-}
-
-/// What has to become of the import of all endpoints.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// It is as it has to be, or it is not known how that is.
+pub(super) enum Step {
+    /// Nothing: it is as it has to be, or that is not known.
     Keep,
-    /// It has to say this.
+    /// Write this.
     Put(Box<ResourceImportSpec>),
-    /// It has to go.
+    /// Delete it.
     Remove(Import),
 }
 
-/// Plans for the import of all endpoints, given what the Service's own import has to say. It is only there while members that
+/// What to do about the import of all endpoints, given what the Service's own import has to be. It exists only while members that
 /// read it take part.
 ///
-/// An exporter without a record of its endpoints has not said that it has none: until it does, what is there stays.
-pub fn desired(
+/// An exporter without a record of its endpoints has not said that it has none: until it does, the import stays as it is.
+pub(super) fn desired(
     service: &ServiceName,
     entry: &ServiceEntry,
     import: Option<&ResourceImportSpec>,
@@ -106,8 +49,8 @@ pub fn desired(
     if members.is_empty() || exporters.is_empty() {
         return have.cloned().map_or(Step::Keep, Step::Remove);
     }
-    let told: Vec<_> = exporters.iter().filter_map(|cluster| endpoints_of(cluster, entry)).collect();
-    if told.len() < exporters.len() && have.is_some() {
+    let known: Vec<_> = exporters.iter().filter_map(|cluster| endpoints_of(cluster, entry)).collect();
+    if known.len() < exporters.len() && have.is_some() {
         return Step::Keep;
     }
     let merged = import.and_then(|import| import.service_import.as_ref());
@@ -115,7 +58,7 @@ pub fn desired(
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
         kind: Some(ENDPOINTS.into()),
-        endpoints: Some(payload(told.iter().flatten(), |port| merged_name(port, merged))),
+        endpoints: Some(payload(known.iter().flatten(), |port| merged_name(port, merged))),
         ..ResourceImportSpec::default()
     };
     match have.is_some_and(|have| have.spec.0.as_ref() == Ok(&spec)) {
@@ -124,7 +67,7 @@ pub fn desired(
     }
 }
 
-/// What a cluster's record says, if it has one and it is known which ports its Service has.
+/// The endpoints of a cluster, if it has a record of them and of its Service.
 fn endpoints_of(cluster: &str, entry: &ServiceEntry) -> Option<Vec<SlicePayload>> {
     let (offer, endpoints) = (entry.offers.get(cluster)?, entry.endpoints.get(cluster)?);
     let ports = offer.payload.service_spec.ports.as_deref().unwrap_or_default();
@@ -133,14 +76,14 @@ fn endpoints_of(cluster: &str, entry: &ServiceEntry) -> Option<Vec<SlicePayload>
 
 /// The merged Service's name of a port; none if that does not have it (rules ).
 fn merged_name(port: &SlicePort, merged: Option<&MergedService>) -> Option<Option<String>> {
-    let is_it = |m: &&api::mcs::ServicePort| {
-        m.port == port.service_port && m.protocol.as_deref().unwrap_or("TCP") == port.protocol
+    let is_same = |merged: &&api::mcs::ServicePort| {
+        port::is_same(merged.port, merged.protocol.as_deref(), port.service_port, Some(&port.protocol))
     };
-    merged?.spec.ports.iter().find(is_it).map(|port| port.name.clone())
+    merged?.spec.ports.iter().find(is_same).map(|port| port.name.clone())
 }
 
-/// Records of endpoints that are taken back, and wait for us to let them go.
-pub fn held(entry: &ServiceEntry) -> Vec<ObjectMeta> {
+/// Records of endpoints that are withdrawn, and wait for us to take the finalizer off.
+pub(super) fn held(entry: &ServiceEntry) -> Vec<ObjectMeta> {
     let all = entry.endpoints.values().map(|endpoints| &endpoints.metadata);
     all.filter(|metadata| is_held(metadata)).cloned().collect()
 }

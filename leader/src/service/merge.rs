@@ -3,11 +3,11 @@
 //! writes a second one with all endpoints, and takes finalizers off. Safe to run twice: what is written is a function
 //! of the records, and every deletion names the version it decided on.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use api::{
     ServiceName,
-    antrea::{Members, RECORD_FINALIZERS},
+    antrea::RECORD_FINALIZERS,
     name,
     resource_export::ResourceExport,
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
@@ -15,27 +15,30 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    drive::drive,
     queue::Outcome,
     store::Store,
     write::{Error, Writer},
 };
-use kube::{
-    Api, Client,
-    api::{ObjectMeta, PartialObjectMeta},
-};
+use kube::api::{ObjectMeta, PartialObjectMeta};
 use presence::vouch::Vouching;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     antrea,
-    entry::{Import, MERGE, Offer, ServiceEntry},
-    judge::{Judged, Judgement},
+    index::{
+        entry::{Import, MERGE, Offer, ServiceEntry},
+        judged::Judged,
+        record::is_held,
+    },
     merged::{conflicts, merged, together},
 };
+use crate::feature::Access;
 
-/// What a look at one Service name comes to.
+/// What to do about a Service name.
 #[derive(Clone, Debug, PartialEq)]
 enum Plan {
-    /// Records of these clusters vanished unsaid: the import stays as it is until their members vouch.
+    /// Records of these clusters vanished without being withdrawn: the import stays as it is until their members vouch.
     Hold { missing: BTreeSet<String> },
     /// The import as it has to be (`None`: there is none and there must be none), then these records to delete.
     Write { import: Option<ResourceImportSpec>, withdrawn: Vec<ObjectMeta> },
@@ -44,16 +47,15 @@ enum Plan {
 fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     let have = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
     let named = have.and_then(|spec| spec.exporters.as_deref()).unwrap_or_default();
-    let known = |cluster: &String| entry.offers.contains_key(cluster) || entry.unjudged.contains_key(cluster);
-    let vanished = |cluster: &String| !known(cluster) && !entry.confirmed_gone.contains(cluster);
+    let vanished = |cluster: &String| !entry.has_record(cluster) && !entry.confirmed_gone.contains(cluster);
     let missing: BTreeSet<_> = named.iter().map(|e| e.cluster_id.clone()).filter(vanished).collect();
     if !missing.is_empty() {
         return Plan::Hold { missing };
     }
     let (gone, live): (Vec<_>, Vec<_>) = entry.offers.iter().partition(|(_, offer)| offer.payload.withdrawn);
     let withdrawn = gone.into_iter().map(|(_, offer)| offer.metadata.clone()).collect();
-    // Whoever said something that cannot be judged keeps what it had, until it says something that can.
-    let kept: Vec<_> = named.iter().filter(|e| entry.unjudged.contains_key(&e.cluster_id)).cloned().collect();
+    // Whose record is not valid keeps the part that it had, until it writes a valid one.
+    let kept: Vec<_> = named.iter().filter(|e| entry.refused.contains_key(&e.cluster_id)).cloned().collect();
     if live.is_empty() && kept.is_empty() && have.is_none() {
         return Plan::Write { import: None, withdrawn };
     }
@@ -97,7 +99,7 @@ fn merge(mut offers: Vec<(&str, &Offer)>) -> (Option<MergedService>, Vec<Exporte
         exported_at: exported_at(offer),
         observed: observed(&offer.metadata),
         conflicts,
-        refused: None,
+        ..Exporter::default()
     });
     (merged(&exported), exporters.collect())
 }
@@ -112,27 +114,26 @@ fn observed(metadata: &ObjectMeta) -> String {
     format!("{}/{}", metadata.uid.as_deref().unwrap_or_default(), metadata.generation.unwrap_or_default())
 }
 
-/// What this controller knows and whom it asks. Cloning shares it.
+/// The controller. Cloning shares it.
 #[derive(Clone)]
-pub struct Merging {
-    /// Everything known about each Service name.
-    pub store: Store<ServiceName, ServiceEntry>,
-    /// What the members' Leases say.
-    pub vouching: Vouching<ServiceName>,
-    /// Writes to the Common Area.
-    pub writer: Writer,
-    /// Reads from it.
-    pub client: Client,
-    /// Its name.
-    pub common_area: String,
-    /// The members that write and read as Antrea does.
-    pub antrea: Members,
+pub(super) struct Merging {
+    pub(super) access: Access,
+    pub(super) entries: Store<ServiceName, ServiceEntry>,
+    pub(super) vouching: Vouching<ServiceName>,
+    pub(super) writer: Writer,
 }
 
 impl Merging {
+    /// Runs the controller until `stop`.
+    pub(super) async fn run(&self, stop: &CancellationToken) {
+        let metrics = self.access.env.metrics.clone();
+        let reconcile = |service| self.clone().reconcile(service);
+        drive("merge", self.entries.queue(0), metrics, stop.clone(), reconcile).await;
+    }
+
     /// Brings the ResourceImport of one Service name up to date.
-    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(entry) = self.store.get(&service) else {
+    async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let Some(entry) = self.entries.get(&service) else {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
@@ -140,7 +141,7 @@ impl Merging {
             Plan::Hold { missing } => self.hold(&service, missing).await,
             Plan::Write { import, withdrawn } => {
                 self.vouching.keep(&service, &BTreeSet::new());
-                let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.antrea);
+                let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.access.antrea);
                 let held = antrea::held(&entry);
                 self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await
             }
@@ -152,24 +153,23 @@ impl Merging {
         self.vouching.keep(service, &writers);
         for cluster in missing {
             let writer = name::member_lease(&cluster);
-            let record = self.antrea.service_export(&cluster, service);
+            let record = self.access.antrea.service_export(&cluster, service);
             let missing = [record.clone()].into();
             if !self.vouching.doubt(service, &writer, &missing) {
-                tracing::info!(%service, cluster, "its record vanished unsaid: keeping its part in the import");
+                tracing::info!(%service, cluster, "a record vanished without being withdrawn: keeping the cluster's part of the ResourceImport");
                 continue;
             }
-            let records =
-                Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.client.clone(), &self.common_area);
-            // Without a resourceVersion the API server answers from what is true now, not from a cache.
+            let records = self.access.api::<PartialObjectMeta<ResourceExport>>();
+            // Without a resourceVersion this is a consistent read, not one from a cache.
             if records.get_opt(&record).await?.is_none() {
-                tracing::info!(%service, cluster, "its record is gone, and its member vouches for that");
-                self.store.note(service, |entry| {
+                tracing::info!(%service, cluster, "a record is gone, and its member confirms it");
+                self.entries.note(service, |entry| {
                     // Unless it came back while we asked.
-                    if !entry.offers.contains_key(&cluster) && !entry.unjudged.contains_key(&cluster) {
+                    if !entry.has_record(&cluster) {
                         entry.confirmed_gone.insert(cluster);
                     }
                 });
-                return Ok(Outcome::Requeue(std::time::Duration::ZERO));
+                return Ok(Outcome::Requeue(Duration::ZERO));
             }
         }
         Ok(Outcome::Done)
@@ -211,27 +211,27 @@ impl Merging {
     ) -> Result<Option<Import>, Error> {
         let metadata = ObjectMeta {
             name: Some(name),
-            namespace: Some(self.common_area.clone()),
+            namespace: Some(self.access.common_area.clone()),
             ..ObjectMeta::default()
         };
         let want = Import { metadata, spec: Lenient(Ok(spec)) };
-        self.store.put(&self.writer, MERGE, have, &want).await
+        self.entries.put(&self.writer, MERGE, have, &want).await
     }
 
     async fn remove(&self, import: &Import) -> Result<(), Error> {
-        self.store.delete(&self.writer, MERGE, import, true).await
+        self.entries.delete(&self.writer, MERGE, import, true).await
     }
 
-    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Those that
-    /// their members deleted, and that wait for us, are let go.
+    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Where the
+    /// member deleted the record itself, takes the finalizer off.
     async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<(), Error> {
         for metadata in withdrawn {
-            let record = Judged { metadata, judgement: Judgement::Passed, conditions: vec![] };
-            if antrea::is_held(&record.metadata) {
+            let record = Judged::named(metadata);
+            if is_held(&record.metadata) {
                 self.writer.release(&record, &RECORD_FINALIZERS).await?;
-                self.store.deleted(MERGE, &record);
+                self.entries.deleted(MERGE, &record);
             } else {
-                self.store.delete(&self.writer, MERGE, &record, true).await?;
+                self.entries.delete(&self.writer, MERGE, &record, true).await?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Whether somebody decided that the ClusterSet shall be gone, or it merely vanished with its CRD or its Namespace.
+//! Why the noted ClusterSet is gone: somebody deleted it, or it vanished with its CRD or its Namespace.
 
 use api::{cluster_set::ClusterSet, membership::Membership};
 use jiff::Timestamp;
@@ -17,13 +17,13 @@ use serde::de::DeserializeOwned;
 pub(super) enum Absence {
     /// Somebody deleted it.
     Decided,
-    /// It went with something else, which is named.
+    /// It vanished with something else: what happened to that.
     Vanished(&'static str),
 }
 
-/// Looks at what the ClusterSet could have vanished with; `None` when it is there after all. What is looked at is read as it is
-/// now: a CRD or a Namespace that is neither new nor going has been there all along.
-pub(super) async fn look(env: &Env, noted: &Membership) -> kube::Result<Option<Absence>> {
+/// Reads what the ClusterSet could have vanished with; `None` when the ClusterSet exists after all. A CRD or a Namespace that is
+/// older than the ClusterSet and is not being deleted has existed all the time.
+pub(super) async fn find_out(env: &Env, noted: &Membership) -> kube::Result<Option<Absence>> {
     let sets = Api::<PartialObjectMeta<ClusterSet>>::namespaced(env.client.clone(), &env.namespace);
     if let Some(set) = read(&sets, &noted.cluster_set).await?
         && set.deletion_timestamp.is_none()
@@ -42,7 +42,7 @@ where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
     match api.get_opt(name).await {
-        // A kind that is not served is no answer an object could have given.
+        // Without its CRD no object exists.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         answer => Ok(answer?.map(|object| object.meta().clone())),
     }
@@ -50,16 +50,16 @@ where
 
 fn judge(noted: &Membership, crd: Option<&ObjectMeta>, namespace: Option<&ObjectMeta>) -> Absence {
     let created: Option<Timestamp> = noted.created.parse().ok();
-    let stayed = |holder: Option<&ObjectMeta>| {
-        holder.is_some_and(|holder| {
-            let since = holder.creation_timestamp.as_ref().map(|at| at.0);
-            holder.deletion_timestamp.is_none() && since.zip(created).is_some_and(|(since, set)| since <= set)
+    let stayed = |object: Option<&ObjectMeta>| {
+        object.is_some_and(|object| {
+            let since = object.creation_timestamp.as_ref().map(|at| at.0);
+            object.deletion_timestamp.is_none() && since.zip(created).is_some_and(|(since, set)| since <= set)
         })
     };
     if !stayed(crd) {
-        Absence::Vanished("its CRD was deleted, or made anew")
+        Absence::Vanished("its CRD was deleted or created again")
     } else if !stayed(namespace) {
-        Absence::Vanished("its Namespace is being deleted, or was made anew")
+        Absence::Vanished("its Namespace is being deleted or was created again")
     } else {
         Absence::Decided
     }

@@ -1,99 +1,90 @@
-//! Leaving: reads our records, our Lease and our announce in the Common Area, and here everything imported; withdraws the
-//! records as an export that ended is withdrawn, deletes Lease and announce, deletes what was imported, and at last the note.
-//! Safe to run twice: each step looks at what is left, and while the note is there leaving goes on, whatever ends us meanwhile.
+//! Leaves a ClusterSet: has every feature withdraw what it wrote at the leader, deletes announce and Lease there, then has every
+//! feature remove what it imported and clear the status that it wrote in this cluster. Safe to run twice: each step looks at what is
+//! left, and as long as the note exists leaving goes on after a restart.
 //!
-//! Nothing is deleted that we did not make: records, Lease and announce only while our Lease says that the ID is ours, imports
-//! only by our label, all by uid.
+//! Announce and Lease are deleted, and records withdrawn, only while our Lease shows that the cluster ID is ours.
 
 mod withdraw;
 
-use api::{condition::Verdict, label, mcs::ServiceImport, membership::Membership};
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kit::{
-    backoff,
-    boot::Env,
-    failure::{Failure, classify},
-    write::{Error, Writer},
-};
-use kube::{
-    Api, Client, Resource,
-    api::{ListParams, PartialObjectMeta},
-};
-use serde::de::DeserializeOwned;
-use serde_json::json;
-use tokio::task::JoinSet;
+use api::membership::Membership;
+use kit::{backoff, boot::Env, write::Error};
+use kube::Resource;
 
 use self::withdraw::withdraw;
 use super::{
     note::{Note, Order},
-    target::{self, Target},
+    verdict,
 };
-use crate::service::view::Export;
-
-/// Requests at the same time.
-const CONCURRENCY: usize = 16;
+use crate::{feature::Features, identity::Target};
 
 /// What is to be left.
 #[derive(Clone, PartialEq)]
 pub(super) struct Work {
-    pub noted: Option<Membership>,
-    pub order: Order,
-    /// Where the leader is, as long as there is a credential for it.
-    pub target: Option<Target>,
+    pub(super) noted: Option<Membership>,
+    pub(super) order: Order,
+    /// The leader, as long as there is a credential for it.
+    pub(super) target: Option<Target>,
 }
 
 /// Leaves; ends when nothing but the note is left of the membership.
-pub(super) async fn leave(env: Env, note: Note, work: Work) {
-    let leaving = Leaving { here: writer(&env, env.client.clone(), "local"), env, note };
-    leaving.tell(true, "Leaving", "withdrawing exports, then removing imports");
+pub(super) async fn leave(env: Env, features: Features, note: Note, work: Work) {
+    let leaving = Leaving { env, features, note };
+    leaving.tell("Leaving", "withdrawing exports, then removing imports");
     match (&work.target, work.order) {
         (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
-        (None, _) | (_, Order::Force) => {
-            let (set, cluster) =
-                work.noted.as_ref().map_or(("NAME", "ID"), |noted| (&noted.cluster_set, &noted.cluster_id));
-            let message = format!(
-                "the leader is not asked{}: what it holds of this cluster remains there until the leader's administrator \
-                 runs: freeport leave --force --clusterset {set} --cluster-id {cluster} --leader-context LEADER",
-                if work.order == Order::Force { "" } else { ", for there is no credential for it any more" }
-            );
-            leaving.tell(false, "LeaveIncomplete", &message);
-        }
+        (None, _) | (_, Order::Force) => leaving.warn("LeaveIncomplete", &incomplete(&work)),
     }
     let mut failures = 0;
-    while let Err(error) = leaving.remove_traces().await {
+    while let Err(error) = leaving.clean_up().await {
         failures += 1;
-        tracing::warn!(%error, "not all imports could be removed, trying again");
+        tracing::warn!(%error, "cannot remove all imports, trying again");
         tokio::time::sleep(backoff::LEADER.wait(failures)).await;
     }
-    leaving.tell(true, "Left", "this cluster has left the set; nothing imported remains");
+    leaving.tell("Left", "this cluster has left the ClusterSet; all imports are removed");
+}
+
+/// Why records of this cluster stay at the leader, and how to delete them.
+fn incomplete(work: &Work) -> String {
+    let why = match work.order {
+        Order::Force => "as ordered, this member does not contact the leader",
+        Order::Withdraw => {
+            "this member has no credential for the leader any more, so it cannot withdraw its exports"
+        }
+    };
+    let names = work.noted.as_ref().map(|noted| (noted.cluster_set.as_str(), noted.cluster_id.as_str()));
+    let (set, cluster) = names.unwrap_or(("NAME", "ID"));
+    format!(
+        "{why}. The leader keeps the records of this cluster until its administrator runs: freeport leave --force --clusterset \
+         {set} --cluster-id {cluster} --leader-context LEADER"
+    )
 }
 
 struct Leaving {
     env: Env,
+    features: Features,
     note: Note,
-    here: Writer,
 }
 
 impl Leaving {
-    /// Withdraws, however long that takes. When it cannot be done at once the imports are removed meanwhile.
+    /// Withdraws, however long that takes. If it fails at first, imports are removed meanwhile.
     async fn withdraw_until_done(&self, target: &Target) {
         let (mut failures, mut removed) = (0, false);
         loop {
-            let done = match target::client(target) {
-                Ok(client) => {
-                    withdraw(&self.env, target, &client).await.map_err(|failure| failure.to_string())
-                }
-                Err(Verdict { message, .. }) => Err(message),
+            let done = match target.client() {
+                Ok(client) => withdraw(&self.env, &self.features, target, client)
+                    .await
+                    .map_err(|failure| failure.to_string()),
+                Err(error) => Err(verdict::no_client(&error, target).message),
             };
             let Err(error) = done else { return };
             failures += 1;
             let message = format!(
-                "the exports of this cluster cannot be withdrawn at {}, trying again: {error}. If the leader is gone for good: \
-                 freeport leave --force",
+                "cannot withdraw the exports of this cluster from {}: {error}. This member tries again. If the leader will not \
+                 return, run freeport leave --force",
                 target.server
             );
             if failures == 1 {
-                self.tell(false, "LeaveIncomplete", &message);
+                self.warn("LeaveIncomplete", &message);
             } else {
                 tracing::warn!("{message}");
             }
@@ -101,105 +92,69 @@ impl Leaving {
                 let done = self.remove_imports().await;
                 removed = done.is_ok();
                 if let Err(error) = done {
-                    tracing::warn!(%error, "not all imports could be removed, trying again later");
+                    tracing::warn!(%error, "cannot remove all imports, trying again later");
                 }
             }
             tokio::time::sleep(backoff::LEADER.wait(failures)).await;
         }
     }
 
-    /// Removes everything imported, and what we said about exports that are none any more.
-    async fn remove_traces(&self) -> Result<(), Error> {
+    /// Removes all imports, then the status of exports.
+    async fn clean_up(&self) -> Result<(), Error> {
         self.remove_imports().await?;
-        let exports = Api::<Export>::all(self.env.client.clone()).list(&ListParams::default()).await;
-        let exports = match exports {
-            Ok(list) => list.items,
-            Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let told =
-            |export: &Export| export.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty());
-        let take_back = |export: Export| {
-            let writer = self.here.clone();
-            async move {
-                // An empty list, and not nothing: the API server would take that for a status of null.
-                match writer.put_status(&export, &json!({"conditions": []})).await {
-                    Ok(_) | Err(Error::Gone) => Ok(()),
-                    Err(error) => Err(error),
-                }
-            }
-        };
-        all(exports.into_iter().filter(told).map(take_back)).await
+        for feature in self.features.iter() {
+            feature.clear_status(&self.env).await?;
+        }
+        Ok(())
     }
 
-    /// Removes everything imported: our label is on it, and no user puts that there.
     async fn remove_imports(&self) -> Result<(), Error> {
-        let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-        // The installer's objects have that label too.
-        let imported = format!("{ours},{}", label::MCS_SERVICE_NAME);
-        self.remove::<ServiceImport>(&ours).await?;
-        self.remove::<EndpointSlice>(&imported).await?;
-        self.remove::<Service>(&imported).await
-    }
-
-    async fn remove<K>(&self, selector: &str) -> Result<(), Error>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-    {
-        let listed = Api::<PartialObjectMeta<K>>::all(self.env.client.clone())
-            .list(&ListParams::default().labels(selector))
-            .await;
-        let objects = match listed {
-            Ok(list) => list.items,
-            // With its CRD all objects of the kind are gone.
-            Err(error) if classify(&error) == Failure::KindMissing => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let delete = |object: PartialObjectMeta<K>| {
-            let writer = self.here.clone();
-            async move { writer.delete(&object, false).await }
-        };
-        all(objects.into_iter().map(delete)).await
-    }
-
-    /// Tells the log, and whoever looks at the note.
-    fn tell(&self, well: bool, reason: &str, message: &str) {
-        let note = self.note.object_ref(&());
-        if well {
-            tracing::info!(reason, "{message}");
-            self.env.events.tell(note, "Leave", reason, message);
-        } else {
-            tracing::warn!(reason, "{message}");
-            self.env.events.warn(note, "Leave", reason, message);
+        let mut removed = Ok(());
+        // A feature that fails does not stop the others.
+        for feature in self.features.iter() {
+            removed = removed.and(feature.remove_imports(&self.env).await);
         }
+        removed
+    }
+
+    fn tell(&self, reason: &str, message: &str) {
+        tracing::info!(reason, "{message}");
+        self.env.events.tell(self.note.object_ref(&()), "Leave", reason, message);
+    }
+
+    fn warn(&self, reason: &str, message: &str) {
+        tracing::warn!(reason, "{message}");
+        self.env.events.warn(self.note.object_ref(&()), "Leave", reason, message);
     }
 }
 
-fn writer(env: &Env, client: Client, cluster: &'static str) -> Writer {
-    Writer::new(client, label::MEMBER, cluster, env.metrics.clone())
-}
-
-/// Carries all out, some at a time. The first error is told, but does not keep the others from being tried.
-async fn all<F>(requests: impl Iterator<Item = F>) -> Result<(), Error>
-where
-    F: Future<Output = Result<(), Error>> + Send + 'static,
-{
-    let (mut running, mut result) = (JoinSet::new(), Ok(()));
-    let mut note = |ended| match ended {
-        Ok(Err(error)) if result.is_ok() => result = Err(error),
-        Ok(_) => {}
-        Err(error) => kit::drive::resume(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        feature::fixture::{access, features},
+        membership::fixture::noted,
     };
-    for request in requests {
-        if running.len() == CONCURRENCY
-            && let Some(ended) = running.join_next().await
-        {
-            note(ended);
+
+    fn leaving(features: Features) -> Leaving {
+        Leaving { env: access().env, features, note: Note::of("freeport-system", &noted()) }
+    }
+
+    #[tokio::test]
+    async fn leaving_waits_until_every_feature_has_removed_its_imports() {
+        let nothing = leaving([].into());
+        assert!(nothing.clean_up().await.is_ok());
+        let error = leaving(features()).clean_up().await.unwrap_err();
+        assert!(matches!(error, Error::Unreachable(_)), "the API server does not answer: {error}");
+    }
+
+    #[test]
+    fn what_stays_at_the_leader_can_be_deleted_there() {
+        let work = |order| Work { noted: Some(noted()), order, target: None };
+        for order in [Order::Force, Order::Withdraw] {
+            let message = incomplete(&work(order));
+            assert!(message.contains("--clusterset demo --cluster-id east"), "{message}");
         }
-        running.spawn(request);
+        assert!(incomplete(&work(Order::Force)).starts_with("as ordered"));
     }
-    while let Some(ended) = running.join_next().await {
-        note(ended);
-    }
-    result
 }

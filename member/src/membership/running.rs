@@ -1,4 +1,4 @@
-//! What runs on behalf of a membership: a link, or leaving.
+//! What runs for a membership: a session, or leaving.
 
 use std::time::Duration;
 
@@ -10,56 +10,66 @@ use tokio_util::sync::CancellationToken;
 use super::{
     leave::{self, Work},
     note::Note,
-    target::Target,
 };
 use crate::{
-    link::{self, Report},
-    service::export::EndpointIp,
+    feature::Features,
+    identity::Target,
+    session::{Session, SessionState},
 };
 
-/// Time for running writes when a link is to end.
+/// Time for running writes when a session is to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A running link and what it was started for.
+/// A session, and the target it was started for.
 pub(super) struct Running {
-    pub target: Target,
+    pub(super) target: Target,
     stop: CancellationToken,
     task: JoinSet<()>,
-    report: watch::Receiver<Report>,
+    state: watch::Receiver<SessionState>,
     noted: watch::Sender<bool>,
 }
 
 impl Running {
-    pub fn start(env: &Env, endpoint_ip: EndpointIp, target: Target, client: Client) -> Self {
+    pub(super) fn start(env: &Env, features: &Features, target: Target, leader: Client) -> Self {
         tracing::info!(
             cluster = target.us.cluster,
             cluster_set = target.cluster_set,
-            "linking to the leader"
+            "starting a session with the leader"
         );
-        let (stop, (tell, report)) = (env.stop.child_token(), watch::channel(Report::default()));
-        let (noted, begin) = watch::channel(false);
+        let stop = env.stop.child_token();
+        let (sender, state) = watch::channel(SessionState::default());
+        let (noted, is_noted) = watch::channel(false);
+        let session = Session {
+            env: env.clone(),
+            features: features.clone(),
+            target: target.clone(),
+            leader,
+            state: sender,
+            noted: is_noted,
+            stop: stop.clone(),
+        };
         let mut task = JoinSet::new();
-        task.spawn(link::run(env.clone(), endpoint_ip, target.clone(), client, tell, begin, stop.clone()));
-        Self { target, stop, task, report, noted }
+        task.spawn(session.run());
+        Self { target, stop, task, state, noted }
     }
 
-    /// The membership is noted: nothing that we do at the leader is forgotten any more.
-    pub fn begin(&self) {
+    /// The membership is noted: whatever the session writes at the leader can be withdrawn.
+    pub(super) fn begin(&self) {
         self.noted.send_replace(true);
     }
 
-    /// Whether exports and imports may be under way.
-    pub fn has_begun(&self) -> bool {
+    /// Whether exports and imports may have begun.
+    pub(super) fn has_begun(&self) -> bool {
         *self.noted.borrow()
     }
 
-    /// How it stands.
-    pub fn report(&mut self) -> Report {
-        self.report.borrow_and_update().clone()
+    /// The state of the session.
+    pub(super) fn state(&mut self) -> SessionState {
+        self.state.borrow_and_update().clone()
     }
 
-    /// Waits until the report is another one; whether the link has ended.
-    pub async fn changed(&mut self) -> bool {
+    /// Waits until the state is another one; whether the session has ended.
+    pub(super) async fn changed(&mut self) -> bool {
         tokio::select! {
             ended = self.task.join_next() => {
                 if let Some(Err(error)) = ended {
@@ -67,12 +77,12 @@ impl Running {
                 }
                 true
             }
-            Ok(()) = self.report.changed() => false,
+            Ok(()) = self.state.changed() => false,
         }
     }
 
-    /// Lets running writes end, within reason. Where it led.
-    pub async fn end(mut self) -> Target {
+    /// Stops the session, with some time for running writes.
+    pub(super) async fn end(mut self) -> Target {
         self.stop.cancel();
         if let Ok(Some(Err(error))) = tokio::time::timeout(GRACE, self.task.join_next()).await {
             kit::drive::resume(error);
@@ -81,23 +91,23 @@ impl Running {
     }
 }
 
-/// Leaving under way, and what it was started for.
+/// Leaving, and what it was started for.
 pub(super) struct Leaving {
-    pub work: Work,
+    pub(super) work: Work,
     /// Nothing but the note is left.
-    pub done: bool,
+    pub(super) done: bool,
     task: JoinSet<()>,
 }
 
 impl Leaving {
-    pub fn start(env: &Env, note: Note, work: Work) -> Self {
+    pub(super) fn start(env: &Env, features: &Features, note: Note, work: Work) -> Self {
         let mut task = JoinSet::new();
-        task.spawn(leave::leave(env.clone(), note, work.clone()));
+        task.spawn(leave::leave(env.clone(), features.clone(), note, work.clone()));
         Self { work, done: false, task }
     }
 
     /// Waits until it is done.
-    pub async fn finished(&mut self) {
+    pub(super) async fn finished(&mut self) {
         match self.task.join_next().await {
             Some(Ok(())) => self.done = true,
             Some(Err(error)) => kit::drive::resume(error),

@@ -1,260 +1,149 @@
-//! What there is to say about our ClusterSet: what is wrong, and what can be done about it. Pure.
+//! What the status of a ClusterSet says about this cluster: what is wrong, and what can be done about it. Pure.
+
+mod blind;
+mod lost;
 
 use api::{
     cluster_set::READY,
     condition::{Status, Verdict},
     membership::Wire,
+    name,
 };
-use kit::{failure::Failure, watch::Trouble};
+use kit::client;
 
-use super::target::Target;
-use crate::link::State;
+use super::object::LEFT;
+use crate::{identity::Target, session::Health};
 
-/// Reason of the condition while the leader was not heard yet.
+/// Reason of the condition while the leader has not answered yet.
 const CONNECTING: &str = "Connecting";
-/// Reasons of the condition when exports and imports flow, but not for long perhaps, or not all.
+/// Reasons of the condition while exports and imports work, but somebody has to act.
 const CLOCK_SKEW: &str = "ClockSkew";
 const LEADER_SILENT: &str = "LeaderSilent";
 const CRD_OUTDATED: &str = "CRDOutdated";
 
 const UNDER_ANTREA: &str =
-    "exports and imports flow; the leader is Antrea's, by which only ports and endpoints travel";
+    "exports and imports work; the leader is Antrea's, which passes on only ports and endpoints";
 
-/// What is wrong, and what can be done about it.
+/// Something is wrong, and somebody has to act.
 pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
     Verdict::new(READY, Status::False, reason, message)
 }
 
-/// About a ClusterSet that has to wait until another one has been left.
+/// About a ClusterSet that waits until this cluster has left another one.
 pub(super) fn leaving() -> Verdict {
-    let message =
-        "this cluster is leaving the ClusterSet it took part in; see Events of ConfigMap freeport-membership";
+    let message = "this cluster is still leaving the ClusterSet it belonged to before. This ClusterSet waits until that is \
+                   done; the Events of ConfigMap freeport-membership show the progress";
     Verdict::new(READY, Status::Unknown, "Leaving", message)
 }
 
-/// About a ClusterSet beside the one we belong to.
+/// About a ClusterSet beside the one this cluster belongs to.
 pub(super) fn another(ours: &str) -> Verdict {
     let message = format!(
-        "this cluster belongs to ClusterSet {ours}: a cluster takes part in one. Delete one of the two"
+        "this cluster already belongs to ClusterSet {ours}, and a cluster can belong to only one. To stay there, delete this \
+         ClusterSet. To join this one, run freeport leave first"
     );
     no("AnotherClusterSet", message)
 }
 
-/// What the state of the link to `target` means for the ClusterSet.
-pub(super) fn of(state: &State, target: &Target) -> Verdict {
-    match state {
-        State::Connecting => {
-            Verdict::new(READY, Status::Unknown, CONNECTING, "no answer from the leader yet")
+/// About a ClusterSet that still exists when this cluster has left it: the cluster does not join it again.
+pub(super) fn left() -> Verdict {
+    let message = "this cluster has left the ClusterSet. Run `freeport leave` to delete this object, or `freeport join` to \
+                   join again";
+    no(LEFT, message)
+}
+
+/// About a leader to which no connection can be made with what ClusterSet and Secret say.
+pub(super) fn no_client(error: &client::Error, target: &Target) -> Verdict {
+    let secret = &target.secret;
+    match error {
+        client::Error::Server(_) => no("InvalidSpec", format!("spec.leaders[0].server: {error}")),
+        client::Error::Missing(_) | client::Error::Malformed(..) => {
+            no("InvalidSecret", format!("Secret {secret}: {error}. Run freeport join again to get a new one"))
         }
-        State::Connected { leader_is_silent: true, .. } => silent(target),
-        State::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),
-        State::Connected { skew: Some(ahead), .. } => skewed(*ahead),
-        State::Connected { wire: Wire::Antrea, .. } => {
-            Verdict::new(READY, Status::True, "Connected", UNDER_ANTREA)
-        }
-        State::Connected { .. } => Verdict::new(READY, Status::True, "Connected", "exports and imports flow"),
-        State::Blind { troubles, unlisted } => blind(troubles, unlisted, target),
-        State::Pruned { what } => no(
-            "SchemaPruned",
-            format!(
-                "the leader's API server throws away what this member exports: {what}. Install Freeport's CRDs there again \
-                 (freeport init at the leader, or kubectl apply -f manifests/crds-leader.yaml). Imports stay as they are"
-            ),
-        ),
-        State::Lost { failure } => lost(failure, target),
-        State::IdTaken { holder } => {
-            let (us, area) = (&target.us.cluster, &target.us.common_area);
-            let lease = api::name::member_lease(us);
-            no(
-                "DuplicateClusterID",
-                format!(
-                    "another cluster uses cluster ID {us} and is alive (Lease {lease} in Namespace {area} of the leader is \
-                     held by {holder}, the uid of that cluster's Namespace kube-system and its Pod); nothing is exported or \
-                     imported. Leave with one of the two and join it again under another ID"
-                ),
-            )
-        }
+        client::Error::Local(_) | client::Error::Setup(_) => no("Disconnected", error.to_string()),
     }
 }
 
-/// Whether there is nothing to say yet.
+/// What the health of the session with the leader of `target` means for the ClusterSet.
+pub(super) fn of(health: &Health, target: &Target) -> Verdict {
+    let ready = |status, reason: &str, message| Verdict::new(READY, status, reason, message);
+    match health {
+        Health::Connecting => ready(Status::Unknown, CONNECTING, "the leader has not answered yet"),
+        Health::Connected { leader_is_silent: true, .. } => leader_silent(target),
+        Health::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),
+        Health::Connected { skew: Some(ahead), .. } => skewed(*ahead),
+        Health::Connected { wire: Wire::Antrea, .. } => ready(Status::True, "Connected", UNDER_ANTREA),
+        Health::Connected { .. } => ready(Status::True, "Connected", "exports and imports work"),
+        Health::Blind(blind) => blind::of(blind, target),
+        Health::Pruned { feature, what } => no(
+            "SchemaPruned",
+            format!(
+                "{feature}: the leader's API server drops fields that this member writes: {what}. Install Freeport's CRDs in \
+                 the leader's cluster again (freeport init there, or kubectl apply -f manifests/crds-leader.yaml). Imports \
+                 stay as they are"
+            ),
+        ),
+        Health::Lost { failure } => lost::of(failure, target),
+        Health::IdTaken { holder } => id_taken(holder, target),
+    }
+}
+
+/// Whether the leader has not answered yet.
 pub(super) fn is_connecting(verdict: &Verdict) -> bool {
     verdict.reason == CONNECTING
 }
 
-/// Whether it is something to be seen to.
+/// Whether somebody has to act.
 pub(super) fn is_problem(verdict: &Verdict) -> bool {
     verdict.status == Status::False
         || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED].contains(&verdict.reason.as_str())
 }
 
-/// Endpoints do not need the leader's daemon, so what is imported goes on.
-fn silent(target: &Target) -> Verdict {
+fn id_taken(holder: &str, target: &Target) -> Verdict {
+    let (us, area) = (&target.us.cluster, &target.us.common_area);
+    let lease = name::member_lease(us);
+    let message = format!(
+        "another running cluster uses cluster ID {us}. It holds Lease {lease} in Namespace {area} of the leader's cluster; the \
+         holder is {holder}: the uid of that cluster's Namespace kube-system, then its Pod. This cluster exports and imports \
+         nothing. One of the two clusters must leave and join again with another ID"
+    );
+    no("DuplicateClusterID", message)
+}
+
+/// Endpoints do not need the leader's daemon, so imports go on.
+fn leader_silent(target: &Target) -> Verdict {
     let area = &target.us.common_area;
     let message = format!(
-        "endpoints flow, but the leader's API server is all there is: freeport-leader does not renew its Lease in Namespace \
-         {area}, so what is exported anew or taken back takes no effect. Look after it there (freeport status in the \
-         leader's cluster)"
+        "endpoints are still updated, but freeport-leader does not renew its Lease in Namespace {area} of the leader's \
+         cluster. Until it does, new exports and withdrawn exports have no effect. Run freeport status in the leader's cluster"
     );
     Verdict::new(READY, Status::True, LEADER_SILENT, message)
 }
 
-/// What the API server here throws away is missed by users here alone.
+/// Fields that this cluster's API server drops are missing in this cluster alone.
 fn outdated(lacking: &[String]) -> Verdict {
     let message = format!(
-        "exports and imports flow, but CRDs of this cluster are older than this member, and what they do not know is lost \
-         here: {}. Install Freeport's again (freeport join, or kubectl apply -f manifests/crds-member.yaml)",
+        "exports and imports work, but CRDs in this cluster are older than this member, and the API server drops the fields \
+         they do not have: {}. Install Freeport's CRDs again (freeport join, or kubectl apply -f manifests/crds-member.yaml)",
         lacking.join("; ")
     );
     Verdict::new(READY, Status::True, CRD_OUTDATED, message)
 }
 
 fn skewed(ahead: i64) -> Verdict {
-    let way = if ahead > 0 { "ahead of" } else { "behind" };
+    let direction = if ahead > 0 { "ahead of" } else { "behind" };
     let message = format!(
-        "exports and imports flow, but the leader's clock is {} s {way} this cluster's: set the clocks, before tokens and \
-         certificates seem expired",
+        "exports and imports work, but the leader's clock is {} s {direction} the clock of this cluster. Set the clocks: \
+         otherwise tokens and certificates can look expired",
         ahead.abs()
     );
     Verdict::new(READY, Status::True, CLOCK_SKEW, message)
 }
 
-/// The leader does not let us be present.
-fn lost(failure: &Failure, target: &Target) -> Verdict {
-    let (server, secret, area) = (&target.server, &target.secret, &target.us.common_area);
-    let (reason, message) = match failure {
-        Failure::Untrusted(why) => (
-            "CertificateUntrusted",
-            format!(
-                "the certificate of {server} {why}: put the authority of the leader's API server into key ca.crt of Secret \
-                 {secret}, and an address of its certificate into spec.leaders[0].server"
-            ),
-        ),
-        Failure::Expired(why) => (
-            "CertificateExpired",
-            format!(
-                "the certificate of {server} {why}: renew the certificate, or set the clock, whichever is wrong"
-            ),
-        ),
-        Failure::Unauthorized => (
-            "TokenRefused",
-            format!(
-                "{server} does not accept the token of Secret {secret}: it is expired or revoked, or its ServiceAccount or \
-                 the Common Area {area} was deleted at the leader. Join again for a new one (freeport join)"
-            ),
-        ),
-        Failure::Forbidden(said) => forbidden(said, area),
-        Failure::NamespaceMissing => (
-            "CommonAreaMissing",
-            format!(
-                "the leader's cluster has no Namespace {area}, or it is being deleted: check spec.namespace, or make the \
-                 Common Area again (freeport init at the leader, then freeport join)"
-            ),
-        ),
-        Failure::KindMissing => (
-            "LeaderUnreachable",
-            format!("{server} is no API server: it does not know Leases. Check spec.leaders[0].server"),
-        ),
-        Failure::Unreachable(why) => (
-            "LeaderUnreachable",
-            format!(
-                "{server} cannot be reached: {why}. Check that it runs, spec.leaders[0].server, and the network between"
-            ),
-        ),
-        Failure::Other(why) => ("Disconnected", format!("{server} does not take our Lease: {why}")),
-    };
-    no(reason, format!("{message}. Imports stay as they are"))
-}
-
-fn forbidden(said: &str, area: &str) -> (&'static str, String) {
-    let message = format!(
-        "the leader's API server says: {said}. Namespace {area} is not the Common Area this member joined (check \
-         spec.namespace), or is gone, or the Role of this member in it is: join again (freeport join)"
-    );
-    ("Forbidden", message)
-}
-
-/// Something cannot be watched: the first trouble that somebody can do something about is told in full.
-fn blind(troubles: &[Trouble], unlisted: &[&str], target: &Target) -> Verdict {
-    let area = &target.us.common_area;
-    for Trouble { source, failure } in troubles {
-        let kind = source.kind.rsplit(' ').next().unwrap_or(source.kind);
-        let leader = source.cluster == "leader";
-        let (reason, message) = match failure {
-            Failure::KindMissing => {
-                let (of, manifest) = if leader {
-                    ("the leader's cluster", "manifests/crds-leader.yaml")
-                } else {
-                    ("this cluster", "manifests/crds-member.yaml")
-                };
-                ("CRDMissing", format!("{of} does not serve kind {kind}: apply {manifest} there"))
-            }
-            Failure::Forbidden(said) if leader => forbidden(said, area),
-            Failure::Forbidden(said) => (
-                "Forbidden",
-                format!(
-                    "this cluster's API server says: {said}. The rights of the member's ServiceAccount are incomplete: \
-                     apply manifests/member.yaml"
-                ),
-            ),
-            failure if leader && failure.is_refusal() => return lost(failure, target),
-            _ => continue,
-        };
-        return no(reason, format!("{message}. Until then nothing is exported or imported"));
-    }
-    let why = |kind: &&str| match troubles.iter().find(|trouble| trouble.source.kind == *kind) {
-        Some(trouble) => format!("{kind} of {} cluster ({})", trouble.source.cluster, trouble.failure),
-        None => (*kind).to_owned(),
-    };
-    let what: Vec<_> = unlisted.iter().map(why).collect();
-    let what = what.join(", ");
-    no("CannotWatch", format!("nothing is exported or imported until this can be listed: {what}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use kit::watch::Source;
-
     use super::*;
-    use crate::membership::desk::tests::target;
-
-    fn lost_to(failure: Failure) -> Verdict {
-        of(&State::Lost { failure }, &target())
-    }
-
-    #[test]
-    fn every_failure_has_its_reason_and_says_where_to_look() {
-        for (failure, reason, where_) in [
-            (Failure::Untrusted("is signed by another authority".into()), "CertificateUntrusted", "ca.crt"),
-            (Failure::Expired("expired".into()), "CertificateExpired", "clock"),
-            (Failure::Unauthorized, "TokenRefused", "freeport-leader-token"),
-            (Failure::Forbidden("no".into()), "Forbidden", "spec.namespace"),
-            (Failure::NamespaceMissing, "CommonAreaMissing", "clusterset-demo"),
-            (Failure::Unreachable("nothing listens there"), "LeaderUnreachable", "https://10.0.0.1:6443"),
-            (Failure::Other("odd".into()), "Disconnected", "odd"),
-        ] {
-            let verdict = lost_to(failure);
-            assert_eq!((verdict.reason.as_str(), verdict.status), (reason, Status::False));
-            assert!(verdict.message.contains(where_), "{}", verdict.message);
-            assert!(is_problem(&verdict));
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_watched_is_named_with_its_cluster() {
-        let blind = |cluster, kind, failure| {
-            let troubles = vec![Trouble { source: Source { cluster, kind }, failure }];
-            of(&State::Blind { troubles, unlisted: vec![kind] }, &target())
-        };
-        let missing = blind("leader", "own ResourceExport", Failure::KindMissing);
-        assert_eq!(missing.reason, "CRDMissing");
-        assert!(missing.message.starts_with("the leader's cluster does not serve kind ResourceExport"));
-        let here = blind("local", "ServiceExport", Failure::KindMissing);
-        assert!(here.message.contains("crds-member.yaml"), "{}", here.message);
-        assert_eq!(blind("local", "Service", Failure::Forbidden("no".into())).reason, "Forbidden");
-        assert_eq!(blind("leader", "Lease", Failure::Unauthorized).reason, "TokenRefused");
-        assert_eq!(blind("local", "Service", Failure::Other("odd".into())).reason, "CannotWatch");
-    }
+    use crate::membership::fixture::target;
 
     #[test]
     fn a_leader_whose_daemon_is_down_is_a_warning_whatever_its_clock_was() {
@@ -264,9 +153,9 @@ mod tests {
         assert!(is_problem(&verdict));
     }
 
-    fn connected(skew: Option<i64>, leader_is_silent: bool, lacking: &[&str]) -> State {
+    fn connected(skew: Option<i64>, leader_is_silent: bool, lacking: &[&str]) -> Health {
         let lacking = lacking.iter().map(|what| (*what).to_owned()).collect();
-        State::Connected { wire: Wire::Freeport, skew, leader_is_silent, lacking }
+        Health::Connected { wire: Wire::Freeport, skew, leader_is_silent, lacking }
     }
 
     #[test]
@@ -283,9 +172,9 @@ mod tests {
 
     #[test]
     fn whose_leader_it_is_is_said_where_it_is_not_ours() {
-        let state =
-            State::Connected { wire: Wire::Antrea, skew: None, leader_is_silent: false, lacking: vec![] };
-        let verdict = of(&state, &target());
+        let health =
+            Health::Connected { wire: Wire::Antrea, skew: None, leader_is_silent: false, lacking: vec![] };
+        let verdict = of(&health, &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "Connected"));
         assert!(verdict.message.contains("the leader is Antrea's") && !is_problem(&verdict));
     }
@@ -295,6 +184,6 @@ mod tests {
         let verdict = of(&connected(Some(-45), false, &[]), &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "ClockSkew"));
         assert!(verdict.message.contains("45 s behind") && is_problem(&verdict));
-        assert!(!is_problem(&of(&State::Connecting, &target())));
+        assert!(!is_problem(&of(&Health::Connecting, &target())));
     }
 }

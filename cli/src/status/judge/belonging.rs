@@ -1,30 +1,33 @@
-//! What the member's side says: its ClusterSet, and the note of a membership that outlives it while the cluster leaves.
+//! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
-use api::{cluster_set::READY, membership};
+use api::membership;
+use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, said};
 use crate::{
     objects::SYSTEM,
-    status::{
-        found::{Noted, Set},
-        report::{Belonging, Said},
-    },
+    status::report::{Belonging, Said},
+    view::{ClusterSetView, Note},
 };
 
 impl Verdict<'_> {
-    /// The sets the cluster belongs to, the one it has not left yet among them. What is `stale` was said by a daemon that is
-    /// away.
-    pub(super) fn belongings(&mut self, sets: &[Set], noted: Option<&Noted>, stale: bool) -> Vec<Belonging> {
+    /// The sets the cluster belongs to, including one that it has not left yet. `stale`: the member does not run.
+    pub(super) fn belongings(
+        &mut self,
+        sets: &[ClusterSetView],
+        noted: Option<&Note>,
+        stale: bool,
+    ) -> Vec<Belonging> {
         let mut all: Vec<Belonging> = sets.iter().map(|set| self.belonging(set, noted, stale)).collect();
         if let Some(noted) = noted {
-            let has_set = sets.iter().any(|set| set.name == noted.cluster_set);
+            let has_set = sets.iter().any(|set| noted.cluster_set.as_deref() == Some(&set.name_any()));
             self.departure(noted, has_set);
             if !has_set {
                 all.push(Belonging {
-                    cluster_set: noted.cluster_set.clone(),
+                    cluster_set: noted.cluster_set.clone().unwrap_or_default(),
                     cluster_id: noted.cluster_id.clone(),
                     leader: noted.server.clone(),
-                    leaving: noted.leaving,
+                    leaving: noted.leave.is_some(),
                     ready: None,
                     stale,
                 });
@@ -33,40 +36,40 @@ impl Verdict<'_> {
         all
     }
 
-    fn belonging(&mut self, set: &Set, noted: Option<&Noted>, stale: bool) -> Belonging {
-        let place = format!("ClusterSet {SYSTEM}/{}", set.name);
-        let ready = set.conditions.iter().find(|c| c.type_.as_deref() == Some(READY)).map(said);
+    fn belonging(&mut self, set: &ClusterSetView, noted: Option<&Note>, stale: bool) -> Belonging {
+        let place = format!("ClusterSet {SYSTEM}/{}", set.name_any());
+        let ready = set.ready().map(said);
         match &ready {
             None => self.problem(
                 &place,
-                "has no Ready condition: freeport-member has not looked at it yet",
+                "has no Ready condition: freeport-member has not processed it yet",
                 "start freeport-member in this cluster, or read its log",
             ),
             Some(ready) if ready.status != TRUE || is_limited(ready) => {
                 self.problem(&place, line(ready), mend(set, ready))
             }
-            Some(_) if !set.is_of_now => self.problem(
+            Some(_) if !set.is_observed() => self.problem(
                 &place,
-                "was changed, and freeport-member has not looked at it since",
+                "was changed, and freeport-member has not processed the change",
                 "wait a moment; else start freeport-member in this cluster, or read its log",
             ),
             Some(_) => {}
         }
         Belonging {
-            cluster_set: set.name.clone(),
-            cluster_id: set.cluster_id.clone(),
-            leader: set.server.clone(),
-            leaving: noted.is_some_and(|noted| noted.leaving && noted.cluster_set == set.name),
+            cluster_set: set.name_any(),
+            cluster_id: set.cluster_id().map(Into::into),
+            leader: set.server().map(Into::into),
+            leaving: noted.is_some_and(|note| note.leave.is_some() && note.cluster_set == set.metadata.name),
             ready,
             stale,
         }
     }
 
-    /// A membership that has not ended although somebody wants it to, or took its ClusterSet away.
-    fn departure(&mut self, noted: &Noted, has_set: bool) {
-        let set = &noted.cluster_set;
+    /// A membership that is to end and has not, or whose ClusterSet was deleted.
+    fn departure(&mut self, noted: &Note, has_set: bool) {
+        let set = noted.cluster_set.as_deref().unwrap_or_default();
         let place = format!("ConfigMap {SYSTEM}/{}", membership::NAME);
-        if noted.leaving {
+        if noted.leave.is_some() {
             self.problem(
                 place,
                 format!("this cluster is leaving ClusterSet {set}, and freeport-member has not finished"),
@@ -83,18 +86,18 @@ impl Verdict<'_> {
     }
 }
 
-/// Whether it is Ready, and something is wrong all the same.
+/// Whether it is Ready although something is wrong.
 fn is_limited(ready: &Said) -> bool {
     ["ClockSkew", "LeaderSilent", "CRDOutdated"].contains(&ready.reason.as_str())
 }
 
-/// What to do about a set that is not Ready, or not wholly.
-fn mend(set: &Set, ready: &Said) -> String {
+/// What to do about a set that is not Ready, or limited.
+fn mend(set: &ClusterSetView, ready: &Said) -> String {
     match ready.reason.as_str() {
         "AnotherClusterSet" => format!(
             "a cluster belongs to one set: kubectl -n {SYSTEM} delete clusterset {name}; or leave all, with `freeport leave`, \
              and join the right one",
-            name = set.name
+            name = set.name_any()
         ),
         "Left" => "`freeport leave`, which deletes this ClusterSet as well; to join again, `freeport join` after that".to_owned(),
         "DuplicateClusterID" => {
@@ -127,12 +130,12 @@ fn mend(set: &Set, ready: &Said) -> String {
     }
 }
 
-fn address(set: &Set) -> String {
-    let server = set.server.as_deref().unwrap_or("the leader's API server");
+fn address(set: &ClusterSetView) -> String {
+    let server = set.server().unwrap_or("the leader's API server");
     format!("does {server} answer this cluster?")
 }
 
-fn join_again(set: &Set) -> String {
-    let id = set.cluster_id.as_deref().map(|id| format!(" --cluster-id {id}"));
-    format!("`freeport join --clusterset {}{}` again", set.name, id.unwrap_or_default())
+fn join_again(set: &ClusterSetView) -> String {
+    let id = set.cluster_id().map(|id| format!(" --cluster-id {id}"));
+    format!("`freeport join --clusterset {}{}` again", set.name_any(), id.unwrap_or_default())
 }

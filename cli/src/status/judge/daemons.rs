@@ -1,21 +1,19 @@
-//! The daemons: whether anybody is there to act on what the rest of the report is about.
+//! Whether the daemons run.
 
-use api::{label, name};
+use api::{label, lease::LeaseView, name};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
-use super::{
-    Verdict,
-    leading::{Sign, sign},
-};
+use super::Verdict;
 use crate::{
     objects::SYSTEM,
     status::{
         age,
-        found::{Found, Gap, Part, Renewal, Why},
+        found::{Found, Gap, Part, Why},
     },
+    view::{Sign, sign},
 };
 
-/// What a daemon's Deployment tells of the daemon.
+/// What a daemon's Deployment shows of the daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Away,
@@ -26,12 +24,11 @@ enum Presence {
 }
 
 impl Verdict<'_> {
-    /// Says what is wrong with the daemons. Whether freeport-member is known to be away: then what it wrote last is what once
-    /// was.
+    /// Reports what is wrong with the daemons. Returns whether freeport-member is known not to run: then its conditions are stale.
     pub(super) fn is_member_away(&mut self, found: &Found) -> bool {
         self.presence(found.leader.as_ref(), label::LEADER, self.leader_lives(found));
         let life = self.seen(found.life.as_ref());
-        let alive = life.flatten().is_some_and(|renewal| self.is_alive(renewal));
+        let alive = life.flatten().is_some_and(|lease| self.is_alive(lease));
         let presence = self.presence(found.member.as_ref(), label::MEMBER, alive);
         let place = format!("Lease {SYSTEM}/{}", label::MEMBER);
         match life {
@@ -39,15 +36,15 @@ impl Verdict<'_> {
             Some(None) if presence == Presence::Elsewhere => {
                 self.problem(
                     place,
-                    "freeport-member was never here",
+                    "freeport-member has never run for this cluster",
                     "start freeport-member for this cluster",
                 );
             }
-            Some(Some(renewal)) => match sign(renewal.renewed, self.now) {
+            Some(Some(lease)) => match sign(lease, self.now) {
                 Sign::Alive => {}
                 Sign::Ahead(by) => self.ahead(&place, by),
                 Sign::Silent => {
-                    let what = format!("freeport-member is away: {}", self.silence(renewal));
+                    let what = format!("freeport-member does not renew its Lease: {}", self.silence(lease));
                     self.problem(place, what, "start freeport-member for this cluster, or read its log");
                     return true;
                 }
@@ -57,14 +54,14 @@ impl Verdict<'_> {
         false
     }
 
-    fn is_alive(&self, renewal: &Renewal) -> bool {
-        matches!(sign(renewal.renewed, self.now), Sign::Alive)
+    fn is_alive(&self, lease: &LeaseView) -> bool {
+        matches!(sign(lease, self.now), Sign::Alive)
     }
 
     fn leader_lives(&self, found: &Found) -> bool {
         let areas = found.areas.as_ref().map(Vec::as_slice).unwrap_or_default();
         let leases = areas.iter().filter_map(|area| area.leases.as_ref().ok());
-        leases.filter_map(|leases| leases.get(name::LEADER_LEASE)).any(|renewal| self.is_alive(renewal))
+        leases.filter_map(|leases| leases.get(name::LEADER_LEASE)).any(|lease| self.is_alive(lease))
     }
 
     fn presence(
@@ -112,11 +109,11 @@ impl Verdict<'_> {
         Presence::Away
     }
 
-    /// What was read, if it was asked for. Who may not read it is told, and that is no problem.
+    /// What was read, if it was asked for. If it may not be read, that is a note and no problem.
     fn seen<'a, T>(&mut self, part: Option<&'a Part<Option<T>>>) -> Option<Option<&'a T>> {
         match part? {
             Err(Gap { part, why: Why::Forbidden(message) }) => {
-                self.notes.push(format!("{part} was not looked at: {message}"));
+                self.notes.push(format!("{part} was not checked: {message}"));
                 None
             }
             part => self.part(part, "join").map(Option::as_ref),

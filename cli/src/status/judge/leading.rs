@@ -1,46 +1,28 @@
-//! A ClusterSet this cluster leads: who takes part, and whether their daemons live.
+//! A ClusterSet this cluster leads: who takes part, and whether their daemons run.
 //!
-//! A daemon lives if it renewed its Lease less than 30 s ago, by our clock. A renewal in our future says only that clocks
-//! differ: then it cannot be told.
+//! A daemon is alive if its Lease is not stale by our clock. A renewal in our future shows only that clocks differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{cluster_set::READY, label, name, resource_export::FAILURE};
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::Time,
-    jiff::{SignedDuration, Timestamp},
-};
+use api::{label, lease::LeaseView, name, resource_export::FAILURE};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
+use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, objects, said};
-use crate::status::{
-    age,
-    found::{Area, Renewal, Set, member_of},
-    report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+use crate::{
+    status::{
+        age,
+        found::{Area, member_of},
+        report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+    },
+    view::{ClusterSetView, Sign, sign},
 };
-
-/// A Lease not renewed for this long is stale; a renewal this far ahead shows that clocks differ.
-const STALE: SignedDuration = SignedDuration::from_secs(30);
-
-/// What the last renewal of a Lease says of its holder.
-pub(super) enum Sign {
-    Alive,
-    Silent,
-    Ahead(SignedDuration),
-}
-
-pub(super) fn sign(renewed: Option<Timestamp>, now: Timestamp) -> Sign {
-    match renewed.map(|renewed| now.duration_since(renewed)) {
-        Some(age) if age < -STALE => Sign::Ahead(-age),
-        Some(age) if age < STALE => Sign::Alive,
-        _ => Sign::Silent,
-    }
-}
 
 impl Verdict<'_> {
     pub(super) fn leading(&mut self, area: &Area) -> Leading {
         let set = self.set_of(area);
         let leader = self.leader(area);
-        let clusters = self.clusters(area, set.and_then(|set| set.cluster_id.as_deref()));
+        let clusters = self.clusters(area, set.and_then(ClusterSetView::cluster_id));
         self.versions(area, &leader, &clusters);
         let resource_exports = self
             .part(&area.records, "init")
@@ -49,10 +31,10 @@ impl Verdict<'_> {
             self.troubles("ResourceExport", tally);
         }
         Leading {
-            cluster_set: set.map(|set| set.name.clone()),
+            cluster_set: set.map(ResourceExt::name_any),
             namespace: area.namespace.clone(),
-            cluster_id: set.and_then(|set| set.cluster_id.clone()),
-            conditions: set.map(|set| set.conditions.iter().map(said).collect()).unwrap_or_default(),
+            cluster_id: set.and_then(ClusterSetView::cluster_id).map(Into::into),
+            conditions: set.map(|set| set.conditions().iter().map(said).collect()).unwrap_or_default(),
             leader,
             clusters,
             resource_exports,
@@ -61,7 +43,7 @@ impl Verdict<'_> {
     }
 
     /// The one ClusterSet of the area.
-    fn set_of<'a>(&mut self, area: &'a Area) -> Option<&'a Set> {
+    fn set_of<'a>(&mut self, area: &'a Area) -> Option<&'a ClusterSetView> {
         let namespace = &area.namespace;
         let sets = self.part(&area.sets, "init")?;
         match sets.as_slice() {
@@ -72,19 +54,19 @@ impl Verdict<'_> {
             ),
             [_] => {}
             [first, others @ ..] => {
-                let names: Vec<&str> = others.iter().map(|set| set.name.as_str()).collect();
+                let names: Vec<String> = others.iter().map(|set| set.name_any()).collect();
                 self.problem(
                     format!("Namespace {namespace}"),
-                    format!("holds ClusterSet {} beside {}", names.join(", "), first.name),
+                    format!("holds ClusterSet {} beside {}", names.join(", "), first.name_any()),
                     "a Common Area holds one: delete the others",
                 );
             }
         }
         let set = sets.first()?;
-        let ready = objects::named(&set.conditions, READY).filter(|ready| ready.status != TRUE);
+        let ready = set.ready().map(said).filter(|ready| ready.status != TRUE);
         if let Some(ready) = ready {
             self.problem(
-                format!("ClusterSet {namespace}/{}", set.name),
+                format!("ClusterSet {namespace}/{}", set.name_any()),
                 line(&ready),
                 "read freeport-leader's log",
             );
@@ -99,17 +81,17 @@ impl Verdict<'_> {
         };
         let place = format!("Lease {}/{}", area.namespace, name::LEADER_LEASE);
         let Some(lease) = leases.get(name::LEADER_LEASE) else {
-            self.problem(place, "freeport-leader was never here", "start freeport-leader in this cluster");
+            self.problem(place, "freeport-leader has never run", "start freeport-leader in this cluster");
             return Leader { state: LeaderState::Missing, ..unknown };
         };
-        let state = match sign(lease.renewed, self.now) {
+        let state = match sign(lease, self.now) {
             Sign::Alive => LeaderState::Present,
             Sign::Ahead(by) => {
                 self.ahead(&place, by);
                 LeaderState::Unknown
             }
             Sign::Silent => {
-                let what = format!("freeport-leader is away: {}", self.silence(lease));
+                let what = format!("freeport-leader does not renew its Lease: {}", self.silence(lease));
                 self.problem(&place, what, "start freeport-leader in this cluster, or read its log");
                 LeaderState::Stale
             }
@@ -117,17 +99,17 @@ impl Verdict<'_> {
         self.wire(&place, label::LEADER, lease);
         Leader {
             state,
-            renewed: lease.renewed.map(Time),
-            version: lease.version.clone(),
-            wire: lease.wire.clone(),
+            renewed: lease.renew_time().map(Time),
+            version: lease.version().map(Into::into),
+            wire: lease.wire().map(Into::into),
         }
     }
 
-    /// Clusters by ID. One that joined and whose daemon never came has no Lease yet.
+    /// Clusters by ID. One that joined and whose daemon has never run has no Lease yet.
     fn clusters(&mut self, area: &Area, leader_id: Option<&str>) -> Vec<ClusterState> {
-        // That Leases cannot be read is said already, with the leader's.
+        // If Leases cannot be read, `leader` has reported it.
         let leases = area.leases.as_ref().ok();
-        let members: BTreeMap<&str, &Renewal> = leases
+        let members: BTreeMap<&str, &LeaseView> = leases
             .into_iter()
             .flatten()
             .filter_map(|(name, lease)| Some((member_of(name)?, lease)))
@@ -146,30 +128,30 @@ impl Verdict<'_> {
                     cluster_id: id.into(),
                     role: leader_id.map(|leader| if leader == id { Role::Leader } else { Role::Member }),
                     state: if leases.is_some() { self.member(area, id, lease) } else { MemberState::Unknown },
-                    renewed: lease.and_then(|lease| lease.renewed).map(Time),
-                    version: lease.and_then(|lease| lease.version.clone()),
-                    wire: lease.and_then(|lease| lease.wire.clone()),
+                    renewed: lease.and_then(LeaseView::renew_time).map(Time),
+                    version: lease.and_then(LeaseView::version).map(Into::into),
+                    wire: lease.and_then(LeaseView::wire).map(Into::into),
                     exports: area.records.is_ok().then(|| exports.get(id).copied().unwrap_or_default()),
                 }
             })
             .collect()
     }
 
-    fn member(&mut self, area: &Area, id: &str, lease: Option<&Renewal>) -> MemberState {
+    fn member(&mut self, area: &Area, id: &str, lease: Option<&LeaseView>) -> MemberState {
         let place = format!("Lease {}/{}", area.namespace, name::member_lease(id));
         let Some(lease) = lease else {
             self.problem(
                 place,
-                format!("cluster {id} has no Lease: its freeport-member was never here"),
+                format!("cluster {id} has no Lease: its freeport-member has never run"),
                 format!("start freeport-member in cluster {id}, or read its log"),
             );
             return MemberState::NotReady;
         };
-        if lease.left {
+        if lease.has_left() {
             return MemberState::Left;
         }
         self.wire(&place, &format!("cluster {id}"), lease);
-        match sign(lease.renewed, self.now) {
+        match sign(lease, self.now) {
             Sign::Alive => MemberState::Ready,
             Sign::Ahead(by) => {
                 self.ahead(&place, by);
@@ -186,8 +168,8 @@ impl Verdict<'_> {
         }
     }
 
-    pub(super) fn silence(&self, lease: &Renewal) -> String {
-        match lease.renewed {
+    pub(super) fn silence(&self, lease: &LeaseView) -> String {
+        match lease.renew_time() {
             Some(renewed) => format!("last renewed {} ago", age::text(self.now.duration_since(renewed))),
             None => "never renewed".into(),
         }
@@ -196,23 +178,26 @@ impl Verdict<'_> {
     pub(super) fn ahead(&mut self, place: &str, by: SignedDuration) {
         self.problem(
             place,
-            format!("was renewed {} in the future: whether its holder lives cannot be told", age::text(by)),
+            format!(
+                "was renewed {} in the future: the clocks differ, so it is not known whether its holder runs",
+                age::text(by)
+            ),
             "set the clocks right, there or here",
         );
     }
 
-    fn wire(&mut self, place: &str, who: &str, lease: &Renewal) {
+    fn wire(&mut self, place: &str, who: &str, lease: &LeaseView) {
         let ours = label::WIRE_VERSION;
-        if let Some(wire) = lease.wire.as_deref().filter(|wire| *wire != ours) {
+        if let Some(wire) = lease.wire().filter(|wire| *wire != ours) {
             self.problem(
                 place,
-                format!("{who} speaks wire contract {wire:?}, not {ours:?}"),
-                "install versions that speak the same in all clusters of the set",
+                format!("{who} uses wire contract {wire:?}, not {ours:?}"),
+                "install versions with the same wire contract in all clusters of the set",
             );
         }
     }
 
-    /// Versions may differ while a set is being upgraded, so it is only worth knowing.
+    /// Versions may differ while a set is being upgraded, so that is a note.
     fn versions(&mut self, area: &Area, leader: &Leader, clusters: &[ClusterState]) {
         let here = clusters.iter().filter(|cluster| cluster.state != MemberState::Left);
         let said: Vec<(&str, &str)> = [(label::LEADER, leader.version.as_deref())]

@@ -4,7 +4,7 @@ mod installed;
 
 use std::collections::BTreeMap;
 
-use api::{condition::AntreaCondition, label, name};
+use api::{condition::AntreaCondition, label, lease::LeaseView, membership, name};
 use k8s_openapi::{
     api::apps::v1::Deployment,
     apimachinery::pkg::apis::meta::v1::Time,
@@ -16,10 +16,11 @@ use serde_json::json;
 use super::report;
 use crate::objects::{leader, member};
 use crate::status::{
-    found::{Area, Entry, Found, Gap, Noted, Record, Renewal, Set, Why},
+    found::{Area, Entry, Found, Gap, Record, Why},
     print::text,
     report::{LeaderState, MemberState},
 };
+use crate::view::{ClusterSetView, Note};
 
 const VERSION: &str = "1.2.3";
 
@@ -41,13 +42,20 @@ fn says(type_: &str, status: &str, reason: &str, message: &str) -> AntreaConditi
     }
 }
 
-fn renewed(seconds_ago: i64) -> Renewal {
-    Renewal {
-        renewed: Some(ago(seconds_ago)),
-        version: Some(VERSION.into()),
-        wire: Some(label::WIRE_VERSION.into()),
-        left: false,
+fn renewed(seconds_ago: i64) -> LeaseView {
+    lease(seconds_ago, &[])
+}
+
+/// With these annotations in place of the usual ones.
+fn lease(seconds_ago: i64, other: &[(&str, &str)]) -> LeaseView {
+    let mut annotations = json!({label::VERSION: VERSION, label::WIRE: label::WIRE_VERSION});
+    for (key, value) in other {
+        annotations[*key] = json!(value);
     }
+    let renewed = ago(seconds_ago).strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    let lease =
+        json!({"metadata": {"name": "l", "annotations": annotations}, "spec": {"renewTime": renewed}});
+    serde_json::from_value(lease).unwrap()
 }
 
 fn entry(name: &str, conditions: Vec<AntreaCondition>) -> Entry {
@@ -59,32 +67,35 @@ fn record(cluster: &str, offers_service: bool, conditions: Vec<AntreaCondition>)
     Record { cluster: cluster.into(), offers_service, entry }
 }
 
-fn set(server: Option<&str>, conditions: Vec<AntreaCondition>) -> Set {
-    Set {
-        name: "demo".into(),
+fn set(server: Option<&str>, conditions: &[AntreaCondition]) -> ClusterSetView {
+    serde_json::from_value(json!({
+        "metadata": {"name": "demo", "generation": 1},
+        "spec": {"clusterID": "hub", "leaders": [{"server": server}]},
+        "status": {"observedGeneration": 1, "conditions": conditions},
+    }))
+    .unwrap()
+}
+
+fn noted(leaving: bool) -> Note {
+    Note {
+        cluster_set: Some("demo".into()),
         cluster_id: Some("hub".into()),
-        server: server.map(Into::into),
-        conditions,
-        is_of_now: true,
+        server: Some("https://hub:6443".into()),
+        leave: leaving.then(|| membership::LEAVE.into()),
     }
 }
 
-fn noted(leaving: bool) -> Noted {
-    let server = Some("https://hub:6443".into());
-    Noted { cluster_set: "demo".into(), cluster_id: Some("hub".into()), server, leaving }
-}
-
-fn leases<const N: usize>(leases: [(&str, Renewal); N]) -> BTreeMap<String, Renewal> {
-    let lease =
+fn leases<const N: usize>(leases: [(&str, LeaseView); N]) -> BTreeMap<String, LeaseView> {
+    let name =
         |id: &str| if id == label::LEADER { name::LEADER_LEASE.into() } else { name::member_lease(id) };
-    leases.into_iter().map(|(id, renewal)| (lease(id), renewal)).collect()
+    leases.into_iter().map(|(id, lease)| (name(id), lease)).collect()
 }
 
 /// The leader's cluster, itself a member, with one more: nothing is wrong.
 fn good() -> Found {
     let area = Area {
         namespace: "clusterset-demo".into(),
-        sets: Ok(vec![set(None, vec![])]),
+        sets: Ok(vec![set(None, &[])]),
         leases: Ok(leases([(label::LEADER, renewed(3)), ("hub", renewed(7)), ("east", renewed(12))])),
         joined: Ok(vec!["hub".into(), "east".into()]),
         records: Ok(vec![record("east", true, vec![]), record("east", false, vec![])]),
@@ -98,7 +109,7 @@ fn good() -> Found {
         areas: Ok(vec![area]),
         sets: Ok(vec![set(
             Some("https://hub:6443"),
-            vec![says("Ready", "True", "Connected", "exports and imports flow")],
+            &[says("Ready", "True", "Connected", "exports and imports flow")],
         )]),
         noted: Ok(Some(noted(false))),
         records_policy: Some(Ok(leader::policy().map(Some))),
@@ -132,10 +143,10 @@ fn bad() -> Found {
     let failure = says("Failure", "False", "UnknownKind", "spec.kind is\n\"Thing\"");
     *area(&mut found) = Area {
         leases: Ok(leases([
-            (label::LEADER, Renewal { version: Some("1.2.2".into()), ..renewed(90) }),
-            ("hub", Renewal { wire: Some("2".into()), ..renewed(7) }),
+            (label::LEADER, lease(90, &[(label::VERSION, "1.2.2")])),
+            ("hub", lease(7, &[(label::WIRE, "2")])),
             ("east", renewed(300)),
-            ("west", Renewal { left: true, ..renewed(90_000) }),
+            ("west", lease(90_000, &[(label::LEFT, label::TRUE)])),
             ("fast", renewed(-180)),
         ])),
         joined: Ok(vec!["hub".into(), "new".into()]),
@@ -147,7 +158,7 @@ fn bad() -> Found {
         ..good().areas.unwrap().remove(0)
     };
     let lost = says("Ready", "False", "Disconnected", "connection refused");
-    found.sets = Ok(vec![set(Some("https://hub:6443"), vec![lost])]);
+    found.sets = Ok(vec![set(Some("https://hub:6443"), &[lost])]);
     let export = |conflict| {
         vec![
             says("Valid", "True", "Valid", ""),
@@ -184,7 +195,7 @@ fn the_shape_for_machines_stays() {
 #[test]
 fn a_table_fits_a_hundred_columns() {
     let mut found = good();
-    let long = Renewal { version: Some("v".repeat(80)), ..renewed(-100_000_000) };
+    let long = lease(-100_000_000, &[(label::VERSION, &"v".repeat(80))]);
     area(&mut found).leases = Ok(leases([(&"x".repeat(63), long)]));
     let text = text(&report(&found, now()));
     let rows =
@@ -311,7 +322,7 @@ fn what_is_wrong_with_a_link_has_its_own_advice() {
 
 fn assert_advised(status: &str, reason: &str, command: &str) {
     let lost = says("Ready", status, reason, "");
-    let found = Found { sets: Ok(vec![set(None, vec![lost])]), ..good() };
+    let found = Found { sets: Ok(vec![set(None, &[lost])]), ..good() };
     let problems = report(&found, now()).problems;
     assert!(problems[0].next.contains(command), "{}", problems[0].next);
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What does not fit: rules that have neither a test nor a reason, and tests that name a rule that does not exist.
-pub fn misfits(rules: &[Rule], tests: &[Test]) -> Vec<String> {
+pub(crate) fn misfits(rules: &[Rule], tests: &[Test]) -> Vec<String> {
     let unsaid = rules
         .iter()
         .filter(|rule| matches!(rule.otherwise, Standing::Tested | Standing::InPart(_)))
@@ -26,7 +26,7 @@ fn of<'t>(rule: &Rule, tests: &'t [Test]) -> impl Iterator<Item = &'t Test> {
 }
 
 /// The whole page.
-pub fn page(rules: &[Rule], tests: &[Test]) -> String {
+pub(crate) fn page(rules: &[Rule], tests: &[Test]) -> String {
     let is_tested = |rule: &&Rule| of(rule, tests).next().is_some();
     let is_in_part = |rule: &Rule| matches!(rule.otherwise, Standing::InPart(_));
     let held = rules.iter().filter(is_tested).count();

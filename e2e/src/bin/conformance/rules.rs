@@ -3,7 +3,7 @@
 //! The standing that a rule has here counts only while no test names the rule, except `InPart`.
 
 /// A rule, and its standing while no test shows it.
-pub struct Rule {
+pub(crate) struct Rule {
     /// Its number, as in `R-6a`.
     pub id: &'static str,
     /// What it is about.
@@ -16,7 +16,7 @@ pub struct Rule {
 
 /// How far Freeport holds a rule, apart from the tests that show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// A test must show it.
     Tested,
     /// A test shows a part of it; the text says which part is not held, and why.
@@ -62,7 +62,7 @@ const IDENTITY: &str = "About API";
 const VERSIONS: &str = "Versions";
 
 /// All rules, chapter by chapter.
-pub const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     rule(
         TERMS,
         "1",

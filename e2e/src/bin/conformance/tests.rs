@@ -7,7 +7,7 @@ use std::{
 
 /// A test that shows rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Test {
+pub(crate) struct Test {
     /// Where it is, from the workspace on.
     pub file: String,
     /// Its function.
@@ -17,7 +17,7 @@ pub struct Test {
 }
 
 /// All of them, in the order of files and names.
-pub fn find(workspace: &Path) -> Result<Vec<Test>, (PathBuf, io::Error)> {
+pub(crate) fn find(workspace: &Path) -> Result<Vec<Test>, (PathBuf, io::Error)> {
     let mut tests = Vec::new();
     walk(workspace, workspace, &mut tests)?;
     tests.sort();

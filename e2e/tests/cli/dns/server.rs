@@ -9,12 +9,12 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::{member_set::MemberSet, program::Ran};
+use crate::cli::{member_set::MemberSet, program::Ran};
 
-pub const NAMESPACE: &str = "kube-system";
-pub const NAME: &str = "coredns";
-pub const CUSTOM: &str = "coredns-custom";
-pub const COREFILE: &str = "\
+pub(crate) const NAMESPACE: &str = "kube-system";
+pub(crate) const NAME: &str = "coredns";
+pub(crate) const CUSTOM: &str = "coredns-custom";
+pub(crate) const COREFILE: &str = "\
 .:53 {
     errors
     health {
@@ -35,12 +35,12 @@ pub const COREFILE: &str = "\
 ";
 
 /// A CoreDNS as a cluster's installer leaves it, in `west`. Nobody runs its Pods, and it asks for none.
-pub struct Server {
+pub(crate) struct Server {
     pub set: &'static MemberSet,
 }
 
 impl Server {
-    pub async fn install(set: &'static MemberSet) -> Self {
+    pub(crate) async fn install(set: &'static MemberSet) -> Self {
         let (server, west) = (Self { set }, set.cluster("west"));
         // Of a test that failed.
         server.release().await;
@@ -62,34 +62,34 @@ impl Server {
         server
     }
 
-    pub async fn freeport(&self, flags: &str) -> Ran {
+    pub(crate) async fn freeport(&self, flags: &str) -> Ran {
         self.set.clusters.freeport(&format!("dns --context west {flags}")).await
     }
 
-    pub async fn corefile(&self) -> String {
+    pub(crate) async fn corefile(&self) -> String {
         let found = self.set.cluster("west").api::<ConfigMap>(NAMESPACE).get(NAME).await.unwrap();
         found.data.unwrap()["Corefile"].clone()
     }
 
-    pub async fn set_corefile(&self, text: &str) {
+    pub(crate) async fn set_corefile(&self, text: &str) {
         let patch = json!({"data": {"Corefile": text}});
         let _: ConfigMap = self.set.cluster("west").patch(NAMESPACE, NAME, &patch).await;
     }
 
-    pub async fn deployment(&self) -> Deployment {
+    pub(crate) async fn deployment(&self) -> Deployment {
         self.set.cluster("west").api(NAMESPACE).get(NAME).await.unwrap()
     }
 
-    pub async fn change_deployment(&self, spec: &Value) {
+    pub(crate) async fn change_deployment(&self, spec: &Value) {
         let _: Deployment = self.set.cluster("west").patch(NAMESPACE, NAME, &json!({"spec": spec})).await;
     }
 
-    pub async fn set_image(&self, image: &str) {
+    pub(crate) async fn set_image(&self, image: &str) {
         let containers = json!([{"name": NAME, "image": image}]);
         self.change_deployment(&json!({"template": {"spec": {"containers": containers}}})).await;
     }
 
-    pub async fn may_watch(&self) -> bool {
+    pub(crate) async fn may_watch(&self) -> bool {
         let ask = "auth can-i watch serviceimports.multicluster.x-k8s.io --all-namespaces";
         let coredns = format!("--as system:serviceaccount:{NAMESPACE}:{NAME}");
         let answer = self.set.clusters.kubectl(&format!("--context west {ask} {coredns}")).await;
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Of all that is or could be written, but for what its controller says of the Deployment.
-    pub async fn versions(&self) -> Vec<Option<String>> {
+    pub(crate) async fn versions(&self) -> Vec<Option<String>> {
         let west = self.set.cluster("west");
         let (name, client) = ("coredns-serviceimports", || west.client.clone());
         let config = west.api::<ConfigMap>(NAMESPACE).get(NAME).await.unwrap();
@@ -112,7 +112,7 @@ impl Server {
         ]
     }
 
-    pub async fn release(&self) {
+    pub(crate) async fn release(&self) {
         for what in [
             format!("-n {NAMESPACE} delete --ignore-not-found deployment,serviceaccount {NAME}"),
             format!("-n {NAMESPACE} delete --ignore-not-found configmap {NAME} {CUSTOM}"),

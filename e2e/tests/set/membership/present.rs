@@ -13,6 +13,7 @@ use e2e::{
     fixture::{AREA, SET, SYSTEM, alone},
     seen::event,
     waiting::{VOUCHED, always, eventually, within},
+    world::PACE,
 };
 use k8s_openapi::{
     api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime, jiff::Timestamp,
@@ -94,7 +95,7 @@ fn a_leader_that_is_silent_and_a_clock_that_is_wrong_are_warnings() {
         renew().await;
         let message = within(VOUCHED, "two renewals that agree are believed", || async {
             // Closer ones do not count.
-            tokio::time::sleep(Duration::from_secs(6)).await;
+            tokio::time::sleep(PACE.renew()).await;
             renew().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
             says(east, SYSTEM, ("True", "ClockSkew")).await

@@ -13,13 +13,13 @@ use e2e::{
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{ResourceExt, api::ListParams};
 
-pub const EAST: &str = "freeport-member-east";
+pub(crate) const EAST: &str = "freeport-member-east";
 /// The Secret of `east` that holds its credential at the leader.
-pub const SECRET: &str = "freeport-leader-demo";
-pub const CONNECTED: (&str, &str) = ("True", "Connected");
+pub(crate) const SECRET: &str = "freeport-leader-demo";
+pub(crate) const CONNECTED: (&str, &str) = ("True", "Connected");
 
 /// Service `web` in a Namespace of the test's own, exported by the leader's cluster and by `east`, and imported there.
-pub async fn exchanged(world: &World, namespace: &str) -> Imported {
+pub(crate) async fn exchanged(world: &World, namespace: &str) -> Imported {
     world.namespace(namespace, &["leader", "east"]).await;
     for (cluster, address) in [("leader", "10.1.0.1"), ("east", "10.2.0.1")] {
         world.cluster(cluster).exported(namespace, "web", &[address]).await;
@@ -27,7 +27,7 @@ pub async fn exchanged(world: &World, namespace: &str) -> Imported {
     imported_from_both(world, namespace).await
 }
 
-pub async fn imported_from_both(world: &World, namespace: &str) -> Imported {
+pub(crate) async fn imported_from_both(world: &World, namespace: &str) -> Imported {
     eventually("east imports from both", || async {
         let seen = imported(world.cluster("east"), namespace, "web").await;
         let complete = right(seen, |seen| seen.endpoints.len() == 2 && seen.clusters.len() == 2);
@@ -37,12 +37,12 @@ pub async fn imported_from_both(world: &World, namespace: &str) -> Imported {
 }
 
 /// Waits until nothing of the set is imported by `east`.
-pub async fn imports_are_gone(world: &World, namespace: &str) {
+pub(crate) async fn imports_are_gone(world: &World, namespace: &str) {
     eventually("east imports nothing", || not_imported(world.cluster("east"), namespace, "web")).await;
 }
 
 /// Waits until the leader has nothing of `east`, and `east` nothing of the set.
-pub async fn left(world: &World, namespace: &str) {
+pub(crate) async fn left(world: &World, namespace: &str) {
     eventually("east has left", || async {
         let (there, noted) = (at_leader(world).await, noted(world).await);
         let here = not_imported(world.cluster("east"), namespace, "web").await;
@@ -64,13 +64,13 @@ async fn says_nothing(world: &World, namespace: &str) -> Result<(), String> {
 }
 
 /// What `east` has noted of its membership.
-pub async fn noted(world: &World) -> Option<BTreeMap<String, String>> {
+pub(crate) async fn noted(world: &World) -> Option<BTreeMap<String, String>> {
     let notes = world.cluster("east").api::<ConfigMap>(SYSTEM);
     notes.get_opt(membership::NAME).await.unwrap().map(|note| note.data.unwrap_or_default())
 }
 
 /// Names of what the leader has of `east`.
-pub async fn at_leader(world: &World) -> Vec<String> {
+pub(crate) async fn at_leader(world: &World) -> Vec<String> {
     let leader = world.leader();
     let of_east = ListParams::default().labels("sourceClusterID=east");
     let records = leader.api::<ResourceExport>(AREA).list(&of_east).await.unwrap();

@@ -1,6 +1,6 @@
 //! Records that cannot be judged are reported where the administrator looks, and the others go on.
 
-use api::{ServiceName, name, resource_export::ResourceExport};
+use api::{ServiceName, condition::AntreaCondition, name, resource_export::ResourceExport};
 use serde_json::{Value, json};
 
 use e2e::{
@@ -11,10 +11,19 @@ use e2e::{
     waiting::eventually,
 };
 
-async fn failure(world: &World, record: &str, reason: &str) -> Result<(), String> {
+async fn conditions(world: &World, record: &str) -> Vec<AntreaCondition> {
     let record = world.leader().api::<ResourceExport>(AREA).get(record).await.unwrap();
-    let conditions = record.status.unwrap_or_default().conditions;
-    match conditions.as_slice() {
+    record.status.unwrap_or_default().conditions
+}
+
+async fn succeeded(world: &World, record: &str) -> Result<(), String> {
+    let conditions = conditions(world, record).await;
+    let succeeded = conditions.iter().any(|condition| condition.type_.as_deref() == Some("Succeeded"));
+    if succeeded { Ok(()) } else { Err(format!("{conditions:?}")) }
+}
+
+async fn failure(world: &World, record: &str, reason: &str) -> Result<(), String> {
+    match conditions(world, record).await.as_slice() {
         [one] if one.type_.as_deref() == Some("Failure") && one.reason.as_deref() == Some(reason) => Ok(()),
         other => Err(format!("{other:?}")),
     }
@@ -64,15 +73,8 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
 
         let name = name::service_export("north", &tuple("no-payload"));
         let mended = json!({"spec": {"service": record("north", &tuple("x"))["spec"]["service"]}});
-        let exports = leader.api::<ResourceExport>(AREA);
         leader.patch::<ResourceExport>(AREA, &name, &mended).await;
-        eventually("mended", || async {
-            let record = exports.get(&name).await.unwrap();
-            let conditions = record.status.unwrap_or_default().conditions;
-            let succeeded = conditions.iter().any(|c| c.type_.as_deref() == Some("Succeeded"));
-            if succeeded { Ok(()) } else { Err(format!("{conditions:?}")) }
-        })
-        .await;
+        eventually("mended", || succeeded(world, &name)).await;
         eventually("and taken in", || imported(west, &ns, "no-payload")).await;
         let withdrawn = json!({"spec": {"service": {"withdrawn": true}}});
         leader.patch::<ResourceExport>(AREA, &name, &withdrawn).await;

@@ -6,7 +6,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 use e2e::{
-    fixture::{AREA, shared},
+    fixture::{AREA, World, shared},
     seen::{imported, records, right},
     waiting::{always, eventually},
     watched::Watched,
@@ -68,6 +68,46 @@ fn r23_r31_what_users_delete_or_edit_is_put_back_and_the_address_stays() {
     });
 }
 
+/// Waits until the Common Area holds these records, and no others, of Service `web`.
+async fn are_back(world: &World, ns: &str, there: &[String]) {
+    eventually("the records are back", || async {
+        let records = records(world, ns, "web").await;
+        if records == there { Ok(()) } else { Err(format!("{records:?}")) }
+    })
+    .await;
+}
+
+/// Deletes a record, by its kind.
+async fn delete(world: &World, record: &str) {
+    let leader = world.leader();
+    if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
+        leader.delete::<ResourceImport>(AREA, record).await;
+    } else {
+        leader.delete::<ResourceExport>(AREA, record).await;
+    }
+}
+
+/// Garbles the labels of a record of `east`, then all that it says, and waits until each is as it was.
+async fn garble(world: &World, record: &str) {
+    let (leader, exports) = (world.leader(), world.leader().api::<ResourceExport>(AREA));
+    let said = exports.get(record).await.unwrap().spec;
+    let labels = json!({"labels": {"sourceClusterID": "nobody"}});
+    leader.patch::<ResourceExport>(AREA, record, &json!({"metadata": labels})).await;
+    eventually("it is labelled as ours again", || async {
+        let record = exports.get(record).await.map_err(|error| error.to_string())?;
+        let id = record.labels().get("sourceClusterID").cloned();
+        if id.as_deref() == Some("east") { Ok(()) } else { Err(format!("{id:?}")) }
+    })
+    .await;
+    let nothing = json!({"spec": {"service": null, "endpointSlice": null, "name": "other"}});
+    leader.patch::<ResourceExport>(AREA, record, &nothing).await;
+    eventually("it says the same again", || async {
+        let says = exports.get(record).await.map_err(|error| error.to_string())?.spec;
+        if says == said { Ok(()) } else { Err(format!("{says:?}")) }
+    })
+    .await;
+}
+
 #[test]
 fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
     shared(async |world| {
@@ -80,15 +120,6 @@ fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
         .await;
         let there = records(world, &ns, "web").await;
         assert_eq!(there.len(), 3, "{there:?}");
-        let back = async || {
-            eventually("the records are back", || async {
-                match records(world, &ns, "web").await {
-                    records if records == there => Ok(()),
-                    records => Err(format!("{records:?}")),
-                }
-            })
-            .await;
-        };
         let watches = (
             Watched::<ServiceImport>::of(west, &ns).await,
             Watched::<Service>::of(west, &ns).await,
@@ -102,45 +133,19 @@ fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
         };
         // All together: nobody has another record to go by.
         for record in &there {
-            if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
-                leader.delete::<ResourceImport>(AREA, record).await;
-            } else {
-                leader.delete::<ResourceExport>(AREA, record).await;
-            }
+            delete(world, record).await;
         }
         stays("the import stays while they are away").await;
-        back().await;
+        are_back(world, &ns, &there).await;
         // And one by one.
         for record in &there {
-            if leader.api::<ResourceImport>(AREA).get_opt(record).await.unwrap().is_some() {
-                leader.delete::<ResourceImport>(AREA, record).await;
-                back().await;
+            delete(world, record).await;
+            are_back(world, &ns, &there).await;
+            if leader.api::<ResourceExport>(AREA).get_opt(record).await.unwrap().is_some() {
+                garble(world, record).await;
             }
         }
-        for record in &there {
-            let exports = leader.api::<ResourceExport>(AREA);
-            if exports.get_opt(record).await.unwrap().is_some() {
-                leader.delete::<ResourceExport>(AREA, record).await;
-                back().await;
-                let said = exports.get(record).await.unwrap().spec;
-                let labels = json!({"labels": {"sourceClusterID": "nobody"}});
-                leader.patch::<ResourceExport>(AREA, record, &json!({"metadata": labels})).await;
-                eventually("it is labelled as ours again", || async {
-                    let record = exports.get(record).await.map_err(|error| error.to_string())?;
-                    let id = record.labels().get("sourceClusterID").cloned();
-                    if id.as_deref() == Some("east") { Ok(()) } else { Err(format!("{id:?}")) }
-                })
-                .await;
-                let nothing = json!({"spec": {"service": null, "endpointSlice": null, "name": "other"}});
-                leader.patch::<ResourceExport>(AREA, record, &nothing).await;
-                eventually("it says the same again", || async {
-                    let says = exports.get(record).await.map_err(|error| error.to_string())?.spec;
-                    if says == said { Ok(()) } else { Err(format!("{says:?}")) }
-                })
-                .await;
-            }
-        }
-        back().await;
+        are_back(world, &ns, &there).await;
         stays("the import is as it was").await;
         watches.0.nothing_deleted("the ServiceImport");
         watches.1.nothing_deleted("the Service");

@@ -103,6 +103,14 @@ fn r12_r25_r27_a_headless_service_is_one_everywhere_and_never_has_an_address() {
     });
 }
 
+/// The uid of the imported slice that comes from a cluster.
+async fn slice_from(cluster: &Cluster, ns: &str, from: &str) -> Option<String> {
+    let slices = imported_slices(cluster, ns, "db").await;
+    let is_from =
+        |slice: &&EndpointSlice| slice.labels()["multicluster.kubernetes.io/source-cluster"] == from;
+    slices.iter().find(is_from).and_then(ResourceExt::uid)
+}
+
 #[test]
 fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losing_an_endpoint() {
     shared(async |world| {
@@ -127,14 +135,7 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
 
         let imports = Watched::<ServiceImport>::of(leader, ns).await;
         let slices = Watched::<EndpointSlice>::of(leader, ns).await;
-        let slice_of = async |cluster: &str| {
-            let slices = imported_slices(leader, ns, "db").await;
-            let from = |slice: &&EndpointSlice| {
-                slice.labels()["multicluster.kubernetes.io/source-cluster"] == cluster
-            };
-            slices.iter().find(from).and_then(ResourceExt::uid)
-        };
-        let before = slice_of("west").await;
+        let before = slice_from(leader, ns, "west").await;
         east.unexport(ns, "db").await;
         eventually("west alone has an address", || async {
             right(imported(leader, ns, "db").await, |seen| {
@@ -142,7 +143,7 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
             })
         })
         .await;
-        assert_eq!(slice_of("west").await, before, "the very slice");
+        assert_eq!(slice_from(leader, ns, "west").await, before, "the very slice");
 
         // And back.
         tokio::time::sleep(Duration::from_millis(1100)).await; // ages are told in seconds
@@ -151,7 +152,7 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
             right(imported(leader, ns, "db").await, |seen| seen.endpoints.len() == 2)
         })
         .await;
-        let before = slice_of("east").await;
+        let before = slice_from(leader, ns, "east").await;
         west.unexport(ns, "db").await;
         let pod = ("db-0".to_owned(), "10.1.0.1".to_owned(), vec![5432]);
         eventually("east alone again", || async {
@@ -159,7 +160,7 @@ fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losi
             if seen == [pod.clone()].into() { Ok(()) } else { Err(format!("{seen:?}")) }
         })
         .await;
-        assert_eq!(slice_of("east").await, before, "the very slice");
+        assert_eq!(slice_from(leader, ns, "east").await, before, "the very slice");
         imports.nothing_deleted("the ServiceImport is turned in place");
         imports.each(|import| {
             let is_headless = import.spec.type_ == ServiceImportType::Headless;

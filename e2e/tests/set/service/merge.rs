@@ -7,10 +7,22 @@ use k8s_openapi::api::core::v1::Service;
 
 use e2e::{
     fixture::{CLUSTERS, shared},
-    seen::{imported, right},
+    seen::{Imported, imported, right},
     waiting::eventually,
     watched::Watched,
 };
+
+/// The oldest names port 80 "http" and has "admin"; the younger calls it "web" and has "extra".
+fn is_merged(seen: &Imported) {
+    let ports = [("http".to_owned(), 80), ("admin".to_owned(), 90), ("extra".to_owned(), 99)];
+    assert_eq!(seen.ports, ports, "of both, named as the oldest does (R-40)");
+    let (east, west) = (&seen.endpoints["east"], &seen.endpoints["west"]);
+    assert_eq!(east["http"], ["10.1.0.1:8080".to_owned()].into());
+    assert_eq!(east["admin"], ["10.1.0.1:9090".to_owned()].into());
+    assert_eq!(west["http"], ["10.2.0.1:1080".to_owned()].into(), "same number (R-43)");
+    assert_eq!(west["extra"], ["10.2.0.1:1099".to_owned()].into());
+    assert_eq!((east.len(), west.len()), (2, 2), "each serves what it exposes (R-42)");
+}
 
 #[test]
 fn r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave() {
@@ -21,7 +33,6 @@ fn r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave() {
         for cluster in world.clusters() {
             watched.push(Watched::<ServiceImport>::of(cluster, &ns).await);
         }
-        // The oldest names port 80 "http"; the younger calls it "web" and has another port besides.
         east.service(&ns, "web", &[("http", 80), ("admin", 90)]).await;
         east.slice(&ns, "web", "web-1", &["10.1.0.1"], &[("http", 8080), ("admin", 9090)]).await;
         east.export(&ns, "web").await;
@@ -40,21 +51,7 @@ fn r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave() {
                 })
             })
             .await;
-            let ports = [("http".to_owned(), 80), ("admin".to_owned(), 90), ("extra".to_owned(), 99)];
-            assert_eq!(seen.ports, ports, "of both, named as the oldest does (R-40)");
-            assert_eq!(seen.endpoints["east"]["http"], ["10.1.0.1:8080".to_owned()].into());
-            assert_eq!(seen.endpoints["east"]["admin"], ["10.1.0.1:9090".to_owned()].into());
-            assert_eq!(
-                seen.endpoints["west"]["http"],
-                ["10.2.0.1:1080".to_owned()].into(),
-                "same number (R-43)"
-            );
-            assert_eq!(seen.endpoints["west"]["extra"], ["10.2.0.1:1099".to_owned()].into());
-            assert_eq!(
-                (seen.endpoints["east"].len(), seen.endpoints["west"].len()),
-                (2, 2),
-                "each serves what it exposes (R-42)"
-            );
+            is_merged(&seen);
             uids.push((cluster, seen.import_uid, seen.vip));
         }
 

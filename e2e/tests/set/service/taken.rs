@@ -12,7 +12,7 @@ use e2e::{
 };
 
 /// The ServiceImport says that the name of its Service is taken, and has no address.
-pub async fn says_taken(cluster: &Cluster, namespace: &str, import: &str) -> Result<(), String> {
+pub(crate) async fn says_taken(cluster: &Cluster, namespace: &str, import: &str) -> Result<(), String> {
     let import = cluster.api::<ServiceImport>(namespace).get_opt(import).await.unwrap();
     let import = import.ok_or("no ServiceImport")?;
     let ready = import.status.unwrap_or_default().conditions.into_iter().find(|c| c.type_ == "Ready");

@@ -9,6 +9,7 @@ use e2e::{
     seen::{Imported, imported, right},
     waiting::{VOUCHED, within},
     watched::Watched,
+    world::PACE,
 };
 use futures::future::join;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -23,14 +24,14 @@ struct Part {
 }
 
 /// Import `web` of a Namespace, exported by `east` and `west`, in all clusters or some.
-pub struct Kept {
+pub(crate) struct Kept {
     namespace: String,
     parts: Vec<Part>,
 }
 
 impl Kept {
     /// Exports `web` from `east` and `west`, waits until it is complete everywhere, and watches it in `clusters`.
-    pub async fn set_up(world: &'static World, namespace: &str, clusters: &[&str]) -> Self {
+    pub(crate) async fn set_up(world: &'static World, namespace: &str, clusters: &[&str]) -> Self {
         let ns = world.namespace(namespace, &CLUSTERS).await;
         for (cluster, address) in [("east", "10.1.0.1"), ("west", "10.2.0.1")] {
             world.cluster(cluster).exported(&ns, "web", &[address]).await;
@@ -42,7 +43,7 @@ impl Kept {
     }
 
     /// Watches it as it is now.
-    pub async fn watch(self, world: &'static World, clusters: &[&str]) -> Self {
+    pub(crate) async fn watch(self, world: &'static World, clusters: &[&str]) -> Self {
         let ns = self.namespace;
         let mut parts = Vec::new();
         for cluster in clusters.iter().map(|name| world.cluster(name)) {
@@ -58,12 +59,12 @@ impl Kept {
         Self { namespace: ns, parts }
     }
 
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
     /// Fails if anything went, or an endpoint did, however shortly.
-    pub async fn nothing_went(&self, while_: &str) {
+    pub(crate) async fn nothing_went(&self, while_: &str) {
         for part in &self.parts {
             let what = format!("{while_}, in {}", part.cluster.name);
             part.imports.nothing_deleted(&what);
@@ -81,7 +82,7 @@ impl Kept {
 
     /// Fails unless all is as it was once the daemons have settled, and follows from then on: a change of `east` and one of
     /// `west` get everywhere, and so does an end.
-    pub async fn converges(self, world: &World) {
+    pub(crate) async fn converges(self, world: &World) {
         world.settled().await;
         self.nothing_went("all has settled").await;
         self.follows(world).await;
@@ -117,14 +118,14 @@ impl Kept {
 }
 
 /// Longer than it takes to believe an absence: leader and `west` have vouched for what they do not have.
-pub async fn time_goes_by(world: &World) {
+pub(crate) async fn time_goes_by(world: &World) {
     let west = name::member_lease("west");
     join(world.vouches(name::LEADER_LEASE), world.vouches(&west)).await;
 }
 
 /// As long, where nobody can vouch for anything.
-pub async fn a_while() {
-    tokio::time::sleep(3 * kit::lease::RENEW).await;
+pub(crate) async fn a_while() {
+    tokio::time::sleep(PACE.stale()).await;
 }
 
 async fn complete(cluster: &Cluster, namespace: &str) -> Imported {

@@ -1,10 +1,18 @@
-use api::{name, resource_export::ServicePayload, resource_import::Exporter};
+use api::{
+    name,
+    resource_export::{EndpointsPayload, ServicePayload},
+    resource_import::Exporter,
+};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::service::{
-    entry::{Offer, Record},
-    judge::{Judged, Judgement},
+    index::{
+        entry::{Endpoints, Offer},
+        judged::Judgement,
+        record::Record,
+    },
+    judge::judged,
 };
 
 const SERVICE: &str = include_str!("../../../../api/tests/golden/export-service-antrea.json");
@@ -21,28 +29,11 @@ fn members() -> Members {
 fn judgement(record: &str, members: &Members, change: impl FnOnce(&mut Value)) -> Judgement {
     let mut record: Value = serde_json::from_str(record).unwrap();
     change(&mut record);
-    Judged::of(serde_json::from_value::<Record>(record).unwrap(), members).judgement
+    judged(serde_json::from_value::<Record>(record).unwrap(), members).judgement
 }
 
 fn is_going(record: &mut Value) {
     record["metadata"]["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
-}
-
-#[test]
-fn marked_accounts_are_members() {
-    let account = |name: &str, annotations: Value| {
-        serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
-    };
-    let speaks = "multicluster.freeport.dev/speaks";
-    let mut accounts = Accounts::default();
-    accounts.change(Change::Reset(vec![
-        account("a", json!({speaks: "antrea", "multicluster.antrea.io/cluster-id": "north-1"})),
-        account("b", json!({"multicluster.antrea.io/cluster-id": "east"})),
-        account("c", json!({speaks: "antrea"})),
-    ]));
-    assert_eq!(accounts.members(), members());
-    accounts.change(Change::Remove(account("a", json!({}))));
-    assert!(accounts.members().is_empty());
 }
 
 #[test]
@@ -93,12 +84,12 @@ fn offer(port: (&str, i32)) -> Offer {
     Offer { metadata: ObjectMeta::default(), payload }
 }
 
-fn endpoints(port: (&str, i32), addresses: &[&str]) -> AllEndpoints {
+fn endpoints(port: (&str, i32), addresses: &[&str]) -> Endpoints {
     let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
     let subsets =
         json!([{"addresses": addresses, "ports": [{"name": port.0, "port": port.1, "protocol": "TCP"}]}]);
     let payload = serde_json::from_value(json!({ "subsets": subsets })).unwrap();
-    AllEndpoints { metadata: ObjectMeta::default(), payload }
+    Endpoints { metadata: ObjectMeta::default(), payload }
 }
 
 /// `east` calls port 80 `http`, as the merged Service does, `north-1` calls it `web`.
@@ -152,7 +143,7 @@ fn all_endpoints_are_one_import_under_the_merged_names() {
 }
 
 #[test]
-fn endpoints_that_vanish_unsaid_stay() {
+fn endpoints_that_vanish_without_being_withdrawn_stay() {
     let mut entry = entry();
     entry.endpoints_import = have(&put(&entry, &["east", "north-1"]));
     entry.endpoints.remove("east");
@@ -160,7 +151,7 @@ fn endpoints_that_vanish_unsaid_stay() {
     assert_eq!(step, Step::Keep);
     entry.endpoints.insert(
         "east".into(),
-        AllEndpoints { payload: EndpointsPayload::default(), ..endpoints(("http", 1), &[]) },
+        Endpoints { payload: EndpointsPayload::default(), ..endpoints(("http", 1), &[]) },
     );
     assert_eq!(
         put(&entry, &["east", "north-1"])["endpoints"]["subsets"].as_array().unwrap().len(),

@@ -1,3 +1,4 @@
+use api::ServiceName;
 use serde_json::{Value, json};
 
 use super::*;
@@ -6,28 +7,28 @@ fn record() -> Value {
     serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap()
 }
 
-fn judged(record: Value) -> Judged {
-    Judged::of(serde_json::from_value(record).unwrap(), &Members::default())
+fn judged_value(record: Value) -> Judged {
+    judged(serde_json::from_value(record).unwrap(), &Members::default())
 }
 
 fn refused(change: impl FnOnce(&mut Value)) -> String {
     let mut record = record();
     change(&mut record);
-    match judged(record).judgement {
+    match judged_value(record).judgement {
         Judgement::Refused { objection, .. } => objection.reason,
         other => format!("not refused: {other:?}"),
     }
 }
 
 #[test]
-fn a_good_record_is_taken_at_its_word() {
-    let Judgement::Service { cluster, service, payload } = judged(record()).judgement else { panic!() };
+fn a_valid_record_offers_what_it_says() {
+    let Judgement::Service { cluster, service, payload } = judged_value(record()).judgement else { panic!() };
     assert_eq!((cluster.as_str(), service), ("east", ServiceName::new("shop", "web")));
     assert_eq!(payload.exported_labels["team"], "shop");
 }
 
 #[test]
-fn what_cannot_be_judged_says_why() {
+fn what_is_not_valid_says_why() {
     assert_eq!(refused(|r| r["spec"]["service"] = Value::Null), "NoPayload");
     assert_eq!(refused(|r| r["spec"]["service"]["serviceSpec"]["ports"] = json!("many")), "NotDecodable");
     assert_eq!(refused(|r| r["spec"]["clusterID"] = json!("west")), "ForeignTuple");
@@ -73,9 +74,9 @@ fn foreign_kinds_and_slices_pass() {
         include_str!("../../../../api/tests/golden/export-endpoints-antrea.json"),
         include_str!("../../../../api/tests/golden/export-slice.json"),
     ] {
-        let record = judged(serde_json::from_str(golden).unwrap());
+        let record = judged_value(serde_json::from_str(golden).unwrap());
         assert_eq!(record.judgement, Judgement::Passed);
-        assert_eq!(Part::<String, Reported>::key(&record), None, "and are not reported on");
+        assert_eq!(Part::<String, Report>::key(&record), None, "and are not reported on");
     }
 }
 
@@ -83,26 +84,26 @@ fn foreign_kinds_and_slices_pass() {
 fn r12_a_headless_service_needs_no_ports_and_no_ipv4() {
     let mut record = record();
     record["spec"]["service"]["serviceSpec"] = json!({"clusterIP": "None", "ipFamilies": ["IPv6"]});
-    assert!(matches!(judged(record).judgement, Judgement::Service { .. }));
+    assert!(matches!(judged_value(record).judgement, Judgement::Service { .. }));
 }
 
 #[test]
 fn a_withdrawal_needs_no_ports() {
     let mut record = record();
     record["spec"]["service"] = json!({"serviceSpec": {}, "withdrawn": true});
-    assert!(matches!(judged(record).judgement, Judgement::Service { .. }));
+    assert!(matches!(judged_value(record).judgement, Judgement::Service { .. }));
 }
 
 #[test]
 fn a_mended_record_is_reported_once_and_then_forgotten() {
     let now = Time("2026-11-01T12:00:00Z".parse().unwrap());
-    let failed = desired(Some(&objection("NoPayload", "m")), &[], &now).conditions;
-    assert_eq!(desired(Some(&objection("NoPayload", "m")), &failed, &now).conditions, failed);
+    let failed = desired(Some(&Objection::new("NoPayload", "m")), &[], &now).conditions;
+    assert_eq!(desired(Some(&Objection::new("NoPayload", "m")), &failed, &now).conditions, failed);
     let mended = desired(None, &failed, &now).conditions;
     assert_eq!(mended[0].type_.as_deref(), Some(SUCCEEDED));
-    let mut record = judged(record());
+    let mut record = judged_value(record());
     record.conditions = failed;
-    assert!(Part::<String, Reported>::key(&record).is_some());
+    assert!(Part::<String, Report>::key(&record).is_some());
     record.conditions = mended;
-    assert_eq!(Part::<String, Reported>::key(&record), None);
+    assert_eq!(Part::<String, Report>::key(&record), None);
 }

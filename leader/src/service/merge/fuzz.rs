@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::service::entry::Record;
+use crate::service::{index::record::Record, judge::judged};
 
 fn service(name: &str) -> ServiceName {
     ServiceName::new("shop", name)
@@ -29,7 +29,7 @@ fn planned(records: Vec<Value>) -> (Plan, bool) {
     let mut index = Index::<ServiceName, ServiceEntry>::default();
     // What has no metadata no watch brings.
     for record in records.into_iter().filter_map(|record| serde_json::from_value::<Record>(record).ok()) {
-        index.change(Change::Apply(Judged::of(record, &Members::default())));
+        index.change(Change::Apply(judged(record, &Members::default())));
     }
     let entry = index.get(&service("web")).unwrap();
     (desired(&service("web"), entry), entry.offers.get("west").is_some_and(|offer| !offer.payload.withdrawn))

@@ -55,7 +55,7 @@ fn r34_r35_the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
         assert_eq!(exporter.observed, format!("uid-{}/1", exporter.cluster_id));
         let [conflict] = exporter.conflicts.as_slice() else { panic!("{exporter:?}") };
         assert_eq!(conflict.reason, "PortConflict");
-        assert!(conflict.message.contains("of cluster north, the oldest export"), "{}", conflict.message);
+        assert!(conflict.message.contains("cluster north has the oldest export"), "{}", conflict.message);
     }
 }
 
@@ -74,7 +74,7 @@ fn a_withdrawal_shrinks_the_import_and_the_last_one_empties_it_before_it_goes() 
 }
 
 #[test]
-fn what_vanishes_unsaid_holds_the_import_until_it_is_confirmed_or_back() {
+fn what_vanishes_without_being_withdrawn_holds_the_import_until_it_is_confirmed_or_back() {
     let both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     let mut vanished = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     vanished.offers.remove("east");
@@ -92,10 +92,10 @@ fn what_vanishes_unsaid_holds_the_import_until_it_is_confirmed_or_back() {
 }
 
 #[test]
-fn a_record_that_cannot_be_judged_keeps_its_part_and_holds_nobody_up() {
+fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     both.offers.remove("east");
-    both.unjudged.insert("east".into(), "r".into());
+    both.refused.insert("east".into(), "r".into());
     both.offers.insert("north".into(), offer("north", 3, &[80]));
     let merged = spec(&carried_out(both));
     assert_eq!(exporters(&merged), ["east", "west", "north"]);
@@ -103,12 +103,12 @@ fn a_record_that_cannot_be_judged_keeps_its_part_and_holds_nobody_up() {
 
     let mut younger = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     younger.offers.remove("west");
-    younger.unjudged.insert("west".into(), "r".into());
+    younger.refused.insert("west".into(), "r".into());
     younger.offers.insert("east".into(), offer("east", 1, &[81]));
     assert_eq!(spec(&carried_out(younger)).service_import.unwrap().spec.ports[0].port, 81);
 
     let mut alone = entry(&[]);
-    alone.unjudged.insert("east".into(), "r".into());
+    alone.refused.insert("east".into(), "r".into());
     assert_eq!(
         desired(&service(), &alone),
         Plan::Write { import: None, withdrawn: vec![] },

@@ -2,7 +2,11 @@
 
 use std::{cmp::Ordering, collections::BTreeSet, iter};
 
-use api::{mcs::ServicePort, resource_export::ServicePayload};
+use api::{
+    mcs::ServicePort,
+    port::{is_same, protocol},
+    resource_export::ServicePayload,
+};
 
 use super::Exported;
 
@@ -64,7 +68,7 @@ pub(super) fn words(payload: &ServicePayload) -> String {
 /// Ports of an export that the merged Service has under no name.
 pub(super) fn left_out(payload: &ServicePayload, merged: &[ServicePort]) -> Option<String> {
     let is_there = |(_, protocol, number, _): &Key<'_>| {
-        merged.iter().any(|port| port.port == *number && port.protocol.as_deref().unwrap_or(TCP) == *protocol)
+        merged.iter().any(|port| is_same(port.port, port.protocol.as_deref(), *number, Some(protocol)))
     };
     let left_out: Vec<_> = of(payload).into_iter().filter(|port| !is_there(port)).collect();
     (!left_out.is_empty()).then(|| list(left_out))
@@ -76,17 +80,15 @@ pub(super) fn words_of_merged(merged: &[ServicePort]) -> String {
 }
 
 fn key(port: &ServicePort) -> Key<'_> {
-    let protocol = port.protocol.as_deref().unwrap_or(TCP);
+    let protocol = protocol(port.protocol.as_deref());
     (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
 }
-
-const TCP: &str = "TCP";
 
 fn of(payload: &ServicePayload) -> Vec<Key<'_>> {
     let ports = payload.service_spec.ports.iter().flatten();
     let mut keys: Vec<_> = ports
         .map(|port| {
-            let protocol = port.protocol.as_deref().filter(|protocol| !protocol.is_empty()).unwrap_or(TCP);
+            let protocol = protocol(port.protocol.as_deref());
             (port.name.as_deref().unwrap_or_default(), protocol, port.port, port.app_protocol.as_deref())
         })
         .collect();

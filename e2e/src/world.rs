@@ -1,0 +1,113 @@
+//! A fleet as tests use it: an administrator in each cluster, and the daemons that run beside it.
+
+use api::lease::Pace;
+use fleet::{
+    Fleet,
+    cluster_set::{self, Composition, Daemon},
+};
+use futures::future::join_all;
+
+use crate::{
+    bring_up::{bring_up, is_kept},
+    cluster::Cluster,
+    waiting::{NAMESPACE_GONE, within},
+};
+
+/// How often daemons of tests renew their Leases: five times as often as usual, so that nobody waits long for a silence.
+pub const PACE: Pace = Pace::lasting(6);
+
+/// [`PACE`] in the environment of a daemon: name and value.
+pub fn pace() -> (String, String) {
+    ("FREEPORT_LEASE_SECONDS".to_owned(), PACE.seconds().to_string())
+}
+
+/// A fleet, its administrators and its daemons.
+pub struct World {
+    pub fleet: Fleet,
+    /// Those that run beside the fleet; in clusters with nodes they run in Pods.
+    pub daemons: Vec<Daemon>,
+    clusters: Vec<Cluster>,
+}
+
+impl World {
+    pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
+        Self { fleet, daemons: Vec::new(), clusters }
+    }
+
+    /// Clusters without nodes, named as [`bring_up`](fn@bring_up) takes them, with nothing but Kubernetes.
+    pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
+        let (fleet, clusters) = bring_up(name, clusters).await.unwrap();
+        Self::new(fleet, clusters)
+    }
+
+    /// Makes clusters a ClusterSet, and waits until its daemons are ready. A cluster has one daemon of a kind, however many
+    /// sets there are.
+    pub async fn add_set(&mut self, set: &Composition) {
+        let daemons = self.set_up(set).await;
+        for daemon in &daemons {
+            daemon.ensure(&self.fleet).await.unwrap();
+        }
+        cluster_set::ready(&self.fleet, &set.set, &daemons).await.unwrap();
+        self.daemons.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
+        self.daemons.extend(daemons);
+    }
+
+    /// Runs `freeport init` and `join`; the set's daemons, which it does not start.
+    pub async fn set_up(&self, set: &Composition) -> Vec<Daemon> {
+        let say = &mut |line: &str| eprintln!("{line}");
+        let mut daemons = cluster_set::set_up_as(&self.fleet, set, say).await.unwrap();
+        for daemon in &mut daemons {
+            daemon.spec.env.extend([pace()]);
+        }
+        daemons
+    }
+
+    pub fn daemon(&self, name: &str) -> &Daemon {
+        self.daemons.iter().find(|daemon| daemon.spec.name == name).unwrap()
+    }
+
+    pub fn cluster(&self, name: &str) -> &Cluster {
+        self.clusters.iter().find(|cluster| cluster.name == name).unwrap()
+    }
+
+    pub fn leader(&self) -> &Cluster {
+        self.cluster("leader")
+    }
+
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.clusters
+    }
+
+    /// A Namespace of a test's own, in these clusters.
+    pub async fn namespace(&self, name: &str, clusters: &[&str]) -> String {
+        join_all(clusters.iter().map(|cluster| self.cluster(cluster).create_namespace(name))).await;
+        name.to_owned()
+    }
+
+    /// [`namespace`](Self::namespace) in all clusters.
+    pub async fn namespace_everywhere(&self, name: &str) -> String {
+        join_all(self.clusters.iter().map(|cluster| cluster.create_namespace(name))).await;
+        name.to_owned()
+    }
+
+    /// Lets the Namespace go wherever it is. That takes Kubernetes five seconds, which nobody has to wait for.
+    pub async fn release(&self, namespace: &str) {
+        join_all(self.clusters.iter().map(|cluster| cluster.release_namespace(namespace))).await;
+    }
+
+    /// Waits until what earlier tests left is gone.
+    pub async fn quiet(&self) {
+        within(NAMESPACE_GONE, "what earlier tests left is gone", || async {
+            let going = join_all(self.clusters.iter().map(Cluster::namespaces_going)).await.concat();
+            if going.is_empty() { Ok(()) } else { Err(format!("Namespaces {going:?}")) }
+        })
+        .await;
+    }
+
+    /// Ends the fleet, unless its files shall be kept.
+    pub async fn discard(&self) {
+        if !is_kept() {
+            Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! `freeport` as people run it: the built binary, the real kubectl, real clusters. One fleet serves all tests: three clusters
+//! are a ClusterSet with its daemons, which tests have for themselves one after the other; two are a pair on which nothing
+//! is installed until a test does it.
+
+mod clusters;
+mod contents;
+mod member_set;
+mod program;
+
+mod dns;
+mod force;
+mod leave;
+mod pair;
+mod refusals;
+mod removal;
+mod status;
+mod uninstall;

@@ -1,0 +1,12 @@
+//! Services of other clusters as Pods use them: three clusters with nodes, the daemons deployed in them by `manifests/` and by
+//! the commands. One fleet; who stops what others use has it for itself.
+
+mod deployed;
+mod dns;
+mod downtime;
+mod families;
+mod readiness;
+mod routing;
+mod stateful;
+mod traffic;
+mod world;

@@ -1,0 +1,14 @@
+//! Who may do what, as an API server enforces it that is the leader's and a member's: a member among the records of others, users
+//! of a Namespace among ServiceImports. No daemon runs.
+
+mod account;
+mod attempt;
+mod common_area;
+mod imports;
+mod mistakes;
+mod others;
+mod own;
+mod parties;
+mod pods;
+mod policies;
+mod records;

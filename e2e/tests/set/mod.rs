@@ -1,0 +1,9 @@
+//! A ClusterSet by the daemons as users run them. One program, so that tests that wait for Leases wait side by side.
+
+mod antrea;
+mod antrea_leader;
+mod membership;
+mod policies;
+mod schema;
+mod service;
+mod vanish;

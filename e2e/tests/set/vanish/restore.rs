@@ -1,0 +1,65 @@
+//! The leader's cluster itself is restored or replaced.
+
+use e2e::{
+    daemon::End,
+    fixture::alone,
+    seen::{imported, right},
+    waiting::{always, eventually},
+};
+
+use super::kept::{Kept, time_goes_by};
+
+#[test]
+fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
+    alone(async |world| {
+        let earlier = Kept::set_up(world, "restored", &[]).await;
+        let (ns, ports) = (earlier.namespace().to_owned(), [("http", 8080)]);
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let east_is = async |address: &str| {
+            eventually("west follows", || async {
+                right(imported(west, &ns, "web").await, |seen| {
+                    seen.addresses("east") == [format!("{address}:8080")]
+                })
+            })
+            .await
+        };
+        east.replace_slice(&ns, "web", "web-1", &["10.1.0.66"], &ports).await;
+        east_is("10.1.0.66").await;
+        let backup = world.back_up().await;
+        east.replace_slice(&ns, "web", "web-1", &["10.1.0.1"], &ports).await;
+        east_is("10.1.0.1").await;
+        east.exported(&ns, "late", &["10.1.0.2"]).await;
+        let late = eventually("exported after the backup", || async {
+            right(imported(west, &ns, "late").await, |seen| seen.endpoints.len() == 1)
+        })
+        .await;
+        let kept = earlier.watch(world, &["east", "west"]).await;
+
+        world.end("freeport-member-east", End::Crash).await;
+        world.restore(&backup).await;
+        time_goes_by(world).await;
+        kept.nothing_went("the leader has old endpoints of east, which is down").await;
+        always("what the leader knows nothing of", || async {
+            right(imported(west, &ns, "late").await, |seen| *seen == late).map(drop)
+        })
+        .await;
+        world.start("freeport-member-east").await;
+        kept.converges(world).await;
+    });
+}
+
+#[test]
+fn r61_a_leader_replaced_by_an_empty_one_takes_nothing_away() {
+    alone(async |world| {
+        let kept = Kept::set_up(world, "replaced", &["east", "west"]).await;
+        world.replace_leader().await;
+        kept.nothing_went("the leader is empty").await;
+        world.end("freeport-member-east", End::Crash).await;
+        world.set_up_again().await;
+        time_goes_by(world).await;
+        kept.nothing_went("west has joined the new leader, east has not").await;
+        world.start("freeport-member-east").await;
+        world.leader().create_namespace(kept.namespace()).await;
+        kept.converges(world).await;
+    });
+}

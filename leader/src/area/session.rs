@@ -1,0 +1,185 @@
+//! What runs in a Common Area from the beginning to an end: our Lease, everybody's Leases, the features, and what the ClusterSet
+//! says about all of it.
+
+use std::{sync::Arc, time::Instant};
+
+use api::{
+    antrea::Members,
+    label,
+    lease::{LeaseView, Settled},
+    name,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::{
+    boot::Env,
+    drive::before,
+    index::Shared,
+    objects::{Change, Objects},
+    watch::Watches,
+};
+use kube::Api;
+use presence::{
+    heartbeat::{Announce, Heartbeats},
+    lease::{Keeper, Presence},
+    leases::{Leases, News},
+    restore::RestoreDetector,
+};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::{
+    antrea::{Account, leaving::Leaving, marked},
+    cluster_set::ClusterSets,
+    feature::{Access, Features, Table},
+};
+
+pub(crate) struct Session {
+    access: Access,
+    detector: RestoreDetector,
+    /// Of what the area itself needs; each feature has its own.
+    watches: Watches,
+    /// The members that are marked as running Antrea's controllers. We began with those of `access`.
+    marked: watch::Sender<Members>,
+    features: Arc<Features>,
+    cluster_sets: ClusterSets,
+    leaving: Leaving,
+}
+
+impl Session {
+    /// Nothing runs before [`watch`](Self::watch).
+    pub(crate) fn new(env: &Env, common_area: &str, antrea: Members, table: Table) -> Self {
+        let own_lease = Api::<Lease>::namespaced(env.client.clone(), common_area);
+        let detector = RestoreDetector::new(own_lease, name::LEADER_LEASE.into());
+        let access = Access {
+            env: env.clone(),
+            common_area: common_area.to_owned(),
+            leases: Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false)),
+            guard: Arc::new(detector.clone()),
+            antrea,
+        };
+        let features = Arc::new(Features::new(table, &access));
+        Self {
+            watches: Watches::guarded(access.guard.clone()),
+            marked: watch::Sender::new(access.antrea.clone()),
+            cluster_sets: ClusterSets::new(access.clone(), features.clone()),
+            leaving: Leaving::new(access.clone()),
+            access,
+            detector,
+            features,
+        }
+    }
+
+    /// Begins all watches.
+    pub(crate) fn watch(&self, tasks: &mut JoinSet<()>) {
+        self.watch_accounts(tasks);
+        self.watch_leases(tasks);
+        self.features.watch(tasks);
+        self.cluster_sets.watch(tasks);
+    }
+
+    fn watch_accounts(&self, tasks: &mut JoinSet<()>) {
+        let (mut accounts, marks) = (Objects::<Account>::default(), self.marked.clone());
+        self.access.watch(&self.watches, "ServiceAccount", tasks, move |change| {
+            accounts.change(change);
+            let now = marked(&accounts);
+            marks.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+        });
+    }
+
+    /// Watches Leases, and the announces that stand for the Leases of Antrea's members.
+    fn watch_leases(&self, tasks: &mut JoinSet<()>) {
+        let hear = {
+            let (features, cluster_sets) = (self.features.clone(), self.cluster_sets.clone());
+            move |news: &News| {
+                cluster_sets.enqueue_all();
+                features.hear(news);
+            }
+        };
+        let (leases, leaving, announced) = (self.access.leases.clone(), self.leaving.clone(), hear.clone());
+        self.access.watch(&self.watches, "MemberClusterAnnounce", tasks, move |change: Change<Announce>| {
+            leaving.change(change.clone());
+            announced(&leases.with(|leases| leases.announced(change, Instant::now(), Timestamp::now())));
+        });
+        let leases = self.access.leases.clone();
+        self.access.watch(&self.watches, "Lease", tasks, move |change: Change<LeaseView>| {
+            hear(&leases.with(|leases| leases.change(change, Instant::now(), Timestamp::now())));
+        });
+    }
+
+    /// Begins to keep our Lease. How it stands with it.
+    pub(crate) fn keep_lease(&self, tasks: &mut JoinSet<()>) -> watch::Receiver<Presence> {
+        let Access { env, .. } = &self.access;
+        let keeper = Keeper { detector: self.detector.clone(), us: env.holder.clone(), pace: env.pace };
+        let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
+        // The annotation is left out until it is known who is marked.
+        let annotations = move || {
+            let members = watches.are_listed().then(|| marked.borrow().annotation());
+            members.into_iter().map(|members| (label::ANTREA_MEMBERS.to_owned(), members)).collect()
+        };
+        let (watches, features) = (self.watches.clone(), self.features.clone());
+        let settled = move || match watches.are_open(Instant::now()) {
+            true => features.settled(Instant::now()),
+            false => Settled::No,
+        };
+        let (presence, present) = watch::channel(Presence::Unknown);
+        tasks.spawn(keeper.keep_saying(annotations, settled, presence).in_current_span());
+        present
+    }
+
+    /// The members that are marked as running Antrea's controllers, whenever they are others than we began with.
+    pub(crate) fn marked(&self) -> watch::Receiver<Members> {
+        self.marked.subscribe()
+    }
+
+    /// Runs all controllers until `stop`.
+    pub(crate) async fn run(&self, stop: &CancellationToken) {
+        let listed = async {
+            self.watches.listed().await;
+            if *self.marked.borrow() != self.access.antrea {
+                // The session is about to end.
+                std::future::pending::<()>().await;
+            }
+        };
+        if before(stop, listed).await {
+            tokio::join!(self.features.run(stop), self.leaving.run(stop), self.cluster_sets.run(stop));
+        }
+    }
+
+    /// Waits until a watch has found that the Common Area was restored from a backup.
+    pub(crate) async fn restored(&self) {
+        tokio::select! {
+            () = self.watches.restored() => {}
+            () = self.features.restored() => {}
+        }
+    }
+
+    /// Takes in how it stands with our Lease: without it the members take us for absent.
+    pub(crate) fn present(&self, presence: &Presence) {
+        let is_held = *presence == Presence::Held;
+        self.access.env.metrics.present(&self.access.common_area).set(i64::from(is_held));
+        match presence {
+            Presence::Unknown => {}
+            Presence::Held => {
+                tracing::info!("holding the Lease");
+                self.features.retry_failed();
+            }
+            Presence::Taken { holder } => tracing::warn!(holder, "another cluster holds the Lease"),
+            Presence::Restored => tracing::warn!("the Lease is older than the one last seen, or gone"),
+            Presence::Failing { failure } => tracing::warn!(
+                %failure,
+                "cannot renew our Lease: exports and changes do not get through in this Common Area"
+            ),
+        }
+    }
+
+    /// Measures that nobody is there any more.
+    pub(crate) fn absent(&self) {
+        let Access { env, common_area, .. } = &self.access;
+        env.metrics.present(common_area).set(0);
+        for state in ["connected", "disconnected"] {
+            env.metrics.members(common_area, state).set(0);
+        }
+    }
+}

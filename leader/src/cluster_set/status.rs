@@ -1,0 +1,191 @@
+//! What a ClusterSet says: pure.
+
+use std::collections::BTreeMap;
+
+use api::{
+    cluster_set::{ClusterSetStatus, ClusterStatus, READY},
+    condition::{AntreaCondition, Status, Verdict},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use presence::standing::Standing;
+
+/// Reason of the condition while the CRDs drop fields.
+pub(super) const SCHEMA_PRUNED: &str = "SchemaPruned";
+/// Reason of the condition while a feature cannot watch what it needs.
+pub(super) const FEATURE_UNAVAILABLE: &str = "FeatureUnavailable";
+
+/// How it stands with a Common Area.
+#[derive(Default)]
+pub(super) struct State {
+    /// The members, by cluster ID.
+    pub(super) members: BTreeMap<String, Standing>,
+    /// Which features cannot watch what they need, and why.
+    pub(super) unavailable: Option<String>,
+    /// What the CRDs drop.
+    pub(super) pruned: Option<String>,
+}
+
+/// The status of a ClusterSet of this generation that has status `have`.
+pub(super) fn desired(
+    have: &ClusterSetStatus,
+    generation: Option<i64>,
+    state: &State,
+    now: &Time,
+) -> ClusterSetStatus {
+    let entry = |(cluster, standing): (&String, &Standing)| {
+        let said = conditions(have, cluster);
+        let conditions = match standing.verdict() {
+            // It seems to have joined just now, and has time to renew its Lease.
+            None if said.is_empty() => {
+                Standing::Present.verdict().map(|verdict| AntreaCondition::of(&verdict, said, now))
+            }
+            None => said.first().cloned(),
+            Some(verdict) => Some(AntreaCondition::of(&verdict, said, now)),
+        };
+        ClusterStatus { cluster_id: Some(cluster.clone()), conditions: conditions.into_iter().collect() }
+    };
+    let clusters: Vec<_> = state.members.iter().map(entry).collect();
+    let missing: Vec<_> = clusters
+        .iter()
+        .filter(|cluster| !is_ready(&cluster.conditions))
+        .filter_map(|cluster| cluster.cluster_id.as_deref())
+        .collect();
+    let count = |number: usize| i32::try_from(number).ok();
+    ClusterSetStatus {
+        total_clusters: count(clusters.len()),
+        ready_clusters: count(clusters.len() - missing.len()),
+        conditions: vec![AntreaCondition::of(
+            &overall(clusters.len(), &missing, state),
+            &have.conditions,
+            now,
+        )],
+        cluster_statuses: clusters,
+        observed_generation: generation,
+    }
+}
+
+fn overall(total: usize, missing: &[&str], state: &State) -> Verdict {
+    if let Some(unavailable) = &state.unavailable {
+        let message = format!(
+            "{unavailable}. Members keep what they imported, but new exports and changes do not get through. Install Freeport in \
+             this cluster again (freeport init), which brings its CRDs and rights back"
+        );
+        return Verdict::new(READY, Status::False, FEATURE_UNAVAILABLE, message);
+    }
+    if let Some(pruned) = &state.pruned {
+        let message = format!(
+            "{pruned}. Members keep what they imported, but new exports and changes do not get through. Install Freeport's CRDs \
+             in this cluster again (freeport init, or kubectl apply -f manifests/crds-leader.yaml)"
+        );
+        return Verdict::new(READY, Status::False, SCHEMA_PRUNED, message);
+    }
+    match missing {
+        [] => Verdict::new(READY, Status::True, "Ready", "all members renew their Leases"),
+        _ if missing.len() == total => {
+            Verdict::new(READY, Status::False, "NoReadyCluster", "no member renews its Lease")
+        }
+        _ => {
+            let message = format!("not connected: {}", missing.join(", "));
+            Verdict::new(READY, Status::False, "SomeNotReady", message)
+        }
+    }
+}
+
+fn conditions<'a>(status: &'a ClusterSetStatus, cluster: &str) -> &'a [AntreaCondition] {
+    let entry = status.cluster_statuses.iter().find(|entry| entry.cluster_id.as_deref() == Some(cluster));
+    entry.map(|entry| entry.conditions.as_slice()).unwrap_or_default()
+}
+
+fn is_ready(conditions: &[AntreaCondition]) -> bool {
+    let ready = |c: &AntreaCondition| {
+        c.type_.as_deref() == Some(READY) && c.status.as_deref() == Some(Status::True.as_str())
+    };
+    conditions.iter().any(ready)
+}
+
+/// Members that are ready in one status and not in the other, and were known to both; whether they are now.
+pub(super) fn turned<'a>(
+    had: &'a ClusterSetStatus,
+    has: &'a ClusterSetStatus,
+) -> impl Iterator<Item = (&'a str, bool)> {
+    has.cluster_statuses.iter().filter_map(|entry| {
+        let cluster = entry.cluster_id.as_deref()?;
+        let (before, after) = (conditions(had, cluster), is_ready(&entry.conditions));
+        (!before.is_empty() && is_ready(before) != after).then_some((cluster, after))
+    })
+}
+
+/// The message of the condition with this reason, if there is one.
+pub(super) fn message_of<'a>(status: &'a ClusterSetStatus, reason: &str) -> Option<&'a str> {
+    let with_reason = status.conditions.iter().find(|c| c.reason.as_deref() == Some(reason));
+    with_reason?.message.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn state(members: &[(&str, Standing)]) -> State {
+        let members = members.iter().map(|(cluster, standing)| ((*cluster).to_owned(), standing.clone()));
+        State { members: members.collect(), ..State::default() }
+    }
+
+    fn status(state: &State) -> ClusterSetStatus {
+        desired(&ClusterSetStatus::default(), Some(2), state, &at(1))
+    }
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    fn says(status: &ClusterSetStatus) -> (i32, i32, &str) {
+        let reason = status.conditions[0].reason.as_deref().unwrap();
+        (status.ready_clusters.unwrap(), status.total_clusters.unwrap(), reason)
+    }
+
+    const GONE: Standing = Standing::Silent { since: None };
+
+    #[test]
+    fn it_counts_who_renews() {
+        let status = |of: &[(&str, Standing)]| status(&state(of));
+        assert_eq!(says(&status(&[])), (0, 0, "Ready"));
+        assert_eq!(
+            says(&status(&[("east", Standing::Present), ("west", Standing::Unheard)])),
+            (2, 2, "Ready")
+        );
+        let some = status(&[("east", Standing::Present), ("west", GONE)]);
+        assert_eq!(says(&some), (1, 2, "SomeNotReady"));
+        assert!(some.conditions[0].message.as_deref().unwrap().contains("west"));
+        assert_eq!(says(&status(&[("east", GONE), ("west", GONE)])), (0, 2, "NoReadyCluster"));
+        assert_eq!(some.observed_generation, Some(2));
+    }
+
+    #[test]
+    fn it_says_what_keeps_features_from_working_before_anything_else() {
+        let pruned = State { pruned: Some("the CRD has no field spec.x".into()), ..state(&[("east", GONE)]) };
+        assert_eq!(says(&status(&pruned)), (0, 1, "SchemaPruned"));
+        let unavailable = State { unavailable: Some("Services: cannot watch".into()), ..pruned };
+        let status = status(&unavailable);
+        assert_eq!(says(&status), (0, 1, "FeatureUnavailable"));
+        assert!(message_of(&status, FEATURE_UNAVAILABLE).unwrap().starts_with("Services: cannot watch. "));
+        assert_eq!(message_of(&status, SCHEMA_PRUNED), None);
+    }
+
+    #[test]
+    fn after_a_restart_it_says_what_was_said() {
+        let before = status(&state(&[("east", Standing::Present), ("west", GONE)]));
+        let unheard = state(&[("east", Standing::Unheard), ("west", Standing::Unheard)]);
+        assert_eq!(desired(&before, Some(2), &unheard, &at(2)), before);
+    }
+
+    #[test]
+    fn who_goes_and_who_comes_back_is_told() {
+        let status = |east, west| status(&state(&[("east", east), ("west", west)]));
+        let (before, after) = (status(Standing::Present, GONE), status(GONE, Standing::Present));
+        assert_eq!(turned(&before, &after).collect::<Vec<_>>(), [("east", false), ("west", true)]);
+        assert_eq!(turned(&after, &after).count(), 0);
+        assert_eq!(turned(&ClusterSetStatus::default(), &after).count(), 0, "met for the first time");
+    }
+}

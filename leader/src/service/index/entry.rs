@@ -1,0 +1,121 @@
+//! What the leader knows about one Service name: each member's record, and the ResourceImports as they stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    ServiceName, name,
+    resource_export::{ENDPOINTS, EndpointsPayload, ServicePayload},
+    resource_import::{ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
+    view::{Lenient, lean},
+};
+use kit::index::{Entry, Part, Readers};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
+
+/// The controller that reads entries: `merge`.
+pub(crate) const MERGE: Readers = Readers::one(0);
+
+/// A cluster's Service, by a valid record.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Offer {
+    /// Of the record: identifies what a verdict is about.
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) payload: ServicePayload,
+}
+
+impl Offer {
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let version = |offer: &Self| (offer.metadata.uid.clone(), offer.metadata.generation);
+        version(self) == version(other) && self.payload == other.payload
+    }
+}
+
+/// All endpoints of a cluster's Service, in one record.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Endpoints {
+    /// Of the record.
+    pub(crate) metadata: ObjectMeta,
+    /// None if they are withdrawn.
+    pub(crate) payload: EndpointsPayload,
+}
+
+impl Endpoints {
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let version = |e: &Self| (e.metadata.uid.clone(), e.metadata.deletion_timestamp.clone());
+        version(self) == version(other) && self.payload == other.payload
+    }
+}
+
+/// A ResourceImport of kind `ServiceImport` or `Endpoints` as we own it.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ResourceImport)]
+pub(crate) struct Import {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// Tuple, merged Service and exporters; or all endpoints.
+    #[serde(default)]
+    pub(crate) spec: Lenient<ResourceImportSpec>,
+}
+
+/// Everything about one Service name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServiceEntry {
+    /// By cluster ID.
+    pub(crate) offers: BTreeMap<String, Offer>,
+    /// Clusters whose record is there but not valid, and its name: their part of the import stays as it is.
+    pub(crate) refused: BTreeMap<String, String>,
+    pub(crate) import: Option<Import>,
+    /// By cluster ID: of all clusters that have such a record, while a member runs Antrea's controllers.
+    pub(crate) endpoints: BTreeMap<String, Endpoints>,
+    /// The ResourceImport of all endpoints, which such members read.
+    pub(crate) endpoints_import: Option<Import>,
+    /// Clusters that have no part in the import any more: they withdrew the record before it went, or it vanished, the cluster
+    /// vouched for that, and a read confirmed it.
+    pub(crate) confirmed_gone: BTreeSet<String>,
+}
+
+impl ServiceEntry {
+    /// Whether this cluster has a record, valid or not.
+    pub(crate) fn has_record(&self, cluster: &str) -> bool {
+        self.offers.contains_key(cluster) || self.refused.contains_key(cluster)
+    }
+}
+
+impl Entry for ServiceEntry {
+    fn is_empty(&self) -> bool {
+        self.offers.is_empty()
+            && self.refused.is_empty()
+            && self.import.is_none()
+            && self.endpoints.is_empty()
+            && self.endpoints_import.is_none()
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Import {
+    fn key(&self) -> Option<ServiceName> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let named = match spec.kind.as_deref() {
+            Some(SERVICE_IMPORT) => name::service_import(&service),
+            Some(ENDPOINTS) => name::endpoints_import(&service),
+            _ => return None,
+        };
+        (self.name_any() == named).then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let is_of_endpoints = self.spec.0.as_ref().is_ok_and(|spec| spec.kind.as_deref() == Some(ENDPOINTS));
+        let place = if is_of_endpoints { &mut entry.endpoints_import } else { &mut entry.import };
+        let is_same = |had: &Self| had.metadata.uid == self.metadata.uid && had.spec == self.spec;
+        let changed = !place.as_ref().is_some_and(is_same);
+        *place = Some(self);
+        MERGE.when(changed)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        for place in [&mut entry.import, &mut entry.endpoints_import] {
+            place.take_if(|import| import.metadata.name.as_deref() == Some(name));
+        }
+        MERGE
+    }
+}

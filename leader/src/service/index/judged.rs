@@ -1,0 +1,110 @@
+//! A record and what it is worth, and how it lies in an entry.
+
+use api::{
+    ServiceName,
+    condition::AntreaCondition,
+    resource_export::{EndpointsPayload, ResourceExport, ServicePayload},
+    resource_import::Objection,
+};
+use kit::index::{Part, Readers};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+
+use super::{
+    entry::{Endpoints, MERGE, Offer, ServiceEntry},
+    record::is_held,
+};
+
+/// What a record is worth by itself; other records do not matter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Judgement {
+    /// A cluster's Service.
+    Service { cluster: String, service: ServiceName, payload: Box<ServicePayload> },
+    /// All endpoints of a cluster's Service, which matter while members that run Antrea's controllers take part.
+    Endpoints { cluster: String, service: ServiceName, payload: EndpointsPayload },
+    /// A valid slice, or a kind that is none of our business: nothing for the leader to do.
+    Passed,
+    /// Not valid.
+    Refused {
+        objection: Objection,
+        /// The cluster and the Service, if nothing but the payload is wrong.
+        of: Option<(String, ServiceName)>,
+    },
+}
+
+impl Judgement {
+    pub(crate) fn refused(objection: Objection, of: Option<(String, ServiceName)>) -> Self {
+        Self::Refused { objection, of }
+    }
+}
+
+/// A record and its judgement.
+#[derive(Resource, Clone, Debug)]
+#[resource(inherit = ResourceExport)]
+pub(crate) struct Judged {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) judgement: Judgement,
+    /// What its status says.
+    pub(crate) conditions: Vec<AntreaCondition>,
+}
+
+impl Judged {
+    /// Stands for the record in a request that reads nothing but its metadata.
+    pub(crate) fn named(metadata: ObjectMeta) -> Self {
+        Self { metadata, judgement: Judgement::Passed, conditions: vec![] }
+    }
+
+    /// Whether it is being deleted, waits for us to take the finalizer off, and no import has to be written before.
+    pub(crate) fn is_to_release(&self) -> bool {
+        is_held(&self.metadata)
+            && !matches!(self.judgement, Judgement::Service { .. } | Judgement::Endpoints { .. })
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Judged {
+    fn key(&self) -> Option<ServiceName> {
+        match &self.judgement {
+            Judgement::Service { service, .. }
+            | Judgement::Endpoints { service, .. }
+            | Judgement::Refused { of: Some((_, service)), .. } => Some(service.clone()),
+            _ => None,
+        }
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let record = self.name_any();
+        let changed = match self.judgement {
+            Judgement::Service { cluster, payload, .. } => {
+                entry.confirmed_gone.remove(&cluster);
+                let was_refused = entry.refused.remove(&cluster).is_some();
+                let offer = Offer { metadata: self.metadata, payload: *payload };
+                let is_same = entry.offers.get(&cluster).is_some_and(|had| had.says_the_same(&offer));
+                entry.offers.insert(cluster, offer);
+                !is_same || was_refused
+            }
+            Judgement::Endpoints { cluster, payload, .. } => {
+                let endpoints = Endpoints { metadata: self.metadata, payload };
+                let is_same = entry.endpoints.get(&cluster).is_some_and(|had| had.says_the_same(&endpoints));
+                entry.endpoints.insert(cluster, endpoints);
+                !is_same
+            }
+            Judgement::Refused { of: Some((cluster, _)), .. } => {
+                entry.confirmed_gone.remove(&cluster);
+                let was_offer = entry.offers.remove(&cluster).is_some();
+                entry.refused.insert(cluster, record).is_none() || was_offer
+            }
+            _ => false,
+        };
+        MERGE.when(changed)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        // A record that was withdrawn before it went did not just vanish.
+        let gone = entry.offers.extract_if(.., |_, offer| offer.metadata.name.as_deref() == Some(name));
+        let withdrawn: Vec<_> =
+            gone.filter(|(_, offer)| offer.payload.withdrawn).map(|(cluster, _)| cluster).collect();
+        entry.confirmed_gone.extend(withdrawn);
+        entry.refused.retain(|_, record| record != name);
+        entry.endpoints.retain(|_, endpoints| endpoints.metadata.name.as_deref() != Some(name));
+        MERGE
+    }
+}

@@ -1,0 +1,214 @@
+//! Carries out what [`action`](super::action) says, and reports on it.
+
+mod noting;
+
+use std::time::Duration;
+
+use api::{condition::Verdict, label, membership::Membership};
+use kit::{boot::Env, index::Shared, write::Writer};
+use kube::Resource;
+
+use super::{
+    absence::{self, Absence},
+    action::Action,
+    leave::Work,
+    note::{Note, Order},
+    running::{Leaving, Running},
+    state::MembershipState,
+    status::{
+        Report,
+        write::{Reports, write_all},
+    },
+    verdict,
+};
+use crate::{
+    feature::Features,
+    identity::Target,
+    session::{Health, SessionState},
+};
+
+/// How soon a session that ended is started again.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// The session or the leaving that runs for the membership.
+pub(super) struct Control {
+    env: Env,
+    features: Features,
+    state: Shared<MembershipState>,
+    writer: Writer,
+    running: Option<Running>,
+    leaving: Option<Leaving>,
+    /// The target of the last session: used for leaving when ClusterSet and Secret are deleted together.
+    last: Option<Target>,
+}
+
+impl Control {
+    pub(super) fn new(env: Env, features: Features, state: Shared<MembershipState>) -> Self {
+        let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
+        Self { env, features, state, writer, running: None, leaving: None, last: None }
+    }
+
+    /// Carries out what has to be done, notes the membership and writes the status of all ClusterSets; whether nothing has to be
+    /// tried again.
+    pub(super) async fn act(&mut self) -> bool {
+        let (reports, is_done) = self.carry_out().await;
+        let is_noted = self.note_begun().await;
+        let is_written = write_all(&self.env, &self.state, &self.writer, &reports).await;
+        is_done && is_noted && is_written
+    }
+
+    /// Waits until the session has another state or ended, or until leaving is done.
+    pub(super) async fn changed(&mut self) {
+        let running = async {
+            match &mut self.running {
+                Some(running) => running.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let leaving = async {
+            match &mut self.leaving {
+                Some(leaving) => leaving.finished().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = running => ended,
+            () = leaving => false,
+        };
+        if ended {
+            self.last = self.running.take().map(|running| running.target);
+            tokio::time::sleep(RESTART).await;
+        }
+    }
+
+    /// Ends the session, if there is one.
+    pub(super) async fn end_session(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.last = Some(running.end().await);
+        }
+    }
+
+    /// Carries out what has to be done; what to report about that, and whether nothing has to be tried again.
+    async fn carry_out(&mut self) -> (Reports, bool) {
+        let action = self.find_action().await;
+        if !matches!(action, Action::Leave { .. }) {
+            self.leaving = None;
+        }
+        let nothing_own = || Reports { own: None, others: verdict::leaving() };
+        let own = |set: String, report: Report| Reports {
+            others: verdict::another(&set),
+            own: Some((set, report)),
+        };
+        match action {
+            // Until it is found out, everything goes on.
+            Action::FindOut(_) => (nothing_own(), false),
+            Action::Nothing => {
+                self.end_session().await;
+                (nothing_own(), true)
+            }
+            Action::Wait { set, verdict } => {
+                self.end_session().await;
+                (own(set, verdict.into()), true)
+            }
+            Action::Connect { target, note } => {
+                let set = note.cluster_set.clone();
+                let report = self.connect(target, note).await.unwrap_or_else(Report::from);
+                (own(set, report), true)
+            }
+            Action::Leave { noted, order } => {
+                self.end_session().await;
+                (nothing_own(), self.leave(noted, order).await)
+            }
+        }
+    }
+
+    /// What has to be done, after finding out why a ClusterSet is gone.
+    async fn find_action(&self) -> Action {
+        if !self.running.as_ref().is_some_and(Running::has_begun) {
+            self.state.with(MembershipState::forget_unnoted);
+        }
+        let action = self.state.with(|state| state.action());
+        let Action::FindOut(noted) = &action else { return action };
+        self.find_out(noted).await;
+        self.state.with(|state| state.action())
+    }
+
+    /// Finds out whether somebody decided that the noted ClusterSet shall be gone.
+    async fn find_out(&self, noted: &Membership) {
+        let (set, found) = (&noted.cluster_set, absence::find_out(&self.env, noted).await);
+        match &found {
+            Ok(Some(Absence::Vanished(why))) => {
+                let message = format!(
+                    "ClusterSet {set} is gone, but {why}. That does not mean that this cluster shall leave, so imports stay. \
+                     Create the ClusterSet again, or run `freeport leave`"
+                );
+                tracing::warn!("{message}");
+                if let Some(note) = self.state.with(|state| state.note().cloned()) {
+                    self.env.events.warn(note.object_ref(&()), "Leave", "ClusterSetVanished", &message);
+                }
+            }
+            Ok(Some(Absence::Decided)) => {
+                tracing::info!(cluster_set = set, "the ClusterSet was deleted: leaving");
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot find out why ClusterSet {set} is gone, asking again");
+            }
+        }
+        self.state.with(|state| state.absence = found.ok().flatten());
+    }
+
+    /// Makes sure that a session with the leader of `target` runs; what to report about it.
+    async fn connect(&mut self, target: Target, note: Membership) -> Result<Report, Verdict> {
+        if self.running.as_ref().is_some_and(|running| running.target != target) {
+            self.end_session().await;
+        }
+        let running = match &mut self.running {
+            Some(running) => running,
+            None => {
+                let leader = target.client().map_err(|error| verdict::no_client(&error, &target))?;
+                self.running.insert(Running::start(&self.env, &self.features, target, leader))
+            }
+        };
+        let SessionState { health, wire, mut members } = running.state();
+        if matches!(health, Health::Connected { .. } | Health::Blind(_)) {
+            self.state.with(|state| state.begun = Some(Membership { wire, ..note }));
+        }
+        members.remove(&running.target.us.cluster);
+        Ok(Report { verdict: verdict::of(&health, &running.target), members })
+    }
+
+    /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried
+    /// again.
+    async fn leave(&mut self, noted: Option<Membership>, order: Order) -> bool {
+        let (have, target) = self.state.with(|state| {
+            (state.note().cloned(), noted.as_ref().and_then(|noted| state.noted_target(noted)))
+        });
+        let note = match (have, &noted) {
+            (Some(note), _) if note.order().is_some() => note,
+            // The order is noted first: then leaving goes on after a restart, and whatever ClusterSet is created meanwhile.
+            (have, Some(noted)) => {
+                let want = have.clone().unwrap_or_else(|| Note::of(&self.env.namespace, noted)).leaving();
+                return self.write_note(have.as_ref(), &want).await;
+            }
+            (_, None) => return true,
+        };
+        let target = target.or_else(|| self.last_target(noted.as_ref()?));
+        let work = Work { noted, order, target };
+        match &self.leaving {
+            Some(leaving) if leaving.work == work && leaving.done => self.delete_note(note, work).await,
+            Some(leaving) if leaving.work == work => true,
+            _ => {
+                self.leaving = Some(Leaving::start(&self.env, &self.features, note, work));
+                true
+            }
+        }
+    }
+
+    /// The target of the last session, if that was one of the noted membership.
+    fn last_target(&self, noted: &Membership) -> Option<Target> {
+        let mut last = self.last.clone().filter(|last| last.is_of(noted))?;
+        last.wire = Some(noted.wire);
+        Some(last)
+    }
+}

@@ -1,0 +1,87 @@
+//! The objects of the daemon's Namespace that say whether and where this cluster belongs, as far as the member reads them.
+
+use std::{collections::BTreeMap, fmt};
+
+use api::{
+    cluster_claim::ClusterClaim,
+    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
+    view::{Lenient, lean},
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Resource, api::ObjectMeta};
+use serde::Deserialize;
+
+/// Reason of the condition of a ClusterSet that this cluster has left.
+pub(super) const LEFT: &str = "Left";
+
+/// A ClusterSet.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ClusterSet)]
+pub(super) struct Set {
+    #[serde(deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default = "no_spec")]
+    pub(super) spec: Lenient<ClusterSetSpec>,
+    #[serde(default)]
+    pub(super) status: Lenient<ClusterSetStatus>,
+}
+
+fn no_spec() -> Lenient<ClusterSetSpec> {
+    Lenient(Err("it has no spec".into()))
+}
+
+impl Set {
+    /// When it was created, as the API server writes it.
+    pub(super) fn created(&self) -> String {
+        self.metadata.creation_timestamp.as_ref().map(|at| at.0.to_string()).unwrap_or_default()
+    }
+
+    /// Whether nobody has deleted it.
+    pub(super) fn is_live(&self) -> bool {
+        self.metadata.deletion_timestamp.is_none()
+    }
+
+    /// Whether it leaves it to a ClusterClaim to name this cluster.
+    pub(super) fn needs_claim(&self) -> bool {
+        self.spec.0.as_ref().is_ok_and(|spec| spec.cluster_id.is_empty())
+    }
+
+    /// The reason of its condition `Ready`.
+    pub(super) fn reason(&self) -> Option<&str> {
+        let conditions = &self.status.0.as_ref().ok()?.conditions;
+        conditions.iter().find(|c| c.type_.as_deref() == Some(READY))?.reason.as_deref()
+    }
+
+    /// Whether this cluster has left it: only a change of its `spec` makes it a ClusterSet to join.
+    pub(super) fn is_left(&self) -> bool {
+        let observed = self.status.0.as_ref().ok().and_then(|status| status.observed_generation);
+        self.reason() == Some(LEFT) && observed == self.metadata.generation
+    }
+}
+
+/// A ClusterClaim.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ClusterClaim)]
+pub(super) struct Claim {
+    #[serde(deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) value: String,
+}
+
+/// A Secret.
+#[derive(Resource, Clone, Deserialize)]
+#[resource(inherit = Secret)]
+pub(super) struct Credential {
+    #[serde(deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) data: BTreeMap<String, ByteString>,
+}
+
+/// Shows nothing of the content.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").field("name", &self.metadata.name).finish_non_exhaustive()
+    }
+}

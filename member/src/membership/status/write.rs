@@ -1,0 +1,86 @@
+//! Writes the `status` of ClusterSets, and an Event when a problem comes up or is over.
+
+use api::condition::{Status, Verdict};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{
+    boot::Env,
+    index::Shared,
+    write::{Error, Writer},
+};
+use kube::{Resource, ResourceExt};
+
+use super::{Report, desired, stays};
+use crate::membership::{object::Set, state::MembershipState, verdict};
+
+/// What is reported on the ClusterSets of the Namespace.
+pub(in crate::membership) struct Reports {
+    /// On the one this cluster belongs to, by its name.
+    pub(in crate::membership) own: Option<(String, Report)>,
+    /// On all others that have not been left.
+    pub(in crate::membership) others: Verdict,
+}
+
+/// Brings the status of all ClusterSets up to date; whether it worked.
+pub(in crate::membership) async fn write_all(
+    env: &Env,
+    state: &Shared<MembershipState>,
+    writer: &Writer,
+    reports: &Reports,
+) -> bool {
+    env.metrics.link_state(reports.own.as_ref().map(|(_, report)| report.verdict.reason.as_str()));
+    let mut all = true;
+    for set in state.with(|state| state.cluster_sets.iter().cloned().collect::<Vec<_>>()) {
+        let report = match &reports.own {
+            Some((own, report)) if *own == set.name_any() => report.clone(),
+            _ if set.is_left() => continue,
+            _ => reports.others.clone().into(),
+        };
+        all &= write_status(env, state, writer, &set, &report).await;
+    }
+    all
+}
+
+/// Brings the status of one ClusterSet up to date; whether it worked.
+pub(in crate::membership) async fn write_status(
+    env: &Env,
+    state: &Shared<MembershipState>,
+    writer: &Writer,
+    set: &Set,
+    report: &Report,
+) -> bool {
+    let want = desired(set, report, &Time(Timestamp::now()));
+    if stays(set, report) || set.status.0.as_ref() == Ok(&want) {
+        return true;
+    }
+    match writer.put_status(set, &want).await {
+        Ok(written) => {
+            leave_event(env, set, &report.verdict);
+            state.with(|state| state.cluster_sets.answered(written));
+            true
+        }
+        // Deleted meanwhile: nobody reads it any more.
+        Err(Error::Gone) => true,
+        Err(error) => {
+            let cluster_set = set.name_any();
+            tracing::warn!(cluster_set, %error, "cannot write the status of the ClusterSet, trying again");
+            false
+        }
+    }
+}
+
+/// Leaves an Event when a problem comes up, and when it is over.
+fn leave_event(env: &Env, set: &Set, verdict: &Verdict) {
+    let had = set.reason();
+    if had == Some(&verdict.reason) {
+        return;
+    }
+    let (cluster_set, reason, message) = (set.name_any(), verdict.reason.as_str(), verdict.message.as_str());
+    if verdict::is_problem(verdict) {
+        tracing::warn!(cluster_set, reason, "{message}");
+        env.events.warn(set.object_ref(&()), "Connect", reason, message);
+    } else if verdict.status == Status::True && had.is_some() {
+        tracing::info!(cluster_set, reason, "{message}");
+        env.events.tell(set.object_ref(&()), "Connect", reason, message);
+    }
+}

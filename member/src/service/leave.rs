@@ -1,0 +1,182 @@
+//! Leaving: withdraws our records in the Common Area as an export that ended is withdrawn; deletes everything imported here, by our
+//! label and uid; takes back the status of ServiceExports. Safe to run twice: each step looks at what is left.
+
+use std::time::{Duration, Instant};
+
+use api::{antrea::Members, label, mcs::ServiceImport};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kit::{
+    boot::Env,
+    failure::{Failure, classify},
+    objects::Change,
+    write::{Error, Writer},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, PartialObjectMeta},
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{
+    cluster,
+    export::Exporting,
+    index::{
+        cluster::EndpointIp,
+        entry::Unexported,
+        view::{Export, OwnRecord},
+    },
+    knowledge::Knowledge,
+};
+use crate::feature::Access;
+
+/// Requests at the same time.
+const CONCURRENCY: usize = 16;
+/// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two lists of the records that are left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Withdraws our Service records and removes our slice records, as [`Exporting`] does when no export is left, and gives the
+/// leader time to delete what is withdrawn.
+pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
+    let us = &access.us;
+    let records = Api::<OwnRecord>::namespaced(access.leader.clone(), &us.common_area);
+    let own = ListParams::default().labels(&format!("{}={}", label::SOURCE_CLUSTER_ID, us.cluster));
+    let begun = Instant::now();
+    loop {
+        let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
+        let exporting = exporting(access, records);
+        let services = exporting.knowledge.services.keys();
+        if services.is_empty() {
+            return Ok(());
+        }
+        let withdraw = |service| {
+            let exporting = exporting.clone();
+            async move { Box::pin(exporting.reconcile(service)).await.map(drop) }
+        };
+        match all(services.into_iter().map(withdraw)).await {
+            Ok(()) if begun.elapsed() >= PATIENCE => {
+                tracing::info!(
+                    "the leader has not deleted the withdrawn records yet; freeport-leader deletes them when it runs again"
+                );
+                return Ok(());
+            }
+            // The leader was faster, or has said something about a record: the next list shows it.
+            Ok(()) | Err(Error::Stale | Error::Gone) => tokio::time::sleep(PAUSE).await,
+            Err(error) => return Err(failure(&error)),
+        }
+    }
+}
+
+/// The controller of exports, where these are our records and no ServiceExport is left.
+fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
+    let Access { env, leader, .. } = access;
+    // What would be exported does not matter.
+    let knowledge = Knowledge::new(cluster(access, EndpointIp::default()));
+    knowledge.services.change(Change::Reset(records));
+    // Leaving is a decision, whatever became of the ServiceExports.
+    for service in knowledge.services.keys() {
+        knowledge.services.note(&service, |entry| entry.unexported = Some(Unexported::Decided));
+    }
+    Exporting {
+        knowledge,
+        antrea: Members::default(),
+        local: env.client.clone(),
+        writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()),
+        events: env.events.clone(),
+    }
+}
+
+fn failure(error: &Error) -> Failure {
+    match error {
+        Error::Unreachable(error) => classify(error),
+        Error::Gone => Failure::NamespaceMissing,
+        other => Failure::Other(other.to_string()),
+    }
+}
+
+/// Removes everything imported: our label is on it, and no user puts that there.
+pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
+    let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
+    // The installer's objects have that label too.
+    let imported = format!("{ours},{}", label::MCS_SERVICE_NAME);
+    remove::<ServiceImport>(env, &ours).await?;
+    remove::<EndpointSlice>(env, &imported).await?;
+    remove::<Service>(env, &imported).await
+}
+
+async fn remove<K>(env: &Env, selector: &str) -> Result<(), Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    let objects =
+        listed::<PartialObjectMeta<K>>(&env.client, &ListParams::default().labels(selector)).await?;
+    let writer = local_writer(env);
+    let delete = |object| {
+        let writer = writer.clone();
+        async move { writer.delete(&object, false).await }
+    };
+    all(objects.into_iter().map(delete)).await
+}
+
+/// Takes back what we said of exports that are none any more.
+pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
+    let exports = listed::<Export>(&env.client, &ListParams::default()).await?;
+    let has_status =
+        |export: &Export| export.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty());
+    let writer = local_writer(env);
+    let clear = |export: Export| {
+        let writer = writer.clone();
+        async move {
+            // An empty list, and not nothing: the API server would take that for a status of null.
+            match writer.put_status(&export, &json!({"conditions": []})).await {
+                Ok(_) | Err(Error::Gone) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+    };
+    all(exports.into_iter().filter(has_status).map(clear)).await
+}
+
+/// All objects of a kind. With its CRD all of them are gone.
+async fn listed<K>(client: &Client, which: &ListParams) -> Result<Vec<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match Api::<K>::all(client.clone()).list(which).await {
+        Ok(list) => Ok(list.items),
+        Err(error) if classify(&error) == Failure::KindMissing => Ok(vec![]),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn local_writer(env: &Env) -> Writer {
+    Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone())
+}
+
+/// Carries all out, some at a time. The first error is returned, but does not keep the others from being tried.
+async fn all<F>(requests: impl Iterator<Item = F>) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let (mut running, mut result) = (JoinSet::new(), Ok(()));
+    let mut note = |ended| match ended {
+        Ok(Err(error)) if result.is_ok() => result = Err(error),
+        Ok(_) => {}
+        Err(error) => kit::drive::resume(error),
+    };
+    for request in requests {
+        if running.len() == CONCURRENCY
+            && let Some(ended) = running.join_next().await
+        {
+            note(ended);
+        }
+        running.spawn(request);
+    }
+    while let Some(ended) = running.join_next().await {
+        note(ended);
+    }
+    result
+}

@@ -1,0 +1,208 @@
+//! A Service's endpoints as slices: those that travel, and those that this cluster uses itself. Pure.
+
+use std::collections::BTreeMap;
+
+use api::{
+    family,
+    mcs::ServicePort,
+    name, port,
+    slice::{self, SlicePayload, SlicePort},
+};
+use k8s_openapi::api::discovery::v1::EndpointConditions;
+
+use crate::service::index::{
+    cluster::EndpointIp,
+    entry::ServiceEntry,
+    known::Known,
+    view::{Service, Slice},
+};
+
+/// The slices that other clusters get, by the names of their records.
+pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
+    match known.cluster.endpoint_ip {
+        EndpointIp::Pod => own(known, local),
+        EndpointIp::Cluster => {
+            let of_family = |address: &String| {
+                // Not the name of any EndpointSlice.
+                let source = format!("ClusterIP/{}", family::of(address));
+                let record = name::slice_export(known.us(), &known.service, &source);
+                (record, cluster_ip(address, &known.entry, local))
+            };
+            local.spec.addresses().map(of_family).collect()
+        }
+    }
+}
+
+/// The slices of the Service here, as other clusters would see them.
+pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
+    let families = known.families(local);
+    let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
+    let record = |source: &String| name::slice_export(known.us(), &known.service, source);
+    of_families.map(|(source, slice)| (record(source), payload(slice, &local.spec.ports))).collect()
+}
+
+/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
+/// through the Service here, and so not elsewhere.
+fn payload(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
+    let mut ports: Vec<_> = slice
+        .ports
+        .iter()
+        .filter_map(|port| {
+            let name = port.name.clone().filter(|name| !name.is_empty());
+            let service_port = service_ports
+                .iter()
+                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
+            Some(SlicePort {
+                name,
+                protocol: port::protocol(port.protocol.as_deref()).to_owned(),
+                port: port.port?,
+                service_port: service_port.port,
+                app_protocol: service_port.app_protocol.clone(),
+            })
+        })
+        .collect();
+    ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
+    let mut endpoints: Vec<_> = slice.endpoints.iter().map(|endpoint| endpoint.shared.clone()).collect();
+    endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
+    SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
+}
+
+/// A ClusterIP as an endpoint: ready while any Pod behind it is.
+fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayload {
+    let address_type = family::of(address);
+    let behind = entry.slices.values().filter(|slice| slice.address_type == address_type);
+    let ready = behind.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.shared.is_ready());
+    let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
+    let port = |port: &ServicePort| SlicePort {
+        name: port.name.clone().filter(|name| !name.is_empty()),
+        protocol: port::protocol(port.protocol.as_deref()).to_owned(),
+        port: port.port,
+        service_port: port.port,
+        app_protocol: port.app_protocol.clone(),
+    };
+    SlicePayload {
+        address_type: address_type.to_owned(),
+        ports: local.spec.ports.iter().map(port).collect(),
+        endpoints: vec![slice::Endpoint {
+            addresses: vec![address.to_owned()],
+            conditions: Some(conditions),
+            ..slice::Endpoint::default()
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::service::offer::{
+        fixture::{Settings, entry, known_with},
+        offer,
+    };
+
+    /// What is exported of a Service, or why nothing is.
+    struct Offered {
+        service: api::resource_export::ServicePayload,
+        slices: BTreeMap<String, SlicePayload>,
+    }
+
+    fn offered(change: impl FnOnce(&mut ServiceEntry, &mut Settings)) -> Result<Offered, &'static str> {
+        let (mut entry, mut settings) = (entry(), Settings::default());
+        change(&mut entry, &mut settings);
+        let known = known_with("east", &entry, settings);
+        let offer = offer(&known).map_err(|invalid| invalid.reason)?.unwrap();
+        Ok(Offered { service: offer.service(), slices: offer.slices() })
+    }
+
+    fn spec(entry: &mut ServiceEntry, change: &serde_json::Value) {
+        let mut service = serde_json::to_value(entry.service.take().unwrap()).unwrap();
+        service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        entry.service = Some(serde_json::from_value(service).unwrap());
+    }
+
+    fn slice(entry: &mut ServiceEntry, address_type: &str, address: &str, ready: bool) {
+        let slice = serde_json::from_value(json!({
+            "metadata": {"name": address_type, "namespace": "shop"},
+            "addressType": address_type,
+            "endpoints": [{"addresses": [address], "conditions": {"ready": ready}, "hostname": "db-0"}],
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+        }));
+        entry.slices.insert(address_type.into(), slice.unwrap());
+    }
+
+    fn addresses(offer: &Offered) -> Vec<(&str, &str)> {
+        let mut all: Vec<_> = offer
+            .slices
+            .values()
+            .flat_map(|slice| {
+                slice.endpoints.iter().map(|e| (slice.address_type.as_str(), e.addresses[0].as_str()))
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn r12_a_headless_service_is_exported_with_host_names_and_with_or_without_ports() {
+        for ports in [json!([{"name": "http", "port": 80}]), json!([])] {
+            let headless = offered(|entry, _| {
+                entry.slices.clear();
+                slice(entry, "IPv4", "10.1.0.7", true);
+                spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
+            });
+            let headless = headless.unwrap();
+            assert_eq!(headless.service.service_spec.cluster_ip.as_deref(), Some("None"));
+            let slice = headless.slices.values().next().unwrap();
+            assert_eq!(slice.endpoints[0].hostname.as_deref(), Some("db-0"));
+            assert_eq!(slice.ports.len(), ports.as_array().unwrap().len());
+        }
+    }
+
+    #[test]
+    fn slices_are_of_the_services_families_and_those_of_this_cluster() {
+        let both = |entry: &mut ServiceEntry, _: &mut Settings| {
+            entry.slices.clear();
+            slice(entry, "IPv4", "10.1.0.7", true);
+            slice(entry, "IPv6", "fd00::7", true);
+            slice(entry, "FQDN", "example.com", true);
+            spec(entry, &json!({"ipFamilies": ["IPv6", "IPv4"]}));
+        };
+        let offer = offered(both).unwrap();
+        assert_eq!(addresses(&offer), [("IPv4", "10.1.0.7"), ("IPv6", "fd00::7")]);
+        assert_eq!(offer.service.service_spec.ip_families.unwrap(), ["IPv6", "IPv4"]);
+        let six = offered(|entry, settings| {
+            both(entry, settings);
+            // As a headless Service without selector says wherever it is.
+            settings.families = vec!["IPv6".into()];
+            entry.slices.remove("IPv4");
+        });
+        let six = six.unwrap();
+        assert_eq!(addresses(&six), [("IPv6", "fd00::7")]);
+        assert_eq!(six.service.service_spec.ip_families.unwrap(), ["IPv6"]);
+    }
+
+    #[test]
+    fn a_cluster_ip_stands_for_all_endpoints_and_a_headless_service_has_none() {
+        let by_cluster_ip = |entry: &mut ServiceEntry, settings: &mut Settings| {
+            settings.endpoint_ip = EndpointIp::Cluster;
+            entry.slices.clear();
+            slice(entry, "IPv4", "10.1.0.7", false);
+            slice(entry, "IPv6", "fd00::7", true);
+            let dual = json!({"clusterIPs": ["10.0.0.1", "fd00:1::1"], "ipFamilies": ["IPv4", "IPv6"]});
+            spec(entry, &dual);
+        };
+        let offer = offered(by_cluster_ip).unwrap();
+        assert_eq!(addresses(&offer), [("IPv4", "10.0.0.1"), ("IPv6", "fd00:1::1")]);
+        for slice in offer.slices.values() {
+            assert_eq!((slice.ports[0].port, slice.ports[0].service_port), (80, 80));
+            let ready = slice.endpoints[0].conditions.as_ref().unwrap().ready;
+            assert_eq!(ready, Some(slice.address_type == "IPv6"), "as what is behind it");
+        }
+        let headless = offered(|entry, settings| {
+            by_cluster_ip(entry, settings);
+            spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"]}));
+        });
+        assert_eq!(headless.err(), Some("InvalidServiceType"));
+    }
+}

@@ -1,0 +1,232 @@
+//! A session with a leader: our presence in the Common Area, the watches that all features need, and the features, which the session
+//! knows by a [`table`] only. Writes Lease `freeport-member-<id>` and our announce; tells the membership its state. Safe to run
+//! twice: the newer process takes over the Lease, and the older session ends.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`table`] | the features: what is asked of one is asked of all |
+//! | [`connect`] | whose leader it is, and what the features work with |
+//! | [`presence`](mod@presence) | our Lease and announce |
+//! | [`peers`] | watches of Leases and announces |
+//! | [`schemas`] | CRDs of this cluster that lack fields |
+//! | [`health`] | what the session sees |
+
+mod connect;
+mod health;
+mod peers;
+mod presence;
+mod schemas;
+mod table;
+
+use std::{pin::pin, sync::Arc, time::Instant};
+
+use ::presence::{lease::Presence, restore::RestoreDetector};
+use api::{antrea::Members, membership::Wire, name};
+use futures::{FutureExt, future::BoxFuture};
+use k8s_openapi::api::coordination::v1::Lease;
+use kit::{boot::Env, index::Shared};
+use kube::{Api, Client};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::{connect::Start, health::PATIENCE, peers::Peers, table::Table};
+pub(crate) use self::{
+    health::{Health, SessionState},
+    table::Blind,
+};
+use crate::{
+    feature::{Access, Features},
+    identity::Target,
+};
+
+/// A session with a leader, not started yet.
+pub(crate) struct Session {
+    pub(crate) env: Env,
+    pub(crate) features: Features,
+    pub(crate) target: Target,
+    /// Client for the leader's API server.
+    pub(crate) leader: Client,
+    /// Where the session tells its state.
+    pub(crate) state: watch::Sender<SessionState>,
+    /// Whether the membership is noted. Before that nothing is exported or imported.
+    pub(crate) noted: watch::Receiver<bool>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Why a session ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// It was stopped, or another cluster took our ID.
+    Over,
+    /// The Common Area was restored from a backup: everything known about it has to be read again.
+    Restored,
+    /// These members run Antrea's controllers, and no others: everything has to be read again.
+    Named(Members),
+    /// The leader is Antrea's, which needs Antrea's protocol.
+    Antrea,
+}
+
+impl Session {
+    /// Exports and imports until `stop`, or until another cluster takes our ID.
+    pub(crate) async fn run(self) {
+        let mut start = Start::new(self.target.wire);
+        loop {
+            let ended = self.once(&start).await;
+            // A session ends in the other ways only after it was present at the leader.
+            start.is_certain = true;
+            match ended {
+                Ended::Over => break,
+                Ended::Restored => {
+                    tracing::warn!(
+                        "the Common Area was restored from a backup or emptied: keeping all imports until their writers confirm \
+                         what is gone"
+                    );
+                    self.env.metrics.restored(&self.target.us.common_area);
+                    start.is_restored = true;
+                }
+                Ended::Named(members) => {
+                    tracing::info!(
+                        members = members.annotation(),
+                        "the list of members that run Antrea's controllers changed: starting again with it"
+                    );
+                    start.antrea = members;
+                }
+                Ended::Antrea => {
+                    tracing::info!("the leader is Antrea's: using Antrea's protocol");
+                    start = Start::new(Some(Wire::Antrea));
+                }
+            }
+        }
+    }
+
+    async fn once(&self, start: &Start) -> Ended {
+        let mut tasks = JoinSet::new();
+        let ended = Parts::start(self, start, &mut tasks).follow(self, start, &mut tasks).await;
+        // The next session starts when all watches of this one have ended.
+        tasks.shutdown().await;
+        ended
+    }
+}
+
+/// The parts of a session that runs.
+struct Parts {
+    access: Access,
+    table: Arc<Table>,
+    peers: Peers,
+    /// What the CRDs of this cluster lack.
+    lacking: Shared<schemas::Lacking>,
+    present: watch::Receiver<Presence>,
+}
+
+impl Parts {
+    fn start(session: &Session, start: &Start, tasks: &mut JoinSet<()>) -> Self {
+        let Session { env, features, target, leader, .. } = session;
+        let leases = Api::<Lease>::namespaced(leader.clone(), &target.us.common_area);
+        let detector = RestoreDetector::new(leases, name::member_lease(&target.us.cluster));
+        let access = start.access(env, &target.us, leader, &detector);
+        let table = Arc::new(Table::begin(features, &access));
+        table.watch(tasks);
+        let peers = Peers::new(&access);
+        peers.watch(&access, &table, tasks);
+        let lacking = schemas::watch(env, table::crds(features), &table, &access.changed, tasks);
+        let present = presence::start(&access, target, detector, &table, &peers.watches, tasks);
+        Self { access, table, peers, lacking, present }
+    }
+
+    /// Runs the features and tells the state until the session ends.
+    async fn follow(&self, session: &Session, start: &Start, tasks: &mut JoinSet<()>) -> Ended {
+        let mut controllers = pin!(self.table.run(|| self.begin(session.noted.clone()), &session.stop));
+        let mut antrea_leads = pin!(self.antrea_leads(session, start));
+        let (mut named, mut present) = (self.peers.named.subscribe(), self.present.clone());
+        let (mut since, mut was_lost) = (None::<Instant>, false);
+        let gauge = self.access.env.metrics.present(&self.access.us.common_area);
+        let ended = loop {
+            let now = present.borrow_and_update().clone();
+            gauge.set(i64::from(now == Presence::Held));
+            if now == Presence::Held && was_lost {
+                // What failed while the leader was away need not wait for its next try.
+                self.table.retry_failed();
+            }
+            was_lost = matches!(now, Presence::Failing { .. });
+            match now {
+                // The cluster that took our ID exports under it now: the membership starts another session, which waits.
+                Presence::Taken { .. } if since.is_some() => break Ended::Over,
+                Presence::Restored => break Ended::Restored,
+                now => self.tell(&session.state, now, &mut since),
+            }
+            tokio::select! {
+                () = &mut controllers => break Ended::Over,
+                () = self.restored() => break Ended::Restored,
+                () = &mut antrea_leads => break Ended::Antrea,
+                Ok(members) = named.wait_for(|members| *members != self.access.antrea) => {
+                    break Ended::Named(members.clone());
+                }
+                Ok(()) = present.changed() => {}
+                () = self.access.changed.notified() => {}
+                () = self.listed(), if !self.are_listed() => {}
+                () = tokio::time::sleep(PATIENCE) => {}
+                Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
+            }
+        };
+        if ended == Ended::Over {
+            gauge.set(0);
+        }
+        ended
+    }
+
+    /// Tells the membership the state of the session. `since`: when we were present at the leader for the first time.
+    fn tell(&self, state: &watch::Sender<SessionState>, now: Presence, since: &mut Option<Instant>) {
+        let health = match now {
+            Presence::Unknown | Presence::Restored => Health::Connecting,
+            Presence::Held => {
+                let present_for = since.get_or_insert_with(Instant::now).elapsed();
+                let lacking = self.lacking.with(|lacking| schemas::texts(lacking));
+                health::seen(&self.access, &self.table, &self.peers.watches, lacking, present_for)
+            }
+            Presence::Failing { failure } => Health::Lost { failure },
+            Presence::Taken { holder } => Health::IdTaken { holder },
+        };
+        let members = self.access.leases.with(|leases| leases.members());
+        let new = SessionState { health, wire: self.access.wire, members };
+        state.send_if_modified(|old| std::mem::replace(old, new.clone()) != new);
+    }
+
+    /// Returns when features may export and import: our ID is ours, the membership is noted, and it is known who takes part and how.
+    fn begin(&self, mut noted: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
+        let (peers, antrea, mut present) =
+            (self.peers.clone(), self.access.antrea.clone(), self.present.clone());
+        async move {
+            peers.watches.listed().await;
+            let is_ours = *peers.named.borrow() == antrea
+                && present.wait_for(|now| *now == Presence::Held).await.is_ok()
+                && noted.wait_for(|noted| *noted).await.is_ok();
+            if !is_ours {
+                // The session ends: others run Antrea's controllers than it started with, or nobody keeps our Lease.
+                std::future::pending::<()>().await;
+            }
+        }
+        .boxed()
+    }
+
+    async fn antrea_leads(&self, session: &Session, start: &Start) {
+        match start.is_certain {
+            true => std::future::pending().await,
+            false => connect::antrea_leads(&session.features, &self.access, self.present.clone()).await,
+        }
+    }
+
+    async fn restored(&self) {
+        tokio::select! {
+            () = self.peers.watches.restored() => {}
+            () = self.table.restored() => {}
+        }
+    }
+
+    fn are_listed(&self) -> bool {
+        self.peers.watches.are_listed() && self.table.are_listed()
+    }
+
+    async fn listed(&self) {
+        tokio::join!(self.peers.watches.listed(), self.table.listed());
+    }
+}

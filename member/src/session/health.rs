@@ -1,0 +1,95 @@
+//! The state of a session: what the membership reads.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use api::membership::Wire;
+use kit::{failure::Failure, watch::Watches};
+use presence::standing::Standing;
+
+use super::table::{Blind, Table};
+use crate::feature::Access;
+
+/// Once a session is present at the leader, the first lists come within seconds, or something is wrong.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How well a session works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// The leader has not answered yet.
+    Connecting,
+    /// Present at the leader, and all watches have listed.
+    Connected {
+        /// Seconds by which the leader's clock is ahead of ours, if that is too much.
+        skew: Option<i64>,
+        /// Whose leader it is.
+        wire: Wire,
+        /// The leader's daemon does not renew its Lease, though its API server answers.
+        leader_is_silent: bool,
+        /// What the CRDs of this cluster lack: a text for each kind.
+        lacking: Vec<String>,
+    },
+    /// Present at the leader, but something cannot be watched, in this cluster or in the Common Area.
+    Blind(Vec<Blind>),
+    /// The leader's API server drops fields that a feature writes.
+    Pruned {
+        /// Name of the feature.
+        feature: &'static str,
+        /// Which fields.
+        what: String,
+    },
+    /// The leader does not answer any more, or refuses us.
+    Lost {
+        /// Why.
+        failure: Failure,
+    },
+    /// Another running cluster has our ID.
+    IdTaken {
+        /// Holder of our Lease.
+        holder: String,
+    },
+}
+
+/// What a session tells the membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SessionState {
+    /// How well it works.
+    pub(crate) health: Health,
+    /// Whose leader it is.
+    pub(crate) wire: Wire,
+    /// All members of the set, by cluster ID.
+    pub(crate) members: BTreeMap<String, Standing>,
+}
+
+impl Default for SessionState {
+    fn default() -> Self {
+        Self { health: Health::Connecting, wire: Wire::Freeport, members: BTreeMap::new() }
+    }
+}
+
+/// What a session sees that has been present at the leader for so long. `common` are the watches that all features need; `lacking`
+/// is what the CRDs of this cluster lack.
+pub(super) fn seen(
+    access: &Access,
+    table: &Table,
+    common: &Watches,
+    lacking: Vec<String>,
+    present_for: Duration,
+) -> Health {
+    let now = Instant::now();
+    let blind: Vec<_> = Blind::of(None, &[common], now).into_iter().chain(table.blind(now)).collect();
+    if !blind.is_empty() {
+        return if present_for < PATIENCE { Health::Connecting } else { Health::Blind(blind) };
+    }
+    if let Some((feature, what)) = table.pruned() {
+        return Health::Pruned { feature, what };
+    }
+    access.leases.with(|leases| Health::Connected {
+        wire: access.wire,
+        skew: leases.skew(),
+        leader_is_silent: leases.leader_is_silent(),
+        lacking,
+    })
+}

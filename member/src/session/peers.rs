@@ -1,0 +1,93 @@
+//! The Leases and announces in the Common Area: who takes part, and who runs Antrea's controllers. All features need them.
+
+use std::{sync::Arc, time::Instant};
+
+use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
+use jiff::Timestamp;
+use kit::{
+    objects::Change,
+    watch::{Source, Watches},
+};
+use kube::{Api, ResourceExt, runtime::watcher};
+use presence::{heartbeat::Announce, leases::News};
+use tokio::{sync::watch, task::JoinSet};
+
+use super::table::Table;
+use crate::feature::Access;
+
+/// Watches of Leases and announces. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Peers {
+    pub(super) watches: Watches,
+    /// The members that run Antrea's controllers, as the leader's Lease named them last.
+    pub(super) named: Arc<watch::Sender<Members>>,
+}
+
+impl Peers {
+    pub(super) fn new(access: &Access) -> Self {
+        Self {
+            watches: access.guard.clone().map(Watches::guarded).unwrap_or_default(),
+            named: Arc::new(watch::Sender::new(access.antrea.clone())),
+        }
+    }
+
+    /// Starts the watches. Under a leader of Antrea's there are no Leases; announces matter where Antrea's controllers write them.
+    pub(super) fn watch(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
+        if access.wire == Wire::Freeport {
+            self.watch_leases(access, table, tasks);
+        }
+        if !access.antrea.is_empty() {
+            self.watch_announces(access, table, tasks);
+        }
+    }
+
+    fn watch_leases(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
+        let (peers, access, table) = (self.clone(), access.clone(), table.clone());
+        tasks.spawn(self.watches.watch(
+            Api::<LeaseView>::namespaced(access.leader.clone(), &access.us.common_area),
+            watcher::Config::default(),
+            Source { cluster: "leader", kind: "Lease" },
+            access.env.metrics.clone(),
+            move |change| {
+                peers.learn_names(&change);
+                let (now, clock) = (Instant::now(), Timestamp::now());
+                let news = access.leases.with(|leases| leases.change(change, now, clock));
+                tell(&access, &table, &news);
+            },
+        ));
+    }
+
+    fn watch_announces(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
+        let (access, table) = (access.clone(), table.clone());
+        tasks.spawn(self.watches.watch(
+            Api::<Announce>::namespaced(access.leader.clone(), &access.us.common_area),
+            watcher::Config::default(),
+            Source { cluster: "leader", kind: "MemberClusterAnnounce" },
+            access.env.metrics.clone(),
+            move |change| {
+                let (now, clock) = (Instant::now(), Timestamp::now());
+                let news = access.leases.with(|leases| leases.announced(change, now, clock));
+                tell(&access, &table, &news);
+            },
+        ));
+    }
+
+    /// The leader's Lease names the members that run Antrea's controllers. Without it, those that were named stay.
+    fn learn_names(&self, change: &Change<LeaseView>) {
+        let leases = match change {
+            Change::Apply(lease) => std::slice::from_ref(lease),
+            Change::Reset(leases) => leases.as_slice(),
+            Change::Remove(_) => &[],
+        };
+        let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
+        if let Some(now) = leader.and_then(LeaseView::antrea_members) {
+            self.named.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+        }
+    }
+}
+
+/// Leases were renewed, or are gone: the members that the ClusterSet reports may have changed.
+fn tell(access: &Access, table: &Table, news: &News) {
+    access.changed.notify_one();
+    table.hear(news);
+}

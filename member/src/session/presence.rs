@@ -1,0 +1,62 @@
+//! Our presence at the leader: a Lease and an announce, or heartbeats under a leader of Antrea's.
+
+mod announce;
+mod heartbeat;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{announce::MemberClusterAnnounce, label, membership::Wire};
+use kit::{boot::Env, watch::Watches, write::Writer};
+use kube::{Api, Client};
+use presence::{
+    lease::{Keeper, Presence},
+    restore::RestoreDetector,
+};
+use tokio::{sync::watch, task::JoinSet};
+
+use self::announce::announce;
+use super::table::Table;
+use crate::{feature::Access, identity::Target};
+
+/// How soon an announce that was not written is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Starts to be present; gives what is known about it. Our Lease vouches for our records when all features and the watches in
+/// `common` allow it.
+pub(super) fn start(
+    access: &Access,
+    target: &Target,
+    detector: RestoreDetector,
+    table: &Arc<Table>,
+    common: &Watches,
+    tasks: &mut JoinSet<()>,
+) -> watch::Receiver<Presence> {
+    let (presence, present) = watch::channel(Presence::Unknown);
+    let (env, leader) = (&access.env, &access.leader);
+    if access.wire == Wire::Antrea {
+        let announces = Api::<MemberClusterAnnounce>::namespaced(leader.clone(), &target.us.common_area);
+        tasks.spawn(heartbeat::keep(announces, target.clone(), presence));
+        return present;
+    }
+    let (table, common) = (table.clone(), common.clone());
+    let settled = move || table.settled(&common, Instant::now());
+    let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
+    tasks.spawn(keeper.keep(settled, presence));
+    tasks.spawn(introduce(env.clone(), target.clone(), leader.clone(), present.clone()));
+    present
+}
+
+/// Announces us once we are present.
+async fn introduce(env: Env, target: Target, leader: Client, mut present: watch::Receiver<Presence>) {
+    let writer = Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone());
+    while present.wait_for(|now| *now == Presence::Held).await.is_ok() {
+        match announce(&target, &leader, &writer).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, "cannot write the MemberClusterAnnounce, trying again"),
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
