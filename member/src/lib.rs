@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::{
     feature::{Feature, Features},
-    service::{Services, export::EndpointIp},
+    service::{EndpointIp, Services},
 };
 
 /// freeport-member exports Services of its cluster to a ClusterSet and makes the Services of the set usable here. It

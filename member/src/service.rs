@@ -2,25 +2,27 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`entry`], [`view`], [`knowledge`] | what is known of each Service name |
-//! | [`export`], [`import`], [`status`] | the controllers |
+//! | [`index`] | what is known of each Service name; depends on nothing below |
+//! | [`offer`] | what this cluster exports: pure |
 //! | [`antrea`] | members and leaders that run Antrea's controllers |
+//! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`export`], [`import`], [`status`] | the controllers |
 //! | [`watches`], [`families`] | how it is learned |
 //! | [`leave`], [`signs`] | before and after sessions |
 
-pub mod antrea;
-pub mod entry;
-pub mod export;
+mod antrea;
+mod export;
 mod families;
-pub mod import;
-pub mod knowledge;
+mod import;
+mod index;
+mod knowledge;
 mod leave;
+mod offer;
 mod signs;
-pub mod status;
-pub mod view;
+mod status;
 mod watches;
 
-use api::{ServiceName, label, membership::Wire};
+use api::{ServiceName, label};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
@@ -34,10 +36,11 @@ use presence::{leases::News, vouch::Vouching};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+pub use self::index::cluster::EndpointIp;
 use self::{
-    entry::{EXPORT, IMPORT},
-    export::{EndpointIp, Exporting},
+    export::Exporting,
     import::Importing,
+    index::{EXPORT, IMPORT, cluster::Cluster},
     knowledge::Knowledge,
     status::ExportStatus,
 };
@@ -85,6 +88,11 @@ impl Feature for Services {
     }
 }
 
+/// What holds for this cluster in a session, as far as it is known when the session begins.
+fn cluster(access: &Access, endpoint_ip: EndpointIp) -> Cluster {
+    Cluster { us: access.us.clone(), endpoint_ip, wire: access.wire, families: vec![] }
+}
+
 /// Services in one session.
 struct ServicesRun {
     access: Access,
@@ -102,15 +110,10 @@ struct ServicesRun {
 
 impl ServicesRun {
     fn new(access: Access, endpoint_ip: EndpointIp) -> Self {
-        let knowledge = match access.wire {
-            Wire::Freeport => Knowledge::default(),
-            Wire::Antrea => Knowledge::under_antrea(&access.us.cluster),
-        };
-        knowledge.local.with(|local| local.endpoint_ip = endpoint_ip);
         let Access { env, leases, leader, guard, .. } = &access;
         let writer = |client, cluster| Writer::new(client, label::MEMBER, cluster, env.metrics.clone());
         Self {
-            knowledge,
+            knowledge: Knowledge::new(cluster(&access, endpoint_ip)),
             vouching: Vouching::new(leases.clone()),
             local: Watches::default(),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
@@ -124,9 +127,8 @@ impl ServicesRun {
     async fn run_status(&self, stop: &CancellationToken) {
         let env = &self.access.env;
         let status = ExportStatus {
-            cluster: self.access.us.cluster.clone(),
             knowledge: self.knowledge.clone(),
-            hub: self.leader.clone(),
+            leader_watches: self.leader.clone(),
             writer: self.local_writer.clone(),
             events: env.events.clone(),
         };
@@ -135,9 +137,8 @@ impl ServicesRun {
     }
 
     async fn run_export(&self, stop: &CancellationToken) {
-        let Access { env, us, antrea, .. } = &self.access;
+        let Access { env, antrea, .. } = &self.access;
         let exporting = Exporting {
-            us: us.clone(),
             knowledge: self.knowledge.clone(),
             antrea: antrea.clone(),
             local: env.client.clone(),

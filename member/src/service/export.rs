@@ -2,8 +2,6 @@
 //! there; deletes records of endpoints it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
 //! to run twice: the records are a function of the local objects, and only differences are sent.
 
-mod offer;
-mod slices;
 mod vanished;
 
 use std::time::Duration;
@@ -11,142 +9,91 @@ use std::time::Duration;
 use api::{
     ServiceName,
     antrea::Members,
-    family, label, name,
-    resource_export::{
-        ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, ResourceExportSpec, SERVICE, ServicePayload,
-    },
+    family, name,
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, SERVICE, ServicePayload},
     slice::SlicePayload,
-    view::Lenient,
 };
 use kit::{
     events::Events,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, Resource, api::ObjectMeta};
+use kube::{Client, Resource};
 
-use self::vanished::still_exported;
-pub use self::{
-    offer::{Invalid, Offer, offer},
-    slices::EndpointIp,
-};
 use super::{
-    antrea,
-    entry::{EXPORT, ServiceEntry, Unexported},
+    antrea::{leader, peers},
+    index::{EXPORT, entry::Unexported, known::Known, view::OwnRecord},
     knowledge::Knowledge,
-    view::OwnRecord,
+    offer::{
+        Offer, offer,
+        record::{Step, record},
+        still_exported,
+    },
 };
-use crate::identity::Identity;
 
-/// One step towards the records this cluster has to have.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Write it.
-    Put {
-        /// As the leader has it.
-        have: Option<OwnRecord>,
-        /// As it has to be.
-        want: OwnRecord,
-    },
-    /// Empty it, then delete it: removal is said before it is done.
-    Remove {
-        /// As the leader has it.
-        have: OwnRecord,
-        /// What says that it is going.
-        emptied: OwnRecord,
-    },
-    /// Delete it, which says it all: a finalizer keeps it until the leader has seen that.
-    Delete {
-        /// As the leader has it.
-        have: OwnRecord,
-    },
-}
-
-/// `for_antrea`: somebody reads all endpoints in one record.
-fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry, for_antrea: bool) -> Vec<Step> {
-    let offer = offer(&us.cluster, service, entry).unwrap_or_default();
-    let mut steps = Vec::new();
-    // One with another name is of a time when Antrea's controllers ran here, and is not ours to mend.
-    let named = |name: String| move |record: &OwnRecord| record.metadata.name.as_ref() == Some(&name);
-    let have = entry.own_service.clone().filter(named(name::service_export(&us.cluster, service)));
-    let payload = match (&offer, &have) {
-        (Some(offer), _) => Some(offer.service.clone()),
-        (None, Some(have)) => Some(withdrawn(have)),
-        (None, None) => None,
-    };
-    if let Some(payload) = payload {
-        let want = record(us, service, SERVICE, name::service_export(&us.cluster, service), |spec| {
-            spec.service = Some(payload);
-        });
-        steps.push(Step::Put { have, want });
-    }
-    let all = offer.as_ref().filter(|_| for_antrea).map(|offer| antrea::all_endpoints(&offer.slices));
-    let all_endpoints = |payload: EndpointsPayload| {
-        record(us, service, ENDPOINTS, name::endpoints_export(&us.cluster, service), |spec| {
-            spec.endpoints = Some(payload);
-        })
-    };
-    let have = entry.own_endpoints.clone().filter(named(name::endpoints_export(&us.cluster, service)));
-    match (all, have) {
-        (Some(payload), have) => steps.push(Step::Put { have, want: all_endpoints(payload) }),
-        (None, Some(have)) => {
-            steps.push(Step::Remove { have, emptied: all_endpoints(EndpointsPayload::default()) });
-        }
-        (None, None) => {}
-    }
-    let slices = offer.map(|offer| offer.slices).unwrap_or_default();
+/// The steps towards the records this cluster has to have. `for_antrea`: somebody reads all endpoints in one record.
+fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
+    let offer = offer(known).unwrap_or_default();
+    let slices = offer.as_ref().map(Offer::slices).unwrap_or_default();
+    let mut steps: Vec<_> = service_step(known, offer.as_ref()).into_iter().collect();
+    let all_endpoints = offer.filter(|_| for_antrea).map(|_| peers::all_endpoints(&slices));
+    steps.extend(endpoints_step(known, all_endpoints));
+    let own = &known.entry.own_slices;
     let slice = |name: &str, payload: SlicePayload| {
-        record(us, service, ENDPOINT_SLICE, name.to_owned(), |spec| spec.endpoint_slice = Some(payload))
+        record(known, ENDPOINT_SLICE, name.to_owned(), |spec| spec.endpoint_slice = Some(payload))
     };
-    // First what is new: what goes may be what it stands for.
-    for (name, payload) in &slices {
-        let want = slice(name, payload.clone());
-        steps.push(Step::Put { have: entry.own_slices.get(name).cloned(), want });
-    }
-    for (name, have) in entry.own_slices.iter().filter(|(name, _)| !slices.contains_key(*name)) {
-        let had = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
-        let address_type = had.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
+    // First those that go: with them known, the payloads need not be copied.
+    let removed = own.iter().filter(|(name, _)| !slices.contains_key(*name)).map(|(name, have)| {
+        let payload = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
+        let address_type =
+            payload.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
         let emptied = slice(name, SlicePayload { address_type, ..SlicePayload::default() });
-        steps.push(Step::Remove { have: have.clone(), emptied });
-    }
+        Step::Remove { have: have.clone(), emptied }
+    });
+    let removed: Vec<_> = removed.collect();
+    // What is new is written first: what goes may be what it stands for.
+    steps.extend(slices.into_iter().map(|(name, payload)| {
+        let want = slice(&name, payload);
+        Step::Put { have: own.get(&name).cloned(), want }
+    }));
+    steps.extend(removed);
     steps
 }
 
-/// What we said last, taken back.
-fn withdrawn(have: &OwnRecord) -> ServicePayload {
-    let said = have.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-    ServicePayload { withdrawn: true, ..said.unwrap_or_default() }
+/// Our Service record, if there is one or has to be one.
+fn service_step(known: &Known, offer: Option<&Offer<'_>>) -> Option<Step> {
+    let name = name::service_export(known.us(), &known.service);
+    let have = named(known.entry.own_service.as_ref(), &name);
+    let payload = match (offer, &have) {
+        (Some(offer), _) => offer.service(),
+        (None, Some(have)) => withdrawn(have),
+        (None, None) => return None,
+    };
+    let want = record(known, SERVICE, name, |spec| spec.service = Some(payload));
+    Some(Step::Put { have, want })
 }
 
-/// A record of ours, with what `payload` puts into it.
-pub fn record(
-    us: &Identity,
-    service: &ServiceName,
-    kind: &str,
-    name: String,
-    payload: impl FnOnce(&mut ResourceExportSpec),
-) -> OwnRecord {
-    let mut spec = ResourceExportSpec {
-        cluster_id: Some(us.cluster.clone()),
-        namespace: Some(service.namespace.clone()),
-        name: Some(service.name.clone()),
-        kind: Some(kind.into()),
-        ..ResourceExportSpec::default()
-    };
-    payload(&mut spec);
-    let labels = [
-        (label::SOURCE_CLUSTER_ID, us.cluster.as_str()),
-        (label::SOURCE_NAMESPACE, &service.namespace),
-        (label::SOURCE_NAME, &service.name),
-        (label::SOURCE_KIND, kind),
-    ];
-    let metadata = ObjectMeta {
-        name: Some(name),
-        namespace: Some(us.common_area.clone()),
-        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
-        ..ObjectMeta::default()
-    };
-    OwnRecord { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
+/// Our record with all endpoints, if there is one or has to be one.
+fn endpoints_step(known: &Known, all: Option<EndpointsPayload>) -> Option<Step> {
+    let name = name::endpoints_export(known.us(), &known.service);
+    let have = named(known.entry.own_endpoints.as_ref(), &name);
+    let record = |payload| record(known, ENDPOINTS, name, |spec| spec.endpoints = Some(payload));
+    match (all, have) {
+        (Some(payload), have) => Some(Step::Put { have, want: record(payload) }),
+        (None, Some(have)) => Some(Step::Remove { have, emptied: record(EndpointsPayload::default()) }),
+        (None, None) => None,
+    }
+}
+
+/// The record, if it has that name. One with another name is of a time when Antrea's controllers ran here, and is not ours to mend.
+fn named(record: Option<&OwnRecord>, name: &str) -> Option<OwnRecord> {
+    record.filter(|record| record.metadata.name.as_deref() == Some(name)).cloned()
+}
+
+/// What we exported last, taken back.
+fn withdrawn(have: &OwnRecord) -> ServicePayload {
+    let payload = have.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+    ServicePayload { withdrawn: true, ..payload.unwrap_or_default() }
 }
 
 /// Whether the record is about another Service: Antrea's names may be the same for two, and one has to go first.
@@ -159,33 +106,31 @@ fn is_anothers(there: &OwnRecord, want: &OwnRecord) -> bool {
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
-pub struct Exporting {
-    /// Who we are.
-    pub us: Identity,
+pub(crate) struct Exporting {
     /// Everything this member knows.
-    pub knowledge: Knowledge,
+    pub(crate) knowledge: Knowledge,
     /// Members that run Antrea's controllers.
-    pub antrea: Members,
+    pub(crate) antrea: Members,
     /// Reads from this cluster.
-    pub local: Client,
+    pub(crate) local: Client,
     /// Writes to the Common Area.
-    pub writer: Writer,
+    pub(crate) writer: Writer,
     /// Where to leave Events.
-    pub events: Events,
+    pub(crate) events: Events,
 }
 
 impl Exporting {
     /// Brings our records of one Service name up to date.
-    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.entry(&service) else {
+    pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let Some(known) = self.knowledge.known(&service) else {
             return Ok(Outcome::Done);
         };
-        if entry.unexported.is_none() && self.look_into(&service, &entry).await? {
+        if known.entry.unexported.is_none() && self.find_out_why_gone(&known).await? {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }
-        let steps = match entry.antrea_leads {
-            true => antrea::leader::desired(&self.us, &service, &entry),
-            false => desired(&self.us, &service, &entry, !self.antrea.is_empty()),
+        let steps = match known.antrea_leads() {
+            true => leader::desired(&known),
+            false => desired(&known, !self.antrea.is_empty()),
         };
         // One record that is not taken, or not whole, must not keep the others out.
         let mut failed = None;
@@ -211,12 +156,13 @@ impl Exporting {
     }
 
     /// Finds out why a ServiceExport is gone, if one is.
-    async fn look_into(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
-        let Some(said) = still_exported(&self.us.cluster, entry) else { return Ok(false) };
-        let why = vanished::why(&self.local, said.exported_at.as_ref()).await?;
-        if let (Unexported::Vanished, Some(local)) = (why, &entry.service) {
-            let message = "its ServiceExport vanished along with the CRD of ServiceExports, which nobody may have meant: it stays \
-                           exported; create the ServiceExport again, and delete it if it shall end";
+    async fn find_out_why_gone(&self, known: &Known) -> Result<bool, Error> {
+        let Some(exported) = still_exported(known.us(), &known.entry) else { return Ok(false) };
+        let why = vanished::why(&self.local, exported.exported_at.as_ref()).await?;
+        let service = &known.service;
+        if let (Unexported::Vanished, Some(local)) = (why, &known.entry.service) {
+            let message = "the ServiceExport of this Service was deleted together with the CRD of ServiceExports, perhaps by mistake. \
+                           The Service stays exported. To end the export, create the ServiceExport again and then delete it";
             tracing::warn!(%service, message);
             self.events.warn(local.object_ref(&()), "Export", "ServiceExportVanished", message);
         }
@@ -250,4 +196,4 @@ impl Exporting {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::label;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
-use kit::{backoff::Backoff, boot::Env, index::Readers};
+use kit::{backoff::Backoff, boot::Env};
 use kube::{
     Api,
     api::{ObjectMeta, PostParams},
@@ -30,7 +30,10 @@ pub(super) async fn learn(env: Env, knowledge: Knowledge, known: watch::Sender<b
         let asked = timeout(PATIENCE, services.create(&dry_run, &anything())).await;
         let why = match asked {
             Ok(Ok(service)) => {
-                note(&knowledge, service.spec.and_then(|spec| spec.ip_families).unwrap_or_default());
+                let families = service.spec.and_then(|spec| spec.ip_families).unwrap_or_default();
+                if knowledge.have_families(&families) {
+                    tracing::info!(?families, "IP families of this cluster");
+                }
                 warned = false;
                 known.send_replace(true);
                 tokio::time::sleep(ASK_AGAIN).await;
@@ -49,16 +52,6 @@ pub(super) async fn learn(env: Env, knowledge: Knowledge, known: watch::Sender<b
         tokio::time::sleep(waits.next().unwrap_or(ASK_AGAIN)).await;
         known.send_replace(true);
     }
-}
-
-fn note(knowledge: &Knowledge, families: Vec<String>) {
-    let before = knowledge.local.with(|local| local.families.clone());
-    if before == families {
-        return;
-    }
-    tracing::info!(?families, "IP families of this cluster");
-    knowledge.local.with(|local| local.families = families);
-    knowledge.services.enqueue_all(Readers::ALL);
 }
 
 /// A Service that nobody gets: it is created for the answer alone.

@@ -4,12 +4,12 @@
 //! the uid, and nothing without our label is touched.
 
 mod address;
-pub mod belief;
+mod continuity;
 mod doubt;
-mod exported;
+mod metadata;
 mod object;
 mod place;
-pub mod plan;
+mod plan;
 mod slice;
 mod verdict;
 
@@ -35,61 +35,60 @@ use kube::{Client, Resource, ResourceExt};
 use presence::vouch::Vouching;
 
 use self::{
-    belief::Hub,
+    continuity::Writers,
     object::service_import,
-    plan::{Plan, Realise, desired},
+    plan::{DesiredImport, Plan, desired},
     verdict::{Refusal, Refusals, Transition},
 };
 use super::{
-    entry::{IMPORT, ServiceEntry},
+    index::{
+        IMPORT,
+        entry::ServiceEntry,
+        known::Known,
+        view::{Import, is_ours},
+    },
     knowledge::Knowledge,
-    view::{Import, is_ours},
 };
 use crate::identity::Identity;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
-pub struct Importing {
+pub(crate) struct Importing {
     /// Who we are.
-    pub us: Identity,
+    pub(crate) us: Identity,
     /// Everything this member knows.
-    pub knowledge: Knowledge,
+    pub(crate) knowledge: Knowledge,
     /// What the writers' Leases say.
-    pub vouching: Vouching<ServiceName>,
+    pub(crate) vouching: Vouching<ServiceName>,
     /// Members that run Antrea's controllers.
-    pub antrea: Members,
+    pub(crate) antrea: Members,
     /// Reads from the Common Area.
-    pub leader: Client,
+    pub(crate) leader: Client,
     /// Writes to this cluster.
-    pub writer: Writer,
+    pub(crate) writer: Writer,
     /// Where to leave Events.
-    pub events: Events,
+    pub(crate) events: Events,
     /// Counts what is doubted.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 impl Importing {
-    /// Brings what realises one import up to date.
-    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let known = self.knowledge.entry(&service).filter(|_| self.knowledge.is_active(&service.namespace));
-        let Some(entry) = known else {
+    /// Brings what is here of one import up to date.
+    pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let known = self.knowledge.known(&service).filter(|known| known.namespace.active);
+        let Some(known) = known else {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
-        let hub = self.hub(&service, &entry);
-        let plan = desired(&self.us.cluster, &service, &hub, &entry);
-        let doubts = match &plan {
-            Plan::Hold(doubts) => doubts,
-            Plan::Realise(realise) => &realise.doubts,
-            Plan::Nothing | Plan::Remove => &vec![],
-        };
-        if self.settle(&service, &hub, &entry, doubts).await? {
+        let writers = self.writers(&known);
+        let plan = desired(&known, &writers);
+        if self.settle(&known, &writers, plan.doubts()).await? {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(()),
-            Plan::Remove => self.remove(&entry).await,
-            Plan::Realise(realise) => self.realise(&service, &hub, &entry, realise).await,
+            Plan::Remove => self.remove(&known.entry).await,
+            Plan::Import(import) => self.apply(&known, &writers, import).await,
         };
         match done {
             // The Namespace is going: if it comes back its event asks again.
@@ -100,15 +99,14 @@ impl Importing {
     }
 
     /// What is known of those who write about the Service.
-    fn hub(&self, service: &ServiceName, entry: &ServiceEntry) -> Hub {
-        let named = entry.hub_import.iter().flat_map(|import| import.spec.exporters.iter().flatten());
-        let clusters = named.map(|e| e.cluster_id.clone()).chain(belief::parts(entry));
-        let writers =
-            clusters.map(|cluster| name::member_lease(&cluster)).chain([name::LEADER_LEASE.to_owned()]);
-        Hub {
-            uid: self.vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
+    fn writers(&self, known: &Known) -> Writers {
+        let exporters = known.exporters().iter().map(|exporter| exporter.cluster_id.clone());
+        let leases = exporters.chain(known.entry.parts()).map(|cluster| name::member_lease(&cluster));
+        let leases = leases.chain([name::LEADER_LEASE.to_owned()]);
+        Writers {
+            leader_uid: self.vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
             restored: self.vouching.is_restored(),
-            outdated: writers.filter(|writer| !self.vouching.is_current(service, writer)).collect(),
+            outdated: leases.filter(|lease| !self.vouching.is_current(&known.service, lease)).collect(),
         }
     }
 
@@ -118,59 +116,53 @@ impl Importing {
             self.delete(slice).await?;
         }
         self.remove_service(entry).await?;
-        if let Some(import) = entry.import.as_ref().filter(|import| is_ours(&import.metadata)) {
-            self.delete(import).await?;
+        match entry.own_import() {
+            Some(import) => self.delete(import).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn delete<P: Part<ServiceName, ServiceEntry>>(&self, object: &P) -> Result<(), Error> {
         self.knowledge.services.delete(&self.writer, IMPORT, object, false).await
     }
 
-    async fn realise(
-        &self,
-        service: &ServiceName,
-        hub: &Hub,
-        entry: &ServiceEntry,
-        realise: Realise,
-    ) -> Result<(), Error> {
-        if let Some(uid) = realise.accepted.as_ref().filter(|uid| entry.accepted.as_ref() != Some(*uid)) {
+    async fn apply(&self, known: &Known, writers: &Writers, desired: DesiredImport) -> Result<(), Error> {
+        let (service, entry) = (&known.service, &known.entry);
+        if let Some(uid) = desired.accepted.as_ref().filter(|uid| known.accepted() != Some(*uid)) {
             self.knowledge.services.note(service, |entry| entry.accepted = Some(uid.clone()));
         }
         if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
-            let message =
-                "a ServiceImport of this name is there that Freeport did not make; it is left alone";
+            let message = "a ServiceImport of this name exists and was not created by Freeport; Freeport does not change it";
             tracing::warn!(%service, message);
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
             return Ok(());
         }
         let mut refusals = Refusals::default();
-        let import = |addresses| service_import(service, hub, entry, &realise, addresses);
-        // One without an address is told of first, and one with an address when it has it: nobody finds an address that is
+        let import = |addresses| service_import(known, writers, &desired, addresses);
+        // One without an address is written first, and one with an address when it has it: nobody finds an address that is
         // not, or not any more.
-        let (want, written, is_reachable) = if realise.is_headless() || realise.families.is_empty() {
+        let (want, written, is_reachable) = if desired.is_headless() || desired.families.is_empty() {
             let want = import(vec![]);
             let written = self.put_import(entry, &want, &mut refusals).await?;
-            self.place(service, entry, &realise, &mut refusals).await?;
+            self.place(known, &desired, &mut refusals).await?;
             // Endpoints are found by way of a headless import, even where its Service is refused.
-            (want, written, realise.is_headless() && !realise.taken)
+            (want, written, desired.is_headless() && !desired.taken)
         } else {
-            let addresses = self.place(service, entry, &realise, &mut refusals).await?;
+            let addresses = self.place(known, &desired, &mut refusals).await?;
             let is_reachable = !addresses.is_empty();
             let want = import(addresses);
             let written = self.put_import(entry, &want, &mut refusals).await?;
             (want, written, is_reachable)
         };
         if is_reachable {
-            self.put_slices(entry, &realise, &mut refusals).await?;
+            self.put_slices(entry, &desired, &mut refusals).await?;
         }
-        for slice in realise.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
+        for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
             self.delete(slice).await?;
         }
         match written.or_else(|| entry.import.clone()) {
-            Some(import) => self.tell(&import, &realise, &refusals).await?,
-            None => self.complain(&want, &refusals),
+            Some(import) => self.write_status(&import, &desired, &refusals).await?,
+            None => self.warn_of(&want, &refusals),
         }
         refusals.into_error().map_or(Ok(()), Err)
     }
@@ -178,20 +170,19 @@ impl Importing {
     /// Brings the Service up to date, or takes it away where it cannot be reached. The addresses it has then.
     async fn place(
         &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
-        realise: &Realise,
+        known: &Known,
+        desired: &DesiredImport,
         refusals: &mut Refusals,
     ) -> Result<Vec<String>, Error> {
-        if realise.taken {
+        if desired.taken {
             return Ok(vec![]);
         }
-        if realise.families.is_empty() {
-            return self.remove_service(entry).await.map(|()| vec![]);
+        if desired.families.is_empty() {
+            return self.remove_service(&known.entry).await.map(|()| vec![]);
         }
-        let placed = self.put_service(service, entry, realise).await;
+        let placed = self.put_service(known, desired).await;
         // One that had to be made anew is gone by now.
-        let there = || entry.derived.clone().filter(|there| is_ours(&there.metadata) && realise.fits(there));
+        let there = || known.entry.own_derived().filter(|there| desired.fits(there)).cloned();
         let service = refusals.note(Refusal::Service, placed)?.or_else(there);
         Ok(service.iter().flat_map(|service| service.spec.addresses()).cloned().collect())
     }
@@ -210,11 +201,11 @@ impl Importing {
     async fn put_slices(
         &self,
         entry: &ServiceEntry,
-        realise: &Realise,
+        desired: &DesiredImport,
         refusals: &mut Refusals,
     ) -> Result<(), Error> {
         let mut failed = None;
-        for slice in &realise.slices {
+        for slice in &desired.slices {
             let have = entry.imported_slices.get(&slice.name_any());
             let put = self.knowledge.put_imported(&self.writer, have, slice).await;
             if let Err(error) = refusals.note(Refusal::EndpointSlice, put) {
@@ -224,11 +215,16 @@ impl Importing {
         failed.map_or(Ok(()), Err)
     }
 
-    async fn tell(&self, import: &Import, realise: &Realise, refusals: &Refusals) -> Result<(), Error> {
-        let verdict = verdict::ready(&import.name_any(), realise, refusals);
+    async fn write_status(
+        &self,
+        import: &Import,
+        desired: &DesiredImport,
+        refusals: &Refusals,
+    ) -> Result<(), Error> {
+        let verdict = verdict::ready(&import.name_any(), desired, refusals);
         let have = import.status.0.clone().unwrap_or_default();
         let want =
-            self.writer.known::<Import, _>(&status(realise, &verdict, &have, import.metadata.generation))?;
+            self.writer.known::<Import, _>(&status(desired, &verdict, &have, import.metadata.generation))?;
         if have.clusters == want.clusters
             && have.endpoint_slice_objects == want.endpoint_slice_objects
             && already_said(&have.conditions, &want.conditions)
@@ -248,32 +244,25 @@ impl Importing {
         Ok(())
     }
 
-    /// Where there is no ServiceImport to say it on.
-    fn complain(&self, import: &Import, refusals: &Refusals) {
-        if let Some((reason, message)) = refusals.said(&import.name_any()) {
+    /// Where there is no ServiceImport whose status could say it.
+    fn warn_of(&self, import: &Import, refusals: &Refusals) {
+        if let Some((reason, message)) = refusals.worst(&import.name_any()) {
             self.events.warn(import.object_ref(&()), "Import", reason, &message);
         }
     }
 }
 
 fn status(
-    realise: &Realise,
+    desired: &DesiredImport,
     verdict: &Verdict,
     have: &ServiceImportStatus,
     generation: Option<i64>,
 ) -> ServiceImportStatus {
+    let verdicts = std::slice::from_ref(verdict);
+    let cluster = |cluster: &String| ImportedCluster { cluster: cluster.clone() };
     ServiceImportStatus {
-        clusters: realise
-            .clusters
-            .iter()
-            .map(|cluster| ImportedCluster { cluster: cluster.clone() })
-            .collect(),
-        conditions: conditions(
-            std::slice::from_ref(verdict),
-            &have.conditions,
-            generation,
-            &Time(Timestamp::now()),
-        ),
+        clusters: desired.clusters.iter().map(cluster).collect(),
+        conditions: conditions(verdicts, &have.conditions, generation, &Time(Timestamp::now())),
         endpoint_slice_objects: Some(EndpointSliceObjects::Present),
     }
 }

@@ -1,8 +1,8 @@
-//! What a member knows, and who has to reconcile when it changes.
+//! Everything that this member knows about Services, and who has to reconcile when it changes.
 
-use std::{collections::BTreeSet, fmt::Debug, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
-use api::{ServiceName, antrea::namesakes};
+use api::{ServiceName, antrea::namesakes, membership::Wire};
 use kit::{
     drive::Queue,
     index::{Index, Part, Readers, Shared},
@@ -14,8 +14,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     antrea::leader,
-    entry::{EXPORT, IMPORT, Local, NamespaceEntry, ServiceEntry},
-    view::Namespace,
+    index::{
+        EXPORT, IMPORT,
+        cluster::Cluster,
+        entry::{NamespaceEntry, ServiceEntry},
+        known::{Known, UnderAntrea},
+        view::Namespace,
+    },
 };
 
 /// A slice record is written at once, then at most this often.
@@ -23,66 +28,75 @@ const EXPORT_PACE: Duration = Duration::from_millis(250);
 
 /// Everything this member knows, and the queues of its controllers. Cloning shares it.
 #[derive(Clone)]
-pub struct Knowledge {
+pub(crate) struct Knowledge {
     /// By Service name.
-    pub services: Store<ServiceName, ServiceEntry>,
+    pub(crate) services: Store<ServiceName, ServiceEntry>,
     namespaces: Shared<Index<String, NamespaceEntry>>,
-    /// This cluster.
-    pub local: Shared<Local>,
-    /// Our cluster ID, where the leader is Antrea's.
-    under_antrea: Option<String>,
-}
-
-impl Default for Knowledge {
-    fn default() -> Self {
-        // In the order of `EXPORT`, `IMPORT` and `STATUS`.
-        let queues = [EXPORT_PACE, Duration::ZERO, Duration::ZERO].map(Queue::new);
-        Self {
-            services: Store::new(queues),
-            namespaces: Shared::default(),
-            local: Shared::default(),
-            under_antrea: None,
-        }
-    }
+    cluster: Shared<Arc<Cluster>>,
 }
 
 impl Knowledge {
-    /// Nothing yet, under a leader of Antrea's, where we are cluster `us`: other Services may want the same names for records.
-    pub fn under_antrea(us: &str) -> Self {
-        let knowledge = Self::default();
-        Self {
-            services: knowledge.services.with_related(namesakes),
-            under_antrea: Some(us.to_owned()),
-            ..knowledge
+    /// Nothing yet but what holds for this cluster.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        // In the order of `EXPORT`, `IMPORT` and `STATUS`.
+        let queues = [EXPORT_PACE, Duration::ZERO, Duration::ZERO].map(Queue::new);
+        let services = match cluster.wire {
+            Wire::Freeport => Store::new(queues),
+            // Other Services may want the same names for their records.
+            Wire::Antrea => Store::new(queues).with_related(namesakes),
+        };
+        Self { services, namespaces: Shared::default(), cluster: Shared::new(Arc::new(cluster)) }
+    }
+
+    /// Takes in what the watch of Namespaces told: all Services in them are reconciled.
+    pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
+        let namespaces: BTreeMap<String, Readers> =
+            self.namespaces.with(|namespaces| namespaces.change(change));
+        let services = self.services.keys().into_iter();
+        let dirty =
+            services.filter_map(|service| Some((service.clone(), *namespaces.get(&service.namespace)?)));
+        self.services.enqueue(dirty.collect());
+    }
+
+    /// Takes in which IP families this cluster has; whether that is news.
+    pub(crate) fn have_families(&self, families: &[String]) -> bool {
+        let is_news = self.cluster.with(|cluster| {
+            let is_news = cluster.families != families;
+            if is_news {
+                Arc::make_mut(cluster).families = families.to_vec();
+            }
+            is_news
+        });
+        if is_news {
+            self.services.enqueue_all(Readers::ALL);
         }
+        is_news
     }
 
-    /// Takes in what the watch of Namespaces told: all Services in them are looked at.
-    pub fn change_namespaces(&self, change: Change<Namespace>) {
-        let namespaces: BTreeSet<String> =
-            self.namespaces.with(|namespaces| namespaces.change(change)).into_keys().collect();
-        let within =
-            self.services.keys().into_iter().filter(|service| namespaces.contains(&service.namespace));
-        self.services.enqueue(within.map(|service| (service, Readers::ALL)).collect());
+    /// All about one Service name, if anything is known.
+    pub(crate) fn known(&self, service: &ServiceName) -> Option<Known> {
+        let known = self.alone(service)?;
+        if !known.antrea_leads() {
+            return Some(known);
+        }
+        let rival = leader::rival(&known, |other| self.alone(other));
+        let exporters = leader::exporters(&known, rival.is_some());
+        Some(Known { under_antrea: UnderAntrea { rival, exporters }, ..known })
     }
 
-    /// Everything about one Service name, as a controller looks at it: with what its Namespace says.
-    pub fn entry(&self, service: &ServiceName) -> Option<ServiceEntry> {
-        let entry = self.with_namespace(service)?;
-        let Some(us) = &self.under_antrea else { return Some(entry) };
-        let rival = leader::rival(us, service, &entry, |other| self.with_namespace(other));
-        Some(leader::as_told(us, service, entry, rival))
-    }
-
-    fn with_namespace(&self, service: &ServiceName) -> Option<ServiceEntry> {
-        let namespace = self.namespace(&service.namespace);
-        let (local, antrea_leads) = (self.local.with(|local| local.clone()), self.under_antrea.is_some());
-        let entry = self.services.get(service)?;
-        Some(ServiceEntry { is_excluded: namespace.excluded, local, antrea_leads, ..(*entry).clone() })
+    /// What is known about one Service name without looking at others.
+    fn alone(&self, service: &ServiceName) -> Option<Known> {
+        Some(Known {
+            entry: self.services.get(service)?,
+            service: service.clone(),
+            namespace: self.namespace(&service.namespace),
+            cluster: self.cluster.with(|cluster| cluster.clone()),
+            under_antrea: UnderAntrea::default(),
+        })
     }
 
     /// Whether the Namespace is there and not going.
-    pub fn is_active(&self, namespace: &str) -> bool {
+    pub(crate) fn is_active(&self, namespace: &str) -> bool {
         self.namespace(namespace).active
     }
 
@@ -93,15 +107,20 @@ impl Knowledge {
     }
 
     /// Writes a record of ours, for the export controller.
-    pub async fn put_record<P>(&self, writer: &Writer, have: Option<&P>, want: &P) -> Result<Option<P>, Error>
+    pub(crate) async fn put_record<P>(
+        &self,
+        writer: &Writer,
+        have: Option<&P>,
+        want: &P,
+    ) -> Result<Option<P>, Error>
     where
         P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
     {
         self.services.put(writer, EXPORT, have, want).await
     }
 
-    /// Writes an object that realises an import, for the import controller.
-    pub async fn put_imported<P>(
+    /// Writes an object of an import, for the import controller.
+    pub(crate) async fn put_imported<P>(
         &self,
         writer: &Writer,
         have: Option<&P>,
@@ -113,3 +132,8 @@ impl Knowledge {
         self.services.put(writer, IMPORT, have, want).await
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

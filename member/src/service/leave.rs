@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport, membership::Wire};
+use api::{antrea::Members, label, mcs::ServiceImport};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kit::{
     boot::Env,
@@ -20,10 +20,14 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    entry::Unexported,
+    cluster,
     export::Exporting,
+    index::{
+        cluster::EndpointIp,
+        entry::Unexported,
+        view::{Export, OwnRecord},
+    },
     knowledge::Knowledge,
-    view::{Export, OwnRecord},
 };
 use crate::feature::Access;
 
@@ -68,18 +72,15 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
 
 /// The controller of exports, where these are our records and no ServiceExport is left.
 fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
-    let Access { env, us, leader, .. } = access;
-    let knowledge = match access.wire {
-        Wire::Freeport => Knowledge::default(),
-        Wire::Antrea => Knowledge::under_antrea(&us.cluster),
-    };
+    let Access { env, leader, .. } = access;
+    // What would be exported does not matter.
+    let knowledge = Knowledge::new(cluster(access, EndpointIp::default()));
     knowledge.services.change(Change::Reset(records));
     // Leaving is a decision, whatever became of the ServiceExports.
     for service in knowledge.services.keys() {
         knowledge.services.note(&service, |entry| entry.unexported = Some(Unexported::Decided));
     }
     Exporting {
-        us: us.clone(),
         knowledge,
         antrea: Members::default(),
         local: env.client.clone(),

@@ -20,16 +20,15 @@ use kit::{
 use kube::Resource;
 
 use super::{
-    entry::{STATUS, ServiceEntry},
-    export::{Invalid, offer},
+    index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
-    view::Export,
+    offer::{Invalid, offer},
 };
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules R-8 to R-10), and whether the
 /// leader has it (R-11).
-fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Verdict> {
-    match offer(cluster, service, entry) {
+fn desired(known: &Known) -> Vec<Verdict> {
+    match offer(known) {
         Ok(None) => vec![],
         Err(Invalid { reason, message }) => vec![
             Verdict::new(VALID, Status::False, reason, message),
@@ -38,9 +37,9 @@ fn desired(cluster: &str, service: &ServiceName, entry: &ServiceEntry) -> Vec<Ve
         Ok(Some(_)) => {
             let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
             // A leader of Antrea's knows of no conflicts but those it refuses a record for.
-            let verdict = verdict_on(cluster, entry).filter(|_| !entry.antrea_leads);
+            let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
             let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
-            [valid, ready(cluster, entry)].into_iter().chain(conflict).collect()
+            [valid, ready(known)].into_iter().chain(conflict).collect()
         }
     }
 }
@@ -57,35 +56,35 @@ fn conflict(objections: &[Objection]) -> Verdict {
 }
 
 /// The leader's verdict on our record as it is; one on an older record says nothing about this one.
-fn verdict_on<'a>(cluster: &str, entry: &'a ServiceEntry) -> Option<&'a Exporter> {
-    let observed = entry.own_service.as_ref()?.version();
-    let mut exporters = entry.hub_import.as_ref()?.spec.exporters.iter().flatten();
-    exporters.find(|exporter| exporter.cluster_id == cluster && exporter.observed == observed)
+fn verdict_on(known: &Known) -> Option<&Exporter> {
+    let observed = known.entry.own_service.as_ref()?.version();
+    let ours = |exporter: &&Exporter| exporter.cluster_id == known.us() && exporter.observed == observed;
+    known.exporters().iter().find(ours)
 }
 
-fn ready(cluster: &str, entry: &ServiceEntry) -> Verdict {
+fn ready(known: &Known) -> Verdict {
     let pending = |message: &str| Verdict::new(READY, Status::Unknown, "Pending", message);
     let failed = |message: String| Verdict::new(READY, Status::False, "Failed", message);
-    if let Some(rival) = &entry.rival {
+    if let Some(rival) = &known.under_antrea.rival {
         return failed(format!(
-            "NameTaken: the leader is Antrea's, whose names for the records of this Service are those of {rival} too, and that \
-             export is older: rename one of the two Services"
+            "NameTaken: the leader is Antrea's, and its record names are the same for this Service and for {rival}. The export of \
+             {rival} is older and keeps the names. Rename one of the two Services"
         ));
     }
-    let Some(record) = &entry.own_service else {
-        return pending("not yet told to the leader");
+    let Some(record) = &known.entry.own_service else {
+        return pending("this member has not written its record for the leader yet");
     };
     let said = record.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     if let Some(failure) = said.iter().find(|condition| condition.type_.as_deref() == Some(FAILURE)) {
         let (reason, message) = (failure.reason.clone(), failure.message.clone());
         return failed(format!("{}: {}", reason.unwrap_or_default(), message.unwrap_or_default()));
     }
-    match verdict_on(cluster, entry) {
+    match verdict_on(known) {
         Some(verdict) => match &verdict.refused {
             Some(refused) => failed(format!("{}: {}", refused.reason, refused.message)),
             None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
         },
-        None => pending("told to the leader, which has not merged it yet"),
+        None => pending("the record is written; the leader has not merged it yet"),
     }
 }
 
@@ -112,33 +111,31 @@ fn is_conflict(condition: &Condition) -> bool {
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
-pub struct ExportStatus {
-    /// Our cluster ID.
-    pub cluster: String,
+pub(crate) struct ExportStatus {
     /// Everything this member knows.
-    pub knowledge: Knowledge,
+    pub(crate) knowledge: Knowledge,
     /// The watches of the Common Area.
-    pub hub: Watches,
+    pub(crate) leader_watches: Watches,
     /// Writes to this cluster.
-    pub writer: Writer,
+    pub(crate) writer: Writer,
     /// Where to leave Events.
-    pub events: Events,
+    pub(crate) events: Events,
 }
 
 impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
-    pub async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let told = self.knowledge.entry(&service).and_then(|entry| {
-            let verdicts = desired(&self.cluster, &service, &entry);
-            Some((entry.export?, verdicts))
-        });
-        let Some((export, verdicts)) = told.filter(|(_, verdicts)| !verdicts.is_empty()) else {
+    pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
+        let Some(known) = self.knowledge.known(&service) else { return Ok(Outcome::Done) };
+        let Some(export) = &known.entry.export else { return Ok(Outcome::Done) };
+        let verdicts = desired(&known);
+        if verdicts.is_empty() {
             return Ok(Outcome::Done);
-        };
+        }
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let mut want = conditions(&verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         keep_conflict(&mut want, have);
-        if !self.hub.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False) {
+        if !self.leader_watches.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False)
+        {
             keep_ready(&mut want, have);
         }
         let want = self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })?;
@@ -146,19 +143,19 @@ impl ExportStatus {
         if already_said(have, &want.conditions) && !is_settled {
             return Ok(Outcome::Done);
         }
-        match self.knowledge.services.put_status(&self.writer, STATUS, &export, &want).await {
+        match self.knowledge.services.put_status(&self.writer, STATUS, export, &want).await {
             // Deleted meanwhile: nobody is left to be told.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
             Ok(_) => {
-                self.announce(&export, have, &verdicts);
+                self.publish(export, have, &verdicts);
                 Ok(Outcome::Done)
             }
         }
     }
 
     /// An Event on each transition.
-    fn announce(&self, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
+    fn publish(&self, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
         let said = |type_: &str| {
             have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
         };
@@ -190,13 +187,26 @@ mod tests {
 
     use super::*;
     use crate::service::{
-        entry::{HubRecord, Unexported},
-        export::tests::{entry, own_record},
+        index::{
+            entry::{LeaderRecord, ServiceEntry, Unexported},
+            known::UnderAntrea,
+        },
+        offer::fixture::{Settings, entry, known, known_with, own_record},
     };
 
+    fn words(known: &Known) -> Vec<(&'static str, &'static str, String)> {
+        desired(known).into_iter().map(|v| (v.type_, v.status.as_str(), v.reason)).collect()
+    }
+
     fn says(entry: &ServiceEntry) -> Vec<(&'static str, &'static str, String)> {
-        let verdicts = desired("east", &ServiceName::new("shop", "web"), entry);
-        verdicts.into_iter().map(|v| (v.type_, v.status.as_str(), v.reason)).collect()
+        words(&known("east", entry))
+    }
+
+    fn verdict(observed: &str, refused: Option<Objection>) -> LeaderRecord {
+        let exporter =
+            Exporter { cluster_id: "east".into(), observed: observed.into(), refused, ..Exporter::default() };
+        let spec = ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() };
+        LeaderRecord { spec, ..LeaderRecord::default() }
     }
 
     #[test]
@@ -206,36 +216,35 @@ mod tests {
         assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()));
 
         entry.own_service = Some(own_record("u1", 2));
-        let verdict = |observed: &str, refused: Option<Objection>| {
-            let exporter = Exporter {
-                cluster_id: "east".into(),
-                observed: observed.into(),
-                refused,
-                ..Exporter::default()
-            };
-            let spec =
-                ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() };
-            Some(HubRecord { spec, ..HubRecord::default() })
-        };
-        entry.hub_import = verdict("u1/1", None);
+        entry.leader_import = Some(verdict("u1/1", None));
         assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()), "a verdict on an older record");
         assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
-        entry.hub_import = verdict("u1/2", None);
+        entry.leader_import = Some(verdict("u1/2", None));
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
         assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
-        entry.hub_import =
-            verdict("u1/2", Some(Objection { reason: "TooManyPorts".into(), message: "m".into() }));
+        let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
+        entry.leader_import = Some(verdict("u1/2", Some(too_many)));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
 
-        entry.hub_import = verdict("u1/2", None);
-        entry.antrea_leads = true;
+        entry.leader_import = Some(verdict("u1/2", None));
+        let exporters = verdict("u1/2", None).spec.exporters.unwrap();
+        let mut settings = Settings {
+            antrea_leads: true,
+            under_antrea: UnderAntrea { rival: None, exporters },
+            ..Settings::default()
+        };
+        let under_antrea = |settings: &Settings| words(&known_with("east", &entry, settings.clone()));
         assert_eq!(
-            says(&entry)[1..],
+            under_antrea(&settings)[1..],
             [(READY, "True", "Exported".into())],
             "Antrea's leader tells no conflicts"
         );
-        entry.rival = Some(ServiceName::new("shop-web", "x"));
-        assert_eq!(says(&entry)[1..], [(READY, "False", "Failed".into())], "and has one record for both");
+        settings.under_antrea.rival = Some(ServiceName::new("shop-web", "x"));
+        assert_eq!(
+            under_antrea(&settings)[1..],
+            [(READY, "False", "Failed".into())],
+            "and has one record for both"
+        );
 
         entry.service = None;
         assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));

@@ -15,9 +15,11 @@ use tokio::task::JoinSet;
 
 use super::{
     ServicesRun,
-    antrea::{PeerRecord, leader::AntreaImport},
-    entry::ServiceEntry,
-    view::{Derived, Export, HubImport, Import, Namespace, OwnRecord, PeerSlice, Service, Slice},
+    antrea::{leader::AntreaImport, peers::PeerRecord},
+    index::{
+        entry::ServiceEntry,
+        view::{Derived, Export, Import, LeaderImport, Namespace, OwnRecord, PeerSlice, Service, Slice},
+    },
 };
 use crate::feature::Access;
 
@@ -61,7 +63,7 @@ impl ServicesRun {
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<PeerSlice>::namespaced(leader.clone(), area);
         self.index(tasks, watches, records, common_area("ResourceExport"), &peers);
-        let imports = Api::<HubImport>::namespaced(leader.clone(), area);
+        let imports = Api::<LeaderImport>::namespaced(leader.clone(), area);
         self.index(tasks, watches, imports, common_area("ResourceImport"), "");
         if !antrea.is_empty() {
             let members: Vec<_> = antrea.into_iter().map(String::as_str).collect();

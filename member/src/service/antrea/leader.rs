@@ -1,8 +1,8 @@
-//! Under a leader of Antrea's: what this cluster writes for it, and what it merged, told as a leader of ours would. Pure.
+//! Under a leader of Antrea's: the records this cluster writes for it, and what such a leader does not say of its imports. Pure.
 //!
-//! Its records hold ports and endpoints, and taking one back is deleting it: its finalizer keeps it until the leader has seen that.
-//! An import names nobody, so who takes part is read from the others' records of endpoints. That a record is not there is no
-//! word of its cluster, so an import is never taken at its word for who is missing in it (`accepted` is left out).
+//! Its records hold ports and endpoints, and one is taken back by deleting it: its finalizer keeps it until the leader has seen that.
+//! An import names nobody, so who takes part is read from the others' records of endpoints. A record that is not there does not say
+//! that its cluster takes no part, so an import is never believed for who is missing in it.
 //!
 //! A record of endpoints is written once the leader has taken that of the Service: it would refuse it before, and it merges the
 //! endpoints of a cluster whose ports it refused along with everybody else's.
@@ -10,6 +10,7 @@
 use api::{
     ServiceName,
     antrea::{RECORD_FINALIZERS, endpoints_export, namesakes, service_export, service_import},
+    port,
     resource_export::{ENDPOINTS, SERVICE, SUCCEEDED, ServicePayload},
     resource_import::{Exporter, ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
     view::{Lenient, lean},
@@ -20,18 +21,24 @@ use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
-use super::all_endpoints;
-use crate::identity::Identity;
+use super::peers::all_endpoints;
 use crate::service::{
-    entry::{HubRecord, ServiceEntry},
-    export::{Step, offer, record},
-    view::OwnRecord,
+    index::{
+        EXPORT, IMPORT, STATUS,
+        entry::{LeaderRecord, ServiceEntry},
+        known::Known,
+        view::OwnRecord,
+    },
+    offer::{
+        is_offered, offer,
+        record::{Step, record},
+    },
 };
 
 /// An import of such a leader's.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceImport)]
-pub struct AntreaImport {
+pub(crate) struct AntreaImport {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
     #[serde(default)]
@@ -50,86 +57,80 @@ impl Part<ServiceName, ServiceEntry> for AntreaImport {
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
-        let new = self.spec.0.ok().map(|spec| HubRecord { uid, spec });
+        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, spec });
+        let is_new = entry.leader_import.is_none();
         // Our records list their ports in the order of the import.
-        Readers::ALL.when(std::mem::replace(&mut entry.hub_import, new.clone()) != new || was_gone)
+        let other_ports = entry.leader_import.as_ref().map(merged_ports) != new.as_ref().map(merged_ports);
+        let changed = entry.leader_import != new;
+        entry.leader_import = new;
+        IMPORT.when(changed || was_gone).and(EXPORT.when(other_ports)).and(STATUS.when(is_new))
     }
 
     fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
-        entry.hub_import = None;
-        Readers::ALL
+        entry.leader_import = None;
+        EXPORT.and(IMPORT).and(STATUS)
     }
 }
 
-/// The entry as controllers look at it: the import names those who take part, and `rival` has the names that our records need.
-pub fn as_told(
-    us: &str,
-    service: &ServiceName,
-    mut entry: ServiceEntry,
-    rival: Option<ServiceName>,
-) -> ServiceEntry {
-    let offering = rival.is_none() && matches!(offer(us, service, &entry), Ok(Some(_)));
-    let own = entry.own_service.as_ref().filter(|_| offering).map(|record| Exporter {
-        cluster_id: us.to_owned(),
+/// The ports that the leader merged, in their order.
+fn merged_ports(import: &LeaderRecord) -> &[api::mcs::ServicePort] {
+    import.spec.service_import.as_ref().map(|merged| merged.spec.ports.as_slice()).unwrap_or_default()
+}
+
+/// Who takes part in the import, if there is one: the other clusters that have a record of endpoints, and ours, unless it `is_rivalled`.
+pub(crate) fn exporters(known: &Known, is_rivalled: bool) -> Vec<Exporter> {
+    let entry = &known.entry;
+    let is_offering = !is_rivalled && is_offered(known);
+    let own = entry.own_service.as_ref().filter(|_| is_offering).map(|record| Exporter {
+        cluster_id: known.us().to_owned(),
         observed: if has_succeeded(record) { record.version() } else { String::new() },
         ..Exporter::default()
     });
     let takes_part = |cluster: &String| entry.has_endpoints(cluster) && !entry.parts_gone.contains(cluster);
     let others = entry.antrea.keys().filter(|cluster| takes_part(cluster));
     let others = others.map(|cluster| Exporter { cluster_id: cluster.clone(), ..Exporter::default() });
-    let exporters = others.chain(own).collect();
-    if let Some(import) = &mut entry.hub_import {
-        import.spec.exporters = Some(exporters);
-    }
-    ServiceEntry { accepted: None, rival, ..entry }
+    others.chain(own).collect()
 }
 
 fn has_succeeded(record: &OwnRecord) -> bool {
-    let said = record.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    said.iter().any(|c| c.type_.as_deref() == Some(SUCCEEDED) && c.status.as_deref() == Some("True"))
+    let conditions = record.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions.iter().any(|c| c.type_.as_deref() == Some(SUCCEEDED) && c.status.as_deref() == Some("True"))
 }
 
 /// The Service of ours that has the names which this one's records need: of those that are offered, the oldest export.
-pub fn rival(
-    us: &str,
-    service: &ServiceName,
-    entry: &ServiceEntry,
-    entry_of: impl Fn(&ServiceName) -> Option<ServiceEntry>,
-) -> Option<ServiceName> {
-    let ours = age(us, service, entry)?;
-    let others = namesakes(service).into_iter().filter_map(|other| age(us, &other, &entry_of(&other)?));
+pub(crate) fn rival(known: &Known, other: impl Fn(&ServiceName) -> Option<Known>) -> Option<ServiceName> {
+    let ours = age(known)?;
+    let others = namesakes(&known.service).into_iter().filter_map(|name| age(&other(&name)?));
     others.filter(|other| *other < ours).min().map(|(_, other)| other)
 }
 
 /// What exports are ordered by, if it is offered.
-fn age(us: &str, service: &ServiceName, entry: &ServiceEntry) -> Option<(Option<Timestamp>, ServiceName)> {
-    let offer = offer(us, service, entry).ok()??;
-    Some((offer.service.exported_at.map(|time| time.0), service.clone()))
+fn age(known: &Known) -> Option<(Option<Timestamp>, ServiceName)> {
+    Some((offer(known).ok()??.exported_at(), known.service.clone()))
 }
 
 /// The steps towards the records that such a leader has to have of this cluster. One that is being deleted is waited for.
-pub fn desired(us: &Identity, service: &ServiceName, entry: &ServiceEntry) -> Vec<Step> {
+pub(crate) fn desired(known: &Known) -> Vec<Step> {
+    let (us, service, entry) = (known.us(), &known.service, &known.entry);
     let own = [&entry.own_service, &entry.own_endpoints];
-    let offer = offer(&us.cluster, service, entry).unwrap_or_default().filter(|_| entry.rival.is_none());
+    let offer = offer(known).unwrap_or_default().filter(|_| known.under_antrea.rival.is_none());
     let Some(offer) = offer else {
         let there = own.into_iter().flatten().filter(|record| !is_going(record));
         return there.map(|record| Step::Delete { have: record.clone() }).collect();
     };
-    let name = service_export(&us.cluster, service);
-    let mut ours = record(us, service, SERVICE, name, |spec| {
-        let service_spec =
-            core::ServiceSpec { ports: Some(ports(offer.service, entry)), ..core::ServiceSpec::default() };
+    let mut own_service = record(known, SERVICE, service_export(us, service), |spec| {
+        let ports = Some(ports(offer.service(), entry));
+        let service_spec = core::ServiceSpec { ports, ..core::ServiceSpec::default() };
         spec.service = Some(ServicePayload { service_spec, ..ServicePayload::default() });
     });
-    let name = endpoints_export(&us.cluster, service);
-    let mut endpoints = record(us, service, ENDPOINTS, name, |spec| {
-        spec.endpoints = Some(all_endpoints(&offer.slices));
+    let mut endpoints = record(known, ENDPOINTS, endpoints_export(us, service), |spec| {
+        spec.endpoints = Some(all_endpoints(&offer.slices()));
     });
-    for record in [&mut ours, &mut endpoints] {
+    for record in [&mut own_service, &mut endpoints] {
         record.metadata.finalizers = Some(vec![RECORD_FINALIZERS[0].to_owned()]);
     }
     let has_service = entry.own_service.as_ref().is_some_and(has_succeeded);
-    let wanted = [(true, ours), (has_service || entry.own_endpoints.is_some(), endpoints)];
+    let wanted = [(true, own_service), (has_service || entry.own_endpoints.is_some(), endpoints)];
     let steps = own
         .into_iter()
         .zip(wanted)
@@ -143,12 +144,10 @@ fn is_going(record: &OwnRecord) -> bool {
 
 /// Our ports, in the order that the import has them: such a leader takes another order for another Service.
 fn ports(offered: ServicePayload, entry: &ServiceEntry) -> Vec<core::ServicePort> {
-    let merged = entry.hub_import.as_ref().and_then(|import| import.spec.service_import.as_ref());
-    let merged = merged.map(|merged| merged.spec.ports.as_slice()).unwrap_or_default();
+    let merged = entry.leader_import.as_ref().map(merged_ports).unwrap_or_default();
     let place = |port: &core::ServicePort| {
         let is_it = |m: &api::mcs::ServicePort| {
-            m.port == port.port
-                && m.protocol.as_deref().unwrap_or("TCP") == port.protocol.as_deref().unwrap_or("TCP")
+            port::is_same(m.port, m.protocol.as_deref(), port.port, port.protocol.as_deref())
         };
         merged.iter().position(is_it).unwrap_or(merged.len())
     };
@@ -156,6 +155,3 @@ fn ports(offered: ServicePayload, entry: &ServiceEntry) -> Vec<core::ServicePort
     ports.sort_by_key(place);
     ports
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,77 +1,31 @@
+use api::{label, membership::Wire, view::Lenient};
 use kit::objects::Change;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::service::{
-    knowledge::Knowledge,
-    view::{Export, Namespace, Service, Slice},
+use crate::{
+    identity::Identity,
+    service::{
+        index::{
+            cluster::{Cluster, EndpointIp},
+            entry::ServiceEntry,
+            view::Namespace,
+        },
+        offer::fixture::{Settings, entry, known, known_with, local_service, service},
+    },
 };
 
-fn service() -> ServiceName {
-    ServiceName::new("shop", "web")
+fn desired(entry: &ServiceEntry, for_antrea: bool) -> Vec<Step> {
+    super::desired(&known("east", entry), for_antrea)
 }
 
-fn us() -> Identity {
-    Identity { cluster: "east".into(), common_area: "clusterset-demo".into() }
-}
-
-fn local_service(change: impl FnOnce(&mut Value)) -> Service {
-    let mut service = json!({
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {
-            "type": "ClusterIP",
-            "clusterIP": "10.0.0.1",
-            "ipFamilies": ["IPv4"],
-            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
-        },
-    });
-    change(&mut service);
-    serde_json::from_value(service).unwrap()
-}
-
-fn slice(addresses: &[&str]) -> Slice {
-    let endpoints: Vec<_> = addresses
-        .iter()
-        .map(|a| json!({"addresses": [a], "conditions": {"ready": true}, "nodeName": "n1", "targetRef": {"kind": "Pod"}}))
-        .collect();
-    serde_json::from_value(json!({
-        "metadata": {"name": "web-x", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
-        "addressType": "IPv4",
-        "endpoints": endpoints,
-        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}, {"name": "debug", "port": 9, "protocol": "TCP"}],
-    }))
-    .unwrap()
-}
-
-/// A valid export of `shop/web` from `east`, not yet told to the leader.
-pub(crate) fn entry() -> ServiceEntry {
-    let export: Export = serde_json::from_value(json!({
-        "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": "2026-11-01T12:00:00Z", "generation": 1},
-        "spec": {"exportedLabels": {"team": "shop"}},
-    }))
-    .unwrap();
-    ServiceEntry {
-        export: Some(export),
-        service: Some(local_service(|_| {})),
-        slices: [("web-x".to_owned(), slice(&["10.1.0.8", "10.1.0.7"]))].into(),
-        ..ServiceEntry::default()
-    }
-}
-
-/// Our Service record as the API server has it.
-pub(crate) fn own_record(uid: &str, generation: i64) -> OwnRecord {
-    let offer = offer("east", &service(), &entry()).unwrap().unwrap();
-    let mut record = record(&us(), &service(), SERVICE, name::service_export("east", &service()), |spec| {
-        spec.service = Some(offer.service);
-    });
-    record.metadata.uid = Some(uid.into());
-    record.metadata.generation = Some(generation);
-    record
+fn invalid(entry: &ServiceEntry, settings: Settings) -> &'static str {
+    offer(&known_with("east", entry, settings)).err().unwrap().reason
 }
 
 /// The entry after its steps have been carried out.
 fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
-    for step in desired(&us(), &service(), &entry, false) {
+    for step in desired(&entry, false) {
         match step {
             Step::Put { want, .. } if want.metadata.name.as_ref().unwrap().ends_with("service") => {
                 entry.own_service = Some(want);
@@ -89,20 +43,20 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
 
 fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
     let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
-    offer("east", &service(), &entry).unwrap_err().reason
+    invalid(&entry, Settings::default())
 }
 
 #[test]
 fn the_records_are_those_of_the_wire_contract() {
-    let told = carried_out(entry());
+    let written = carried_out(entry());
     let golden: Value =
         serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap();
-    let record = serde_json::to_value(told.own_service.unwrap()).unwrap();
+    let record = serde_json::to_value(written.own_service.unwrap()).unwrap();
     assert_eq!(record["metadata"], golden["metadata"]);
     assert_eq!(record["spec"]["service"]["exportedAt"], golden["spec"]["service"]["exportedAt"]);
     assert_eq!(record["spec"]["clusterID"], "east");
 
-    let payload = told.own_slices.into_values().next().unwrap().spec.0.unwrap().endpoint_slice.unwrap();
+    let payload = written.own_slices.into_values().next().unwrap().spec.0.unwrap().endpoint_slice.unwrap();
     let addresses: Vec<_> = payload.endpoints.iter().map(|e| e.addresses[0].as_str()).collect();
     assert_eq!(addresses, ["10.1.0.7", "10.1.0.8"], "in an order of their own, not the API server's");
     assert_eq!(payload.ports.len(), 1, "only ports of the Service travel");
@@ -111,8 +65,8 @@ fn the_records_are_those_of_the_wire_contract() {
 
 #[test]
 fn a_second_pass_has_nothing_to_say() {
-    let told = carried_out(entry());
-    for step in desired(&us(), &service(), &told, false) {
+    let written = carried_out(entry());
+    for step in desired(&written, false) {
         let Step::Put { have, want } = step else { panic!("{step:?}") };
         assert_eq!(have, Some(want));
     }
@@ -125,7 +79,7 @@ fn what_cannot_be_exported_says_why() {
     let imported = json!({"multicluster.antrea.io/imported-service": "true"});
     assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");
     let none = ServiceEntry { service: None, ..entry() };
-    assert_eq!(offer("east", &service(), &none).unwrap_err().reason, "NoService");
+    assert_eq!(invalid(&none, Settings::default()), "NoService");
 }
 
 #[test]
@@ -135,79 +89,81 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
             service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
         };
         let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
-        assert!(offer("east", &service(), &entry).is_ok());
-        let entry = ServiceEntry { antrea_leads: true, ..entry };
-        assert_eq!(offer("east", &service(), &entry).unwrap_err().reason, "InvalidServiceType");
+        assert!(offer(&known("east", &entry)).is_ok());
+        let settings = Settings { antrea_leads: true, ..Settings::default() };
+        assert_eq!(invalid(&entry, settings), "InvalidServiceType");
     }
 }
 
 #[test]
 fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn() {
-    let told = carried_out(entry());
-    let known = Knowledge::default();
+    let written = carried_out(entry());
+    let us = Identity { cluster: "east".into(), common_area: "clusterset-demo".into() };
+    let cluster = Cluster { us, endpoint_ip: EndpointIp::default(), wire: Wire::Freeport, families: vec![] };
+    let knowledge = Knowledge::new(cluster);
     let namespace = |labels: Value| -> Namespace {
         serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
     };
-    known.services.change(Change::Apply(told.export.clone().unwrap()));
+    knowledge.services.change(Change::Apply(written.export.clone().unwrap()));
     for (labels, is_excluded) in [
         (json!({label::EXPORT: "false"}), true),
         (json!({label::EXPORT: "true"}), false),
         (Value::Null, false),
     ] {
-        known.change_namespaces(Change::Apply(namespace(labels)));
-        assert_eq!(known.entry(&service()).unwrap().is_excluded, is_excluded);
+        knowledge.change_namespaces(Change::Apply(namespace(labels)));
+        assert_eq!(knowledge.known(&service()).unwrap().namespace.excluded, is_excluded);
     }
 
-    let entry = ServiceEntry { is_excluded: true, service: None, ..told };
-    let invalid = offer("east", &service(), &entry).unwrap_err();
-    assert_eq!(invalid.reason, "NamespaceExcluded", "before what else may be wrong");
-    let steps = desired(&us(), &service(), &entry, false);
+    let entry = ServiceEntry { service: None, ..written };
+    let excluded = Settings { is_excluded: true, ..Settings::default() };
+    assert_eq!(invalid(&entry, excluded.clone()), "NamespaceExcluded", "before what else may be wrong");
+    let steps = super::desired(&known_with("east", &entry, excluded.clone()), false);
     let withdrawn = |step: &Step| match step {
         Step::Put { want, .. } => want.spec.0.as_ref().unwrap().service.as_ref().is_some_and(|s| s.withdrawn),
         Step::Remove { .. } | Step::Delete { .. } => true,
     };
     assert!(steps.len() == 2 && steps.iter().all(withdrawn), "{steps:?}");
     let nobody_asked = ServiceEntry { export: None, unexported: Some(Unexported::Decided), ..entry };
-    assert_eq!(offer("east", &service(), &nobody_asked), Ok(None));
+    assert!(matches!(offer(&known_with("east", &nobody_asked, excluded)), Ok(None)));
 }
 
 #[test]
 fn unexporting_withdraws_first_and_empties_slices_before_they_go() {
-    let mut told = carried_out(entry());
-    (told.export, told.unexported) = (None, Some(Unexported::Decided));
-    let steps = desired(&us(), &service(), &told, false);
+    let mut written = carried_out(entry());
+    (written.export, written.unexported) = (None, Some(Unexported::Decided));
+    let steps = desired(&written, false);
     let Step::Put { want, .. } = &steps[0] else { panic!() };
     assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn);
     let Step::Remove { emptied, .. } = &steps[1] else { panic!() };
     assert_eq!(emptied.spec.0.as_ref().unwrap().endpoint_slice.as_ref().unwrap().endpoints, vec![]);
 
-    let mut gone = carried_out(told);
+    let mut gone = carried_out(written);
     assert!(gone.own_slices.is_empty());
-    let Step::Put { have, want } = &desired(&us(), &service(), &gone, false)[0] else { panic!() };
+    let Step::Put { have, want } = &desired(&gone, false)[0] else { panic!() };
     assert_eq!(have.as_ref(), Some(want), "said once, then the leader's turn");
     gone.own_service = None;
-    assert!(desired(&us(), &service(), &gone, false).is_empty());
+    assert!(desired(&gone, false).is_empty());
 }
 
 #[test]
 fn an_export_that_vanished_with_its_crd_goes_on() {
-    let mut told = carried_out(entry());
+    let mut written = carried_out(entry());
     for why in [None, Some(Unexported::Vanished)] {
-        (told.export, told.unexported) = (None, why);
-        assert_eq!(carried_out(told.clone()), told, "nobody decided: {why:?}");
+        (written.export, written.unexported) = (None, why);
+        assert_eq!(carried_out(written.clone()), written, "nobody decided: {why:?}");
     }
-    told.slices.clear();
-    assert!(
-        matches!(desired(&us(), &service(), &told, false)[1], Step::Remove { .. }),
-        "its endpoints are followed"
-    );
+    written.slices.clear();
+    assert!(matches!(desired(&written, false)[1], Step::Remove { .. }), "its endpoints are followed");
 }
 
 #[test]
 fn a_record_that_does_not_decode_is_put_right() {
-    let mut told = carried_out(entry());
-    told.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
-    assert_eq!(carried_out(told).own_service.unwrap().spec, carried_out(entry()).own_service.unwrap().spec);
+    let mut written = carried_out(entry());
+    written.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
+    assert_eq!(
+        carried_out(written).own_service.unwrap().spec,
+        carried_out(entry()).own_service.unwrap().spec
+    );
 }
 
 fn all_endpoints(steps: &[Step]) -> Vec<&Step> {
@@ -221,9 +177,9 @@ fn all_endpoints(steps: &[Step]) -> Vec<&Step> {
 }
 
 #[test]
-fn all_endpoints_are_told_in_one_record_while_somebody_reads_it() {
+fn all_endpoints_are_written_in_one_record_while_somebody_reads_it() {
     let mut entry = entry();
-    let steps = desired(&us(), &service(), &entry, true);
+    let steps = desired(&entry, true);
     let [Step::Put { have: None, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     let golden: Value =
         serde_json::from_str(include_str!("../../../../api/tests/golden/export-endpoints.json")).unwrap();
@@ -231,21 +187,21 @@ fn all_endpoints_are_told_in_one_record_while_somebody_reads_it() {
     assert_eq!((&record["metadata"], &record["spec"]), (&golden["metadata"], &golden["spec"]));
 
     entry.own_endpoints = Some(want.clone());
-    let steps = desired(&us(), &service(), &entry, true);
+    let steps = desired(&entry, true);
     let [Step::Put { have, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(have.as_ref(), Some(want), "a second pass has nothing to say");
 
-    let steps = desired(&us(), &service(), &entry, false);
+    let steps = desired(&entry, false);
     let [Step::Remove { emptied, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(emptied.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));
     entry.own_endpoints = None;
-    assert!(all_endpoints(&desired(&us(), &service(), &entry, false)).is_empty());
+    assert!(all_endpoints(&desired(&entry, false)).is_empty());
 }
 
 #[test]
 fn an_export_without_endpoints_says_so_in_the_record_of_all() {
     let entry = ServiceEntry { slices: [].into(), ..entry() };
-    let steps = desired(&us(), &service(), &entry, true);
+    let steps = desired(&entry, true);
     let [Step::Put { want, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(want.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));
 }

@@ -6,15 +6,19 @@ use api::{
     resource_export::HEADLESS,
 };
 
-use crate::service::{entry::Local, view::ServiceSpec};
+use crate::service::index::view::ServiceSpec;
 
-/// Families in which the import can be reached here: those of the import that this cluster has. While it is not known what it
+/// Families in which the import can be reached here: those of the import that this cluster has (`local`). While it is not known what it
 /// has, those of the Service that is `there`, or just one: an API server refuses two addresses where there is one family. A
 /// headless Service it lets have both.
-pub fn served(merged: &ServiceImportSpec, local: &Local, there: Option<&ServiceSpec>) -> Vec<String> {
+pub(super) fn served(
+    merged: &ServiceImportSpec,
+    local: &[String],
+    there: Option<&ServiceSpec>,
+) -> Vec<String> {
     let mut exported = family::said(&merged.ip_families);
-    if !local.families.is_empty() {
-        return family::common(&exported, &local.families);
+    if !local.is_empty() {
+        return family::common(&exported, local);
     }
     if merged.type_ == ServiceImportType::Headless {
         return exported;
@@ -29,14 +33,14 @@ pub fn served(merged: &ServiceImportSpec, local: &Local, there: Option<&ServiceS
 
 /// Whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
 /// its first family.
-pub fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {
+pub(super) fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {
     there.is_headless() == is_headless
         && there.ip_families.first().is_none_or(|first| families.contains(first))
 }
 
 /// What a Service with these families says of its addresses. It keeps those of the Service that is `there`, or gets the
 /// `noted` ones of one that was lost back; their families stay in front, so that a family added later changes no address.
-pub fn asked(
+pub(super) fn asked(
     families: &[String],
     is_headless: bool,
     there: Option<&ServiceSpec>,
@@ -91,9 +95,7 @@ mod tests {
             ip_families: words(merged),
             ..ServiceImportSpec::default()
         };
-        let served = |merged: &[&str], here: &[&str]| {
-            served(&spec(merged), &Local { families: words(here), ..Local::default() }, None)
-        };
+        let served = |merged: &[&str], here: &[&str]| served(&spec(merged), &words(here), None);
         assert_eq!(served(&["IPv6", "IPv4"], &["IPv4", "IPv6"]), ["IPv6", "IPv4"]);
         assert_eq!(served(&["IPv6", "IPv4"], &["IPv4"]), ["IPv4"]);
         assert!(served(&["IPv6"], &["IPv4"]).is_empty());
@@ -105,12 +107,12 @@ mod tests {
     fn while_it_is_not_known_what_a_cluster_has_nothing_is_taken_away_and_one_is_tried() {
         let both =
             ServiceImportSpec { ip_families: words(&["IPv6", "IPv4"]), ..ServiceImportSpec::default() };
-        let served = |there: &[&str]| served(&both, &Local::default(), Some(&service(&[], there)));
+        let served = |there: &[&str]| served(&both, &[], Some(&service(&[], there)));
         assert_eq!(served(&["IPv4"]), ["IPv4"]);
         assert_eq!(served(&["IPv4", "IPv6"]), ["IPv6", "IPv4"]);
         assert_eq!(served(&[]), ["IPv6"]);
         let headless = ServiceImportSpec { type_: ServiceImportType::Headless, ..both.clone() };
-        assert_eq!(super::served(&headless, &Local::default(), None), ["IPv6", "IPv4"]);
+        assert_eq!(super::served(&headless, &[], None), ["IPv6", "IPv4"]);
     }
 
     #[test]

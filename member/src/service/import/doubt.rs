@@ -1,4 +1,4 @@
-//! Finding out whether what is missing is meant to be: waits for the word of who writes it, then asks the leader's API server.
+//! Finding out whether what is missing is meant to be: waits until its writer vouches for it, then asks the leader's API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,30 +14,29 @@ use kube::{
 };
 use presence::vouch::WriterState;
 
-use super::{
-    Importing,
-    belief::Hub,
-    plan::{self, Doubt},
-};
-use crate::service::{entry::ServiceEntry, view::OwnRecord};
+use super::{Importing, continuity::Writers, plan::Doubt};
+use crate::service::index::{known::Known, view::OwnRecord};
 
 impl Importing {
     /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes.
     pub(super) async fn settle(
         &self,
-        service: &ServiceName,
-        hub: &Hub,
-        entry: &ServiceEntry,
+        known: &Known,
+        writers: &Writers,
         doubts: &[Doubt],
     ) -> Result<bool, Error> {
+        let service = &known.service;
         let mut missing = BTreeMap::<String, BTreeSet<String>>::new();
         let mut by_writer = Vec::new();
         for doubt in doubts {
-            if let Some(writer) = self.who_vouches(hub, entry, doubt) {
+            if let Some(writer) = self.who_vouches(writers, known, doubt) {
                 missing.entry(writer.clone()).or_default().extend(what_is_missing(service, doubt));
                 by_writer.push((writer, doubt));
             } else {
-                tracing::info!(%service, ?doubt, "nobody can vouch for that: kept until the cluster is back or removed for good");
+                tracing::info!(%service, ?doubt,
+                    "records are missing and nobody can confirm it: keeping what is imported until the cluster returns or is removed \
+                     with freeport leave --force"
+                );
             }
         }
         self.vouching.keep(service, &missing.keys().cloned().collect());
@@ -47,13 +46,13 @@ impl Importing {
         let mut changed = false;
         for (writer, doubt) in by_writer {
             if !vouched.contains(&writer) {
-                tracing::info!(%service, writer, ?doubt, "vanished without a word: keeping what is imported");
+                tracing::info!(%service, writer, ?doubt, "records vanished without being withdrawn: keeping what is imported");
                 continue;
             }
             let gone = match doubt {
                 Doubt::Import => self.confirm_import_gone(service).await?,
                 Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await?,
-                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(service, entry, cluster).await?,
+                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(known, cluster).await?,
             };
             if !gone {
                 self.vouching.doubt_again(service, &writer);
@@ -63,16 +62,16 @@ impl Importing {
         Ok(changed)
     }
 
-    /// Whose word it takes: the one who writes the record. For a cluster that has no Lease, so does not belong to the set any
-    /// more, the leader speaks, but only one that can have known it: a new or restored hub has not.
-    fn who_vouches(&self, hub: &Hub, entry: &ServiceEntry, doubt: &Doubt) -> Option<String> {
+    /// The Lease of who has to vouch for it: who writes the record. For a cluster that has no Lease, so does not belong to the set any
+    /// more, it is the leader, but only one that can have known the cluster: a new or restored hub has not.
+    fn who_vouches(&self, writers: &Writers, known: &Known, doubt: &Doubt) -> Option<String> {
         let cluster = match doubt {
             Doubt::Import => return Some(name::LEADER_LEASE.into()),
             Doubt::Part { cluster } | Doubt::Slices { cluster, .. } => cluster,
         };
         let writer = name::member_lease(cluster);
         let belongs = self.vouching.state(&writer) != WriterState::Unknown;
-        match (belongs, hub.is_the_same(entry)) {
+        match (belongs, writers.leader_is_the_same(known)) {
             (true, _) => Some(writer),
             (false, true) => Some(name::LEADER_LEASE.into()),
             (false, false) => None,
@@ -97,7 +96,7 @@ impl Importing {
         };
         let gone = record.as_ref().is_none_or(|record| withdrawn(record) || is_going(record));
         if gone {
-            tracing::info!(%service, cluster, "takes no part any more, and that is vouched for");
+            tracing::info!(%service, cluster, "the cluster does not export this Service any more, and this is confirmed");
             self.knowledge.services.note(service, |entry| {
                 entry.parts_gone.insert(cluster.to_owned());
             });
@@ -111,22 +110,18 @@ impl Importing {
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
         let there = api.get_opt(&self.antrea.service_import(service)).await?;
         if there.is_none() {
-            tracing::info!(%service, "its import is gone, and the leader vouches for that");
-            self.knowledge.services.note(service, |entry| entry.import_gone = entry.hub_import.is_none());
+            tracing::info!(%service, "the ResourceImport is gone, and the leader confirms it");
+            self.knowledge.services.note(service, |entry| entry.import_gone = entry.leader_import.is_none());
         }
         Ok(there.is_none())
     }
 
-    async fn confirm_slices_gone(
-        &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
-        cluster: &str,
-    ) -> Result<bool, Error> {
+    async fn confirm_slices_gone(&self, known: &Known, cluster: &str) -> Result<bool, Error> {
+        let (service, entry) = (&known.service, &known.entry);
         let api =
             Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
         if self.antrea.contains(cluster) {
-            return self.confirm_endpoints_gone(service, entry, cluster, api).await;
+            return self.confirm_endpoints_gone(known, cluster, api).await;
         }
         let selector = format!(
             "{}={cluster},{}={},{}={},{}={ENDPOINT_SLICE}",
@@ -142,14 +137,14 @@ impl Importing {
         let there: BTreeSet<_> =
             listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
         let gone: BTreeSet<_> =
-            plan::imported_from(entry, cluster).filter(|slice| !there.contains(*slice)).cloned().collect();
+            entry.imported_from(cluster).filter(|slice| !there.contains(*slice)).cloned().collect();
         let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
         if new {
-            tracing::info!(%service, cluster, "slices are gone, and their cluster vouches for that");
+            tracing::info!(%service, cluster, "slice records are gone, and their cluster confirms it");
             self.knowledge.services.note(service, |entry| {
                 // But for those that came back while we asked.
-                let told: BTreeSet<_> = plan::told_by(entry, service, cluster).collect();
-                entry.slices_gone.extend(gone.difference(&told).cloned());
+                let back: BTreeSet<_> = entry.to_import_from(service, cluster).collect();
+                entry.slices_gone.extend(gone.difference(&back).cloned());
             });
         }
         Ok(new)
@@ -160,18 +155,18 @@ impl Importing {
     /// A member that runs Antrea's controllers has one record for all its slices.
     async fn confirm_endpoints_gone(
         &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
+        known: &Known,
         cluster: &str,
         records: Api<PartialObjectMeta<ResourceExport>>,
     ) -> Result<bool, Error> {
+        let service = &known.service;
         let record = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await;
         let gone = record?.is_none();
         if gone {
-            tracing::info!(%service, cluster, "its record of endpoints is gone, and its heartbeat vouches for that");
-            let slices: Vec<_> = plan::imported_from(entry, cluster).cloned().collect();
+            tracing::info!(%service, cluster, "the record of endpoints is gone, and the cluster's heartbeats went on");
+            let slices: Vec<_> = known.entry.imported_from(cluster).cloned().collect();
             self.knowledge.services.note(service, |entry| {
-                if !entry.says_all(cluster) {
+                if !entry.is_complete(cluster) {
                     entry.slices_gone.extend(slices);
                 }
             });

@@ -6,9 +6,10 @@ use api::{ServiceName, label};
 use kit::write::Error;
 use kube::ResourceExt;
 
-use super::{Importing, object::derived, plan::Realise};
-use crate::service::{
+use super::{Importing, object::derived, plan::DesiredImport};
+use crate::service::index::{
     entry::ServiceEntry,
+    known::Known,
     view::{Derived, Service, is_ours},
 };
 
@@ -17,36 +18,21 @@ const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 
 impl Importing {
     /// Makes or mends the Service. One that was lost gets the addresses noted in the import back, if they are still free.
-    pub(super) async fn put_service(
-        &self,
-        service: &ServiceName,
-        entry: &ServiceEntry,
-        realise: &Realise,
-    ) -> Result<Service, Error> {
-        let there = entry.derived.as_ref().filter(|there| realise.fits(there));
-        if let (Some(unfit), None) = (&entry.derived, there) {
-            let (families, is_headless) = (&realise.families, realise.is_headless());
-            tracing::info!(%service, ?families, is_headless, "the imported Service is made anew");
+    pub(super) async fn put_service(&self, known: &Known, desired: &DesiredImport) -> Result<Service, Error> {
+        let (service, derived_there) = (&known.service, &known.entry.derived);
+        let there = derived_there.as_ref().filter(|there| desired.fits(there));
+        if let (Some(unfit), None) = (derived_there, there) {
+            let (families, is_headless) = (&desired.families, desired.is_headless());
+            tracing::info!(%service, ?families, is_headless, "deleting and creating the imported Service again");
             self.delete(&Derived::from(unfit.clone())).await?;
         }
-        let want = derived(service, entry, realise);
-        let mut written = self.place_service(there, &want).await;
-        if there.is_none() && want.spec.addresses().next().is_some() {
-            // The API server releases the address of a deleted Service a moment after the Service is gone.
-            for wait in ADDRESS_RELEASE {
-                let Err(Error::Refused(_)) = &written else { break };
-                tokio::time::sleep(Duration::from_millis(wait)).await;
-                written = self.place_service(None, &want).await;
-            }
-            if let Err(Error::Refused(why)) = &written {
-                tracing::warn!(%service, why, "the imported Service cannot have its old address back");
-                let mut any = want.clone();
-                (any.spec.cluster_ip, any.spec.cluster_ips) = (None, vec![]);
-                written = self.place_service(None, &any).await;
-            }
-        }
+        let want = derived(known, desired);
+        let mut written = match there {
+            None if want.spec.addresses().next().is_some() => self.place_with_address(service, &want).await,
+            there => self.place_service(there, &want).await,
+        };
         if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
-            // An older API server does not know the word. The hints in the slices do its work, and the ServiceImport has it.
+            // An older API server does not know the value. The hints in the slices do its work, and the ServiceImport has it.
             let mut without = want.clone();
             without.spec.traffic_distribution = None;
             written = self.place_service(there, &without).await;
@@ -58,6 +44,28 @@ impl Importing {
         Ok(written.or_else(|| there.cloned()).unwrap_or(want))
     }
 
+    /// Creates the Service with the addresses it says, or with others if it cannot have them.
+    async fn place_with_address(
+        &self,
+        service: &ServiceName,
+        want: &Service,
+    ) -> Result<Option<Service>, Error> {
+        let mut written = self.place_service(None, want).await;
+        // The API server releases the address of a deleted Service a moment after the Service is gone.
+        for wait in ADDRESS_RELEASE {
+            let Err(Error::Refused(_)) = &written else { break };
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            written = self.place_service(None, want).await;
+        }
+        if let Err(Error::Refused(why)) = &written {
+            tracing::warn!(%service, why, "the imported Service cannot get its old address again");
+            let mut any = want.clone();
+            (any.spec.cluster_ip, any.spec.cluster_ips) = (None, vec![]);
+            written = self.place_service(None, &any).await;
+        }
+        written
+    }
+
     async fn place_service(&self, have: Option<&Service>, want: &Service) -> Result<Option<Service>, Error> {
         let have = have.cloned().map(Derived::from);
         let want = Derived::from(want.clone());
@@ -67,7 +75,7 @@ impl Importing {
 
     /// Takes a Service of ours away.
     pub(super) async fn remove_service(&self, entry: &ServiceEntry) -> Result<(), Error> {
-        match entry.derived.as_ref().filter(|derived| is_ours(&derived.metadata)) {
+        match entry.own_derived() {
             Some(derived) => self.delete(&Derived::from(derived.clone())).await,
             None => Ok(()),
         }
@@ -82,7 +90,7 @@ impl Importing {
         Ok(if is_ours(&there.metadata) && of(&there) == of(want) {
             Error::Stale
         } else {
-            Error::Refused(format!("another Service {name} is there; it is left alone"))
+            Error::Refused(format!("another Service {name} is there, which Freeport does not change"))
         })
     }
 }

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use api::{
     ServiceName, label,
-    mcs::{ServiceImportSpec, ServiceImportType},
-    name,
+    mcs::{ServiceImportSpec, ServiceImportType, ServicePort},
+    name, port,
     slice::SlicePayload,
 };
 use k8s_openapi::api::discovery::v1::{EndpointHints, ForNode, ForZone};
 
-use super::object::metadata;
-use crate::service::view::{Endpoint, Slice, SlicePort};
+use super::metadata;
+use crate::service::index::view::{Endpoint, Slice, SlicePort};
 
 /// Where a slice comes from.
-pub struct Source<'a> {
+pub(super) struct Source<'a> {
     /// The cluster.
-    pub cluster: &'a str,
+    pub(super) cluster: &'a str,
     /// Name of the record that tells of it, or would tell others.
-    pub record: &'a str,
+    pub(super) record: &'a str,
     /// The slice itself, where it is of this cluster.
-    pub local: Option<&'a Slice>,
+    pub(super) local: Option<&'a Slice>,
 }
 
 /// The slice as it has to be here; `None` when nothing of it is reached through the import.
-pub fn imported(
+pub(super) fn imported(
     service: &ServiceName,
     from: &Source<'_>,
     payload: &SlicePayload,
@@ -36,9 +36,15 @@ pub fn imported(
         .filter_map(|port| {
             // A cluster serves a port of the merged Service if its own Service has that very number and protocol
             // (rule R-42), whatever it calls it.
-            let merged = merged.ports.iter().find(|m| {
-                m.port == port.service_port && m.protocol.as_deref().unwrap_or("TCP") == port.protocol
-            })?;
+            let is_it = |merged: &&ServicePort| {
+                port::is_same(
+                    merged.port,
+                    merged.protocol.as_deref(),
+                    port.service_port,
+                    Some(&port.protocol),
+                )
+            };
+            let merged = merged.ports.iter().find(is_it)?;
             Some(SlicePort {
                 name: Some(merged.name.clone().unwrap_or_default()),
                 protocol: Some(port.protocol.clone()),
@@ -59,7 +65,7 @@ pub fn imported(
         (label::MCS_SERVICE_NAME, service.name.clone()),
         (label::MCS_SOURCE_CLUSTER, from.cluster.to_owned()),
     ];
-    let mut metadata = metadata(service, name::imported_slice(&service.name, from.record));
+    let mut metadata = metadata::of_ours(service, name::imported_slice(&service.name, from.record));
     metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
     Some(Slice {
         metadata,
@@ -71,13 +77,13 @@ pub fn imported(
 
 /// Nodes and Pods mean something only in the cluster they are of: elsewhere a node of the same name would be taken for it.
 fn endpoints(from: &Source<'_>, payload: &SlicePayload, distribution: Option<&str>) -> Vec<Endpoint> {
-    let here: BTreeMap<_, _> =
+    let local: BTreeMap<_, _> =
         from.local.iter().flat_map(|slice| &slice.endpoints).map(|e| (&e.shared.addresses, e)).collect();
     let endpoint = |shared: &api::slice::Endpoint| {
-        let here = here.get(&shared.addresses);
-        let node_name = here.and_then(|endpoint| endpoint.node_name.clone());
+        let local = local.get(&shared.addresses);
+        let node_name = local.and_then(|endpoint| endpoint.node_name.clone());
         let hints = hints(distribution, from.cluster, shared.zone.as_deref(), node_name.as_deref());
-        let target_ref = here.and_then(|endpoint| endpoint.target_ref.clone());
+        let target_ref = local.and_then(|endpoint| endpoint.target_ref.clone());
         Endpoint { shared: shared.clone(), node_name, target_ref, hints }
     };
     payload.endpoints.iter().map(endpoint).collect()

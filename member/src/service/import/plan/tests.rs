@@ -1,8 +1,9 @@
 use api::{
+    ServiceName,
     condition::Status,
     mcs,
-    resource_import::{MergedService, Objection, ResourceImportSpec},
-    slice::{Endpoint, SlicePayload, SlicePort as Port},
+    resource_import::{Exporter, Objection, ResourceImportSpec},
+    slice::{Endpoint, SlicePort as Port},
 };
 use kit::{
     index::{Index, Part},
@@ -11,28 +12,28 @@ use kit::{
 use proptest::prelude::*;
 use serde_json::json;
 
+mod antrea;
+mod doubts;
 mod reach;
 
 use super::*;
 use crate::service::{
-    entry::HubRecord,
-    export::tests as exporting,
     import::{
         object::{derived, service_import},
         verdict::{Refusals, ready},
     },
-    view::{self, HubImport, PeerSlice},
+    index::{
+        entry::{LeaderRecord, ServiceEntry},
+        view::{self, LeaderImport, PeerSlice},
+    },
+    offer::fixture::{self as exporting, Settings, known_with, service},
 };
-
-fn service() -> ServiceName {
-    ServiceName::new("shop", "web")
-}
 
 fn merged_port(name: Option<&str>, port: i32) -> mcs::ServicePort {
     mcs::ServicePort { name: name.map(str::to_owned), protocol: Some("TCP".into()), port, app_protocol: None }
 }
 
-fn hub_import(exporters: &[&str]) -> HubRecord {
+fn merged_import(exporters: &[&str]) -> LeaderRecord {
     let exporters =
         exporters.iter().map(|c| Exporter { cluster_id: (*c).into(), ..Exporter::default() }).collect();
     let spec =
@@ -42,11 +43,11 @@ fn hub_import(exporters: &[&str]) -> HubRecord {
         service_import: Some(MergedService { spec, ..MergedService::default() }),
         ..ResourceImportSpec::default()
     };
-    HubRecord { uid: "import-1".into(), spec }
+    LeaderRecord { uid: "import-1".into(), spec }
 }
 
-fn hub() -> Hub {
-    Hub { uid: "hub-1".into(), ..Hub::default() }
+fn writers() -> Writers {
+    Writers { leader_uid: "hub-1".into(), ..Writers::default() }
 }
 
 fn payload(addresses: &[&str]) -> SlicePayload {
@@ -73,41 +74,59 @@ fn record(cluster: &str) -> String {
 fn entry(exporters: &[&str]) -> ServiceEntry {
     let slice = |c: &&str| ((*c).to_owned(), [(record(c), payload(&["10.0.0.1"]))].into());
     ServiceEntry {
-        hub_import: Some(hub_import(exporters)),
+        leader_import: Some(merged_import(exporters)),
         peers: exporters.iter().map(slice).collect(),
         ..ServiceEntry::default()
     }
 }
 
-fn realised(us: &str, entry: &ServiceEntry) -> Realise {
-    match desired(us, &service(), &hub(), entry) {
-        Plan::Realise(realise) => realise,
+/// What `us`, a cluster of these IP families, knows.
+fn known(us: &str, families: &[String], entry: &ServiceEntry) -> Known {
+    known_with(us, entry, Settings { families: families.to_vec(), ..Settings::default() })
+}
+
+fn plan(us: &str, entry: &ServiceEntry) -> Plan {
+    desired(&known(us, &[], entry), &writers())
+}
+
+fn imports(us: &str, entry: &ServiceEntry) -> DesiredImport {
+    imports_in(us, &[], entry)
+}
+
+fn imports_in(us: &str, families: &[String], entry: &ServiceEntry) -> DesiredImport {
+    match desired(&known(us, families, entry), &writers()) {
+        Plan::Import(import) => import,
         other => panic!("{other:?}"),
     }
 }
 
+fn carried_out(us: &str, entry: ServiceEntry) -> ServiceEntry {
+    carried_out_in(us, &[], entry)
+}
+
 /// The entry after its plan has been carried out by an API server that gives out addresses.
-fn carried_out(us: &str, mut entry: ServiceEntry) -> ServiceEntry {
-    match desired(us, &service(), &hub(), &entry) {
+fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> ServiceEntry {
+    let known = known(us, families, &entry);
+    match desired(&known, &writers()) {
         Plan::Nothing | Plan::Hold(_) => {}
         Plan::Remove => {
             entry.import = None;
             entry.derived = None;
             entry.imported_slices.clear();
         }
-        Plan::Realise(realise) => {
-            let derived = (!realise.families.is_empty()).then(|| derived(&service(), &entry, &realise));
+        Plan::Import(desired) => {
+            let derived = (!desired.families.is_empty()).then(|| derived(&known, &desired));
             let derived = derived.map(with_addresses);
             let addresses = derived.iter().flat_map(|s| s.spec.addresses()).cloned().collect();
-            let mut import = service_import(&service(), &hub(), &entry, &realise, addresses);
+            let mut import = service_import(&known, &writers(), &desired, addresses);
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations);
             import.metadata.annotations = import.metadata.annotations.or(noted);
             entry.import = Some(import);
             entry.derived = derived;
-            entry.accepted = realise.accepted.clone().or(entry.accepted);
-            entry.imported_slices.retain(|name, _| !realise.leftover.contains(name));
-            entry.imported_slices.extend(realise.slices.into_iter().map(|slice| (slice.name_any(), slice)));
+            entry.accepted = desired.accepted.clone().or(entry.accepted);
+            entry.imported_slices.retain(|name, _| !desired.leftover.contains(name));
+            entry.imported_slices.extend(desired.slices.into_iter().map(|slice| (slice.name_any(), slice)));
         }
     }
     entry
@@ -151,16 +170,16 @@ fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
 #[test]
 fn r42_a_port_the_exporter_does_not_serve_is_not_reached_there() {
     let mut entry = entry(&["east"]);
-    entry.hub_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports =
+    entry.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports =
         vec![merged_port(None, 81)];
-    assert!(realised("west", &entry).slices.is_empty());
+    assert!(imports("west", &entry).slices.is_empty());
 }
 
 #[test]
 fn our_own_endpoints_do_not_take_the_detour() {
     let mut own = exporting::entry();
-    own.hub_import = Some(hub_import(&["east"]));
-    let slices = realised("east", &own).slices;
+    own.leader_import = Some(merged_import(&["east"]));
+    let slices = imports("east", &own).slices;
     assert_eq!(slices.len(), 1);
     assert_eq!(slices[0].endpoints.len(), 2);
     let place = |endpoint: &view::Endpoint| (endpoint.node_name.clone(), endpoint.target_ref.is_some());
@@ -168,11 +187,11 @@ fn our_own_endpoints_do_not_take_the_detour() {
         slices[0].endpoints.iter().all(|endpoint| place(endpoint) == (Some("n1".into()), true)),
         "{slices:?}"
     );
-    let elsewhere = realised("west", &entry(&["east"])).slices;
+    let elsewhere = imports("west", &entry(&["east"])).slices;
     assert!(elsewhere[0].endpoints.iter().all(|endpoint| place(endpoint) == (None, false)), "{elsewhere:?}");
     own.service = None;
     assert!(
-        realised("east", &carried_out("east", own)).slices.is_empty(),
+        imports("east", &carried_out("east", own)).slices.is_empty(),
         "true at once, whatever the leader says"
     );
 }
@@ -181,145 +200,30 @@ fn our_own_endpoints_do_not_take_the_detour() {
 fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     assert_eq!(entry.imported_slices.len(), 2);
-    entry.hub_import = Some(hub_import(&["north"]));
-    let realise = realised("west", &entry);
-    assert_eq!((realise.leftover.len(), realise.clusters.as_slice()), (1, &["north".to_owned()][..]));
-    entry.hub_import.as_mut().unwrap().spec.exporters.as_mut().unwrap()[0].refused =
+    entry.leader_import = Some(merged_import(&["north"]));
+    let import = imports("west", &entry);
+    assert_eq!((import.leftover.len(), import.clusters.as_slice()), (1, &["north".to_owned()][..]));
+    entry.leader_import.as_mut().unwrap().spec.exporters.as_mut().unwrap()[0].refused =
         Some(Objection::default());
     assert_eq!(carried_out("west", entry).imported_slices.len(), 0, "refused ones take no part");
-}
-
-#[test]
-fn said_removal_is_believed_at_once() {
-    let mut entry = carried_out("west", entry(&["east"]));
-    entry.peers.get_mut("east").unwrap().insert(record("east"), payload(&[]));
-    let realise = realised("west", &entry);
-    assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0), "an emptied slice");
-    entry.hub_import = Some(hub_import(&[]));
-    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
-    let entry = carried_out("west", entry);
-    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Nothing);
-}
-
-#[test]
-fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
-    let mut entry = carried_out("west", entry(&["east"]));
-    entry.peers.clear();
-    let realise = realised("west", &entry);
-    assert_eq!(
-        (realise.leftover.len(), realise.doubts),
-        (
-            0,
-            vec![Doubt::Slices {
-                cluster: "east".into(),
-                missing: entry.imported_slices.keys().cloned().collect()
-            }]
-        )
-    );
-    let mut confirmed = entry.clone();
-    confirmed.slices_gone.extend(entry.imported_slices.keys().cloned());
-    let realise = realised("west", &confirmed);
-    assert_eq!((realise.leftover.len(), realise.doubts.len()), (1, 0));
-
-    entry.hub_import = None;
-    let realise = realised("west", &entry);
-    assert!(realise.doubts.contains(&Doubt::Import) && realise.doubts.contains(&part("east")));
-    assert_eq!(carried_out("west", entry.clone()), entry, "nothing changes meanwhile");
-    entry.import_gone = true;
-    assert!(!realised("west", &entry).doubts.contains(&Doubt::Import), "the leader vouched");
-    assert_eq!(carried_out("west", entry.clone()), entry, "but east did not");
-    entry.parts_gone.insert("east".into());
-    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
-}
-
-fn part(cluster: &str) -> Doubt {
-    Doubt::Part { cluster: cluster.into() }
-}
-
-#[test]
-fn another_import_is_measured_before_it_is_believed() {
-    let both = carried_out("west", entry(&["east", "north"]));
-    let mut replaced = both.clone();
-    replaced.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) });
-    let realise = realised("west", &replaced);
-    assert_eq!((realise.clusters.len(), realise.doubts, realise.accepted), (2, vec![part("east")], None));
-    assert_eq!(ready("web", &realised("west", &replaced), &Refusals::default()).status, Status::True);
-    let held = carried_out("west", replaced.clone());
-    assert_eq!(held.imported_slices, both.imported_slices);
-    assert_eq!(belief::noted(&held), Some("hub-1"), "the hub is the same");
-
-    replaced.parts_gone.insert("east".into());
-    let settled = carried_out("west", replaced);
-    assert_eq!((settled.imported_slices.len(), belief::noted(&settled)), (1, Some("hub-1")));
-
-    let mut whole = both;
-    whole.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["east", "north"]) });
-    assert_eq!(realised("west", &whole).accepted.as_deref(), Some("import-2"));
-}
-
-#[test]
-fn a_part_that_is_missing_keeps_the_ports_it_needs() {
-    let mut entry = carried_out("west", entry(&["east", "north"]));
-    let mut other = HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) };
-    other.spec.service_import.as_mut().unwrap().spec.ports = vec![merged_port(Some("other"), 81)];
-    entry.hub_import = Some(other);
-    assert_eq!(realised("west", &entry).merged.ports[0].port, 80);
-}
-
-#[test]
-fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
-    let mut own = exporting::entry();
-    own.hub_import = Some(hub_import(&["east"]));
-    let mut own = carried_out("east", own);
-    own.hub_import = Some(HubRecord { uid: "import-2".into(), ..hub_import(&["north"]) });
-    assert_eq!(realised("east", &own).doubts, vec![part("east")]);
-    own.hub_import = None;
-    assert_eq!(realised("east", &own).slices.len(), 1);
-    own.export = None;
-    assert_eq!(realised("east", &own).slices.len(), 0, "ours to say");
-}
-
-#[test]
-fn after_a_restore_the_old_word_of_a_writer_changes_nothing() {
-    let before = carried_out("west", entry(&["east", "north"]));
-    let mut restored = ServiceEntry { accepted: None, ..before.clone() };
-    restored.hub_import = Some(hub_import(&["north"]));
-    restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
-    let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
-    let outdated =
-        |writers: &[String]| Hub { restored: true, outdated: writers.iter().cloned().collect(), ..hub() };
-    let plan = |hub: &Hub, entry: &ServiceEntry| match desired("west", &service(), hub, entry) {
-        Plan::Realise(realise) => realise,
-        other => panic!("{other:?}"),
-    };
-    let realise = plan(&outdated(&all), &restored);
-    assert_eq!((realise.clusters.len(), realise.leftover.len(), realise.accepted), (2, 0, None));
-    let realise = plan(&outdated(&[]), &restored);
-    assert_eq!(
-        (realise.leftover.len(), realise.kept.len()),
-        (1, 1),
-        "north emptied its slice, east is missing"
-    );
-    let noted = service_import(&service(), &outdated(&[]), &restored, &realise, vec![]);
-    assert_eq!(noted.annotations()[label::HUB], "", "measured after a restart as well");
 }
 
 #[test]
 fn a_lost_service_asks_for_its_old_address() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.derived = None;
-    let realise = realised("west", &entry);
-    assert_eq!(derived(&service(), &entry, &realise).spec.cluster_ip.as_deref(), Some("10.96.0.9"));
+    let import = imports("west", &entry);
+    assert_eq!(derived(&known("west", &[], &entry), &import).spec.cluster_ip.as_deref(), Some("10.96.0.9"));
 }
 
 #[test]
 fn somebody_elses_service_is_left_alone() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.derived.as_mut().unwrap().metadata.labels = None;
-    let realise = realised("west", &entry);
-    assert!(realise.taken && realise.slices.is_empty());
-    assert_eq!(realise.leftover.len(), 1);
-    assert_eq!(ready("web", &realise, &Refusals::default()).reason, "ServiceNameTaken");
+    let import = imports("west", &entry);
+    assert!(import.taken && import.slices.is_empty());
+    assert_eq!(import.leftover.len(), 1);
+    assert_eq!(ready("web", &import, &Refusals::default()).reason, "ServiceNameTaken");
 }
 
 #[test]
@@ -329,12 +233,12 @@ fn near_endpoints_are_preferred_by_hints_of_ours() {
         both.peers.get_mut("east").unwrap().get_mut(&record("east")).unwrap().endpoints[0].zone =
             Some("z1".into());
         if us == "east" {
-            both = ServiceEntry { hub_import: both.hub_import, ..exporting::entry() };
+            both = ServiceEntry { leader_import: both.leader_import, ..exporting::entry() };
             both.slices.get_mut("web-x").unwrap().endpoints[0].shared.zone = Some("z1".into());
         }
-        let merged = both.hub_import.as_mut().unwrap().spec.service_import.as_mut().unwrap();
+        let merged = both.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap();
         merged.spec.traffic_distribution = distribution.map(str::to_owned);
-        let slice = realised(us, &both).slices.remove(0);
+        let slice = imports(us, &both).slices.remove(0);
         let zoned = slice.endpoints.into_iter().find(|endpoint| endpoint.shared.zone.is_some());
         serde_json::to_value(zoned.unwrap().hints).unwrap()
     };
@@ -345,28 +249,6 @@ fn near_endpoints_are_preferred_by_hints_of_ours() {
     let (here, there) = (hinted(Some("PreferSameNode"), "east"), hinted(Some("PreferSameNode"), "west"));
     assert_eq!(here["forNodes"], json!([{"name": "n1"}]));
     assert_eq!(there["forNodes"], json!([{"name": "east.elsewhere.multicluster.freeport.dev"}]));
-}
-
-#[test]
-fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
-    let import = |exporters: serde_json::Value, version: &str| -> HubImport {
-        let spec = json!({"kind": "ServiceImport", "namespace": "shop", "name": "web",
-            "serviceImport": hub_import(&[]).spec.service_import, "exporters": exporters});
-        let meta = json!({"name": "shop-web-service", "namespace": "cs", "uid": "import-1", "resourceVersion": version});
-        serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
-    };
-    let mut known = Index::<ServiceName, ServiceEntry>::default();
-    known.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
-    let mut entry = carried_out("west", entry(&["east"]));
-    known.change(Change::Apply(entry.import.clone().unwrap()));
-    known.change(Change::Reset(entry.imported_slices.values().cloned().collect()));
-    known.note(&service(), |known| known.accepted = entry.accepted.clone());
-    known.change(Change::Apply(import(json!([]), "2")));
-    known.change(Change::Remove(import(json!([]), "3")));
-    let told = known.get(&service()).unwrap();
-    (entry.import_gone, entry.parts_gone) = (told.import_gone, told.parts_gone.clone());
-    entry.hub_import = None;
-    assert_eq!(desired("west", &service(), &hub(), &entry), Plan::Remove);
 }
 
 #[test]
@@ -392,8 +274,8 @@ proptest! {
         let import = json!({
             "metadata": {"name": name::service_import(&service()), "namespace": "cs", "resourceVersion": "1"},
             "spec": {"kind": "ServiceImport", "namespace": "shop", "name": "web",
-                "serviceImport": {"spec": hub_import(&[]).spec.service_import.unwrap().spec},
-                "exporters": hub_import(&exporters).spec.exporters},
+                "serviceImport": {"spec": merged_import(&[]).spec.service_import.unwrap().spec},
+                "exporters": merged_import(&exporters).spec.exporters},
         });
         let record = |(cluster, endpoints): (&String, &usize)| {
             let addresses: Vec<_> = (0..*endpoints).map(|n| format!("10.0.0.{n}")).collect();
@@ -406,9 +288,9 @@ proptest! {
             })
         };
         let records: Vec<_> = slices.iter().map(record).collect();
-        let known = |mut records: Vec<serde_json::Value>, import_first: bool| {
+        let indexed = |mut records: Vec<serde_json::Value>, import_first: bool| {
             let mut index = Index::<ServiceName, ServiceEntry>::default();
-            let import = || Change::Apply(serde_json::from_value::<HubImport>(import.clone()).unwrap());
+            let import = || Change::Apply(serde_json::from_value::<LeaderImport>(import.clone()).unwrap());
             if import_first { index.change(import()); }
             for record in records.drain(..) {
                 index.change(Change::Apply(serde_json::from_value::<PeerSlice>(record).unwrap()));
@@ -418,8 +300,8 @@ proptest! {
         };
         let mut shuffled = records.clone();
         if !shuffled.is_empty() { let by = (order as usize) % shuffled.len(); shuffled.rotate_left(by); }
-        let entry = known(records, true);
-        prop_assert_eq!(desired("west", &service(), &hub(), &known(shuffled, order % 2 == 0)), desired("west", &service(), &hub(), &entry));
+        let entry = indexed(records, true);
+        prop_assert_eq!(plan("west", &indexed(shuffled, order % 2 == 0)), plan("west", &entry));
 
         let settled = carried_out("west", (*entry).clone());
         prop_assert_eq!(carried_out("west", settled.clone()), settled);

@@ -22,74 +22,74 @@ use serde::{Deserialize, Serialize};
 /// A ServiceExport of this cluster.
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
 #[resource(inherit = ServiceExport)]
-pub struct Export {
+pub(crate) struct Export {
     /// Name and age.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// Labels and annotations to export.
     #[serde(default)]
-    pub spec: Lenient<ServiceExportSpec>,
+    pub(crate) spec: Lenient<ServiceExportSpec>,
     /// What we said about it.
     #[serde(default)]
-    pub status: Lenient<ServiceExportStatus>,
+    pub(crate) status: Lenient<ServiceExportStatus>,
 }
 
 /// A Service of this cluster: a user's, or one that realises an import.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
-pub struct Service {
+pub(crate) struct Service {
     /// Name, labels, annotations.
     #[serde(deserialize_with = "annotated")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What matters to other clusters.
     #[serde(default)]
-    pub spec: ServiceSpec,
+    pub(crate) spec: ServiceSpec,
 }
 
 /// The part of a Service's spec that we read, and own on those we make.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceSpec {
+pub(crate) struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub type_: Option<String>,
+    pub(crate) type_: Option<String>,
     /// Its first address; `None` in words on a headless Service.
     #[serde(rename = "clusterIP", default, skip_serializing_if = "Option::is_none")]
-    pub cluster_ip: Option<String>,
+    pub(crate) cluster_ip: Option<String>,
     /// Its addresses, or `None` in words.
     #[serde(rename = "clusterIPs", default, skip_serializing_if = "Vec::is_empty")]
-    pub cluster_ips: Vec<String>,
+    pub(crate) cluster_ips: Vec<String>,
     /// Families of its addresses, in their order; on a headless Service those of its endpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ip_families: Vec<String>,
+    pub(crate) ip_families: Vec<String>,
     /// `SingleStack`, `PreferDualStack` or `RequireDualStack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ip_family_policy: Option<String>,
+    pub(crate) ip_family_policy: Option<String>,
     /// `None` or `ClientIP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_affinity: Option<String>,
+    pub(crate) session_affinity: Option<String>,
     /// How long `ClientIP` affinity lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_affinity_config: Option<SessionAffinityConfig>,
+    pub(crate) session_affinity_config: Option<SessionAffinityConfig>,
     /// `Cluster` or `Local`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub internal_traffic_policy: Option<String>,
+    pub(crate) internal_traffic_policy: Option<String>,
     /// Preference for near endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traffic_distribution: Option<String>,
+    pub(crate) traffic_distribution: Option<String>,
     /// Its ports, without what the API server adds for this cluster alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<ServicePort>,
+    pub(crate) ports: Vec<ServicePort>,
 }
 
 impl ServiceSpec {
     /// Whether it has no address of its own.
-    pub fn is_headless(&self) -> bool {
+    pub(crate) fn is_headless(&self) -> bool {
         self.cluster_ip.as_deref() == Some(HEADLESS)
     }
 
     /// Its addresses, in the order of its families.
-    pub fn addresses(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &String> {
         // An API server tells all of them; what is to be written may say only the first.
         let first = self.cluster_ip.iter().filter(|_| self.cluster_ips.is_empty());
         self.cluster_ips.iter().chain(first).filter(|ip| !ip.is_empty() && *ip != HEADLESS)
@@ -100,54 +100,54 @@ impl ServiceSpec {
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = discovery::EndpointSlice)]
 #[serde(rename_all = "camelCase")]
-pub struct Slice {
+pub(crate) struct Slice {
     /// Name and labels.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// `IPv4`, `IPv6` or `FQDN`.
-    pub address_type: String,
+    pub(crate) address_type: String,
     /// The endpoints.
     #[serde(default, deserialize_with = "or_default")]
-    pub endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<Endpoint>,
     /// Ports of every endpoint.
     #[serde(default, deserialize_with = "or_default")]
-    pub ports: Vec<SlicePort>,
+    pub(crate) ports: Vec<SlicePort>,
 }
 
 /// An endpoint in this cluster: what others may know of it, and what only here means anything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// What travels.
     #[serde(flatten)]
-    pub shared: slice::Endpoint,
+    pub(crate) shared: slice::Endpoint,
     /// The node it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_name: Option<String>,
+    pub(crate) node_name: Option<String>,
     /// The Pod it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_ref: Option<core::ObjectReference>,
+    pub(crate) target_ref: Option<core::ObjectReference>,
     /// Zones and nodes it is meant to serve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hints: Option<discovery::EndpointHints>,
+    pub(crate) hints: Option<discovery::EndpointHints>,
 }
 
 /// A port of an EndpointSlice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SlicePort {
+pub(crate) struct SlicePort {
     /// Name of the Service port it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// `TCP`, `UDP` or `SCTP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<String>,
+    pub(crate) protocol: Option<String>,
     /// Its number on the endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<i32>,
+    pub(crate) port: Option<i32>,
     /// Application protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub app_protocol: Option<String>,
+    pub(crate) app_protocol: Option<String>,
 }
 
 /// Go writes an empty list as `null`.
@@ -158,45 +158,45 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d
 /// A ServiceImport of this cluster.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = ServiceImport)]
-pub struct Import {
+pub(crate) struct Import {
     /// Name, labels, and by which ResourceImport it was last measured.
     #[serde(deserialize_with = "annotated")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// The merged Service and its addresses here.
     #[serde(default)]
-    pub spec: Lenient<ServiceImportSpec>,
+    pub(crate) spec: Lenient<ServiceImportSpec>,
     /// What we said about it.
     #[serde(default, skip_serializing)]
-    pub status: Lenient<ServiceImportStatus>,
+    pub(crate) status: Lenient<ServiceImportStatus>,
 }
 
 /// A Namespace of this cluster.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = core::Namespace)]
-pub struct Namespace {
+pub(crate) struct Namespace {
     /// Name, and whether it is going.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
 }
 
 /// One of our own records in the Common Area.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = ResourceExport)]
-pub struct OwnRecord {
+pub(crate) struct OwnRecord {
     /// Name, labels, generation.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What we said.
     #[serde(default)]
-    pub spec: Lenient<ResourceExportSpec>,
+    pub(crate) spec: Lenient<ResourceExportSpec>,
     /// What the leader said about it.
     #[serde(default, skip_serializing)]
-    pub status: Lenient<ResourceExportStatus>,
+    pub(crate) status: Lenient<ResourceExportStatus>,
 }
 
 impl OwnRecord {
     /// What a verdict on just this record has observed.
-    pub fn version(&self) -> String {
+    pub(crate) fn version(&self) -> String {
         let uid = self.metadata.uid.as_deref().unwrap_or_default();
         format!("{uid}/{}", self.metadata.generation.unwrap_or_default())
     }
@@ -205,36 +205,36 @@ impl OwnRecord {
 /// Another cluster's slice in the Common Area.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
-pub struct PeerSlice {
+pub(crate) struct PeerSlice {
     /// Name.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What the other cluster said.
     #[serde(default)]
-    pub spec: Lenient<ResourceExportSpec>,
+    pub(crate) spec: Lenient<ResourceExportSpec>,
 }
 
 /// An import in the Common Area.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceImport)]
-pub struct HubImport {
+pub(crate) struct LeaderImport {
     /// Name.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What the leader said.
     #[serde(default)]
-    pub spec: Lenient<ResourceImportSpec>,
+    pub(crate) spec: Lenient<ResourceImportSpec>,
 }
 
 /// The Service in its role of realising the import it is named after (`antrea-mc-<name>`), whoever made it.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
 #[serde(from = "Service", into = "Service")]
-pub struct Derived {
+pub(crate) struct Derived {
     /// The Service's metadata.
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// The Service.
-    pub service: Service,
+    pub(crate) service: Service,
 }
 
 impl From<Service> for Derived {
@@ -250,7 +250,7 @@ impl From<Derived> for Service {
 }
 
 /// Whether the label that says so is on the object.
-pub fn is_ours(metadata: &ObjectMeta) -> bool {
+pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
     let labels: Option<&BTreeMap<String, String>> = metadata.labels.as_ref();
     labels.and_then(|labels| labels.get(api::label::MANAGED_BY)).is_some_and(|by| by == api::label::FREEPORT)
 }

@@ -3,44 +3,30 @@
 use std::collections::BTreeMap;
 
 use api::{
-    ServiceName, family,
+    family,
     mcs::ServicePort,
-    name,
+    name, port,
     slice::{self, SlicePayload, SlicePort},
 };
-use clap::ValueEnum;
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 
-use super::offer::{families, protocol};
-use crate::service::{
+use crate::service::index::{
+    cluster::EndpointIp,
     entry::ServiceEntry,
+    known::Known,
     view::{Service, Slice},
 };
 
-/// What of a Service is exported.
-#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndpointIp {
-    /// The addresses of its Pods, which other clusters have to have a route to.
-    #[default]
-    Pod,
-    /// Its ClusterIP as the one endpoint, for gateways that have a route to nothing else.
-    Cluster,
-}
-
-/// The slices that other clusters are told of, by the names of the records that tell it.
-pub fn exported(
-    cluster: &str,
-    service: &ServiceName,
-    entry: &ServiceEntry,
-    local: &Service,
-) -> BTreeMap<String, SlicePayload> {
-    match entry.local.endpoint_ip {
-        EndpointIp::Pod => own(cluster, service, entry, local),
+/// The slices that other clusters get, by the names of their records.
+pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
+    match known.cluster.endpoint_ip {
+        EndpointIp::Pod => own(known, local),
         EndpointIp::Cluster => {
             let of_family = |address: &String| {
                 // Not the name of any EndpointSlice.
                 let source = format!("ClusterIP/{}", family::of(address));
-                (name::slice_export(cluster, service, &source), cluster_ip(address, entry, local))
+                let record = name::slice_export(known.us(), &known.service, &source);
+                (record, cluster_ip(address, &known.entry, local))
             };
             local.spec.addresses().map(of_family).collect()
         }
@@ -48,16 +34,11 @@ pub fn exported(
 }
 
 /// The slices of the Service here, as other clusters would see them.
-pub fn own(
-    cluster: &str,
-    service: &ServiceName,
-    entry: &ServiceEntry,
-    local: &Service,
-) -> BTreeMap<String, SlicePayload> {
-    let families = families(local, entry);
-    let of_families = entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
-    let named = of_families.map(|(source, slice)| (name::slice_export(cluster, service, source), slice));
-    named.map(|(name, slice)| (name, payload(slice, &local.spec.ports))).collect()
+pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
+    let families = known.families(local);
+    let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
+    let record = |source: &String| name::slice_export(known.us(), &known.service, source);
+    of_families.map(|(source, slice)| (record(source), payload(slice, &local.spec.ports))).collect()
 }
 
 /// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
@@ -73,7 +54,7 @@ fn payload(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
                 .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
             Some(SlicePort {
                 name,
-                protocol: protocol(port.protocol.as_ref()),
+                protocol: port::protocol(port.protocol.as_deref()).to_owned(),
                 port: port.port?,
                 service_port: service_port.port,
                 app_protocol: service_port.app_protocol.clone(),
@@ -94,7 +75,7 @@ fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayl
     let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
     let port = |port: &ServicePort| SlicePort {
         name: port.name.clone().filter(|name| !name.is_empty()),
-        protocol: protocol(port.protocol.as_ref()),
+        protocol: port::protocol(port.protocol.as_deref()).to_owned(),
         port: port.port,
         service_port: port.port,
         app_protocol: port.app_protocol.clone(),
@@ -115,16 +96,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::service::{
-        entry::Local,
-        export::{Offer, offer, tests::entry},
+    use crate::service::offer::{
+        fixture::{Settings, entry, known_with},
+        offer,
     };
 
-    fn offered(change: impl FnOnce(&mut ServiceEntry)) -> Result<Offer, &'static str> {
-        let mut entry = entry();
-        change(&mut entry);
-        let offer = offer("east", &ServiceName::new("shop", "web"), &entry);
-        offer.map(Option::unwrap).map_err(|invalid| invalid.reason)
+    /// What is exported of a Service, or why nothing is.
+    struct Offered {
+        service: api::resource_export::ServicePayload,
+        slices: BTreeMap<String, SlicePayload>,
+    }
+
+    fn offered(change: impl FnOnce(&mut ServiceEntry, &mut Settings)) -> Result<Offered, &'static str> {
+        let (mut entry, mut settings) = (entry(), Settings::default());
+        change(&mut entry, &mut settings);
+        let known = known_with("east", &entry, settings);
+        let offer = offer(&known).map_err(|invalid| invalid.reason)?.unwrap();
+        Ok(Offered { service: offer.service(), slices: offer.slices() })
     }
 
     fn spec(entry: &mut ServiceEntry, change: &serde_json::Value) {
@@ -143,7 +131,7 @@ mod tests {
         entry.slices.insert(address_type.into(), slice.unwrap());
     }
 
-    fn addresses(offer: &Offer) -> Vec<(&str, &str)> {
+    fn addresses(offer: &Offered) -> Vec<(&str, &str)> {
         let mut all: Vec<_> = offer
             .slices
             .values()
@@ -158,7 +146,7 @@ mod tests {
     #[test]
     fn r12_a_headless_service_is_exported_with_host_names_and_with_or_without_ports() {
         for ports in [json!([{"name": "http", "port": 80}]), json!([])] {
-            let headless = offered(|entry| {
+            let headless = offered(|entry, _| {
                 entry.slices.clear();
                 slice(entry, "IPv4", "10.1.0.7", true);
                 spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
@@ -173,7 +161,7 @@ mod tests {
 
     #[test]
     fn slices_are_of_the_services_families_and_those_of_this_cluster() {
-        let both = |entry: &mut ServiceEntry| {
+        let both = |entry: &mut ServiceEntry, _: &mut Settings| {
             entry.slices.clear();
             slice(entry, "IPv4", "10.1.0.7", true);
             slice(entry, "IPv6", "fd00::7", true);
@@ -183,10 +171,10 @@ mod tests {
         let offer = offered(both).unwrap();
         assert_eq!(addresses(&offer), [("IPv4", "10.1.0.7"), ("IPv6", "fd00::7")]);
         assert_eq!(offer.service.service_spec.ip_families.unwrap(), ["IPv6", "IPv4"]);
-        let six = offered(|entry| {
-            both(entry);
+        let six = offered(|entry, settings| {
+            both(entry, settings);
             // As a headless Service without selector says wherever it is.
-            entry.local = Local { families: vec!["IPv6".into()], ..Local::default() };
+            settings.families = vec!["IPv6".into()];
             entry.slices.remove("IPv4");
         });
         let six = six.unwrap();
@@ -196,8 +184,8 @@ mod tests {
 
     #[test]
     fn a_cluster_ip_stands_for_all_endpoints_and_a_headless_service_has_none() {
-        let by_cluster_ip = |entry: &mut ServiceEntry| {
-            entry.local.endpoint_ip = EndpointIp::Cluster;
+        let by_cluster_ip = |entry: &mut ServiceEntry, settings: &mut Settings| {
+            settings.endpoint_ip = EndpointIp::Cluster;
             entry.slices.clear();
             slice(entry, "IPv4", "10.1.0.7", false);
             slice(entry, "IPv6", "fd00::7", true);
@@ -211,10 +199,10 @@ mod tests {
             let ready = slice.endpoints[0].conditions.as_ref().unwrap().ready;
             assert_eq!(ready, Some(slice.address_type == "IPv6"), "as what is behind it");
         }
-        let headless = offered(|entry| {
-            by_cluster_ip(entry);
+        let headless = offered(|entry, settings| {
+            by_cluster_ip(entry, settings);
             spec(entry, &json!({"clusterIP": "None", "clusterIPs": ["None"]}));
         });
-        assert_eq!(headless.unwrap_err(), "InvalidServiceType");
+        assert_eq!(headless.err(), Some("InvalidServiceType"));
     }
 }

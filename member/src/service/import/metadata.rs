@@ -1,13 +1,23 @@
-//! Labels and annotations that exporters gave a ServiceImport, beside those of others.
+//! Metadata of what an import makes here: our label, and the labels and annotations that exporters gave a ServiceImport.
 
 use std::collections::BTreeMap;
 
-use api::{label, resource_import::MergedMetadata};
+use api::{ServiceName, label, resource_import::MergedMetadata};
 use kube::api::ObjectMeta;
 use serde_json::json;
 
+/// Metadata of an object of that name that we make for the import.
+pub(super) fn of_ours(service: &ServiceName, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(service.namespace.clone()),
+        labels: Some([(label::MANAGED_BY.to_owned(), label::FREEPORT.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
 /// What is exported of the metadata of a ServiceImport of ours.
-pub fn of(metadata: &ObjectMeta) -> MergedMetadata {
+pub(super) fn exported(metadata: &ObjectMeta) -> MergedMetadata {
     let note = metadata.annotations.as_ref().and_then(|all| all.get(label::EXPORTED_METADATA));
     let note: BTreeMap<String, Vec<String>> =
         note.and_then(|note| serde_json::from_str(note).ok()).unwrap_or_default();
@@ -21,10 +31,10 @@ pub fn of(metadata: &ObjectMeta) -> MergedMetadata {
     }
 }
 
-/// Adds what is exported, and the note of it. Keys of our own stay ours, whatever is exported under them.
-pub fn add(exported: &MergedMetadata, metadata: &mut ObjectMeta) {
-    let labels = new(&exported.labels, metadata.labels.as_ref());
-    let annotations = new(&exported.annotations, metadata.annotations.as_ref());
+/// Adds what is `given`, and the note of it. Keys of our own stay ours, whatever is given under them.
+pub(super) fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
+    let labels = new(&given.labels, metadata.labels.as_ref());
+    let annotations = new(&given.annotations, metadata.annotations.as_ref());
     if labels.is_empty() && annotations.is_empty() {
         return;
     }
@@ -36,18 +46,11 @@ pub fn add(exported: &MergedMetadata, metadata: &mut ObjectMeta) {
     all.insert(label::EXPORTED_METADATA.into(), note);
 }
 
-fn new(
-    exported: &BTreeMap<String, String>,
-    own: Option<&BTreeMap<String, String>>,
-) -> BTreeMap<String, String> {
+fn new(given: &BTreeMap<String, String>, own: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let is_ours = |key: &str| {
         own.is_some_and(|own| own.contains_key(key)) || key == label::HUB || key == label::EXPORTED_METADATA
     };
-    exported
-        .iter()
-        .filter(|(key, _)| !is_ours(key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    given.iter().filter(|(key, _)| !is_ours(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -78,7 +81,7 @@ mod tests {
         assert_eq!(metadata.labels.as_ref().unwrap()[label::MANAGED_BY], label::FREEPORT);
         assert_eq!(metadata.annotations.as_ref().unwrap().get(label::HUB), None);
         metadata.labels.get_or_insert_default().insert("theirs".into(), "x".into());
-        let found = of(&metadata);
+        let found = super::exported(&metadata);
         assert_eq!((found.labels, found.annotations), (text(&[("team", "shop")]), text(&[("note", "a")])));
     }
 }

@@ -2,10 +2,10 @@ use kit::{index::Index, objects::Change};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::service::{import::plan::told_by, view::Slice};
+use crate::service::index::view::Slice;
 
-const SERVICE_RECORD: &str = include_str!("../../../../api/tests/golden/export-service-antrea.json");
-const ENDPOINTS_RECORD: &str = include_str!("../../../../api/tests/golden/export-endpoints-antrea.json");
+const SERVICE_RECORD: &str = include_str!("../../../../../api/tests/golden/export-service-antrea.json");
+const ENDPOINTS_RECORD: &str = include_str!("../../../../../api/tests/golden/export-endpoints-antrea.json");
 
 fn record(golden: &str, change: impl FnOnce(&mut Value)) -> PeerRecord {
     let mut record: Value = serde_json::from_str(golden).unwrap();
@@ -21,7 +21,7 @@ fn service() -> ServiceName {
 fn known(records: Vec<PeerRecord>) -> Index<ServiceName, ServiceEntry> {
     let mut index = Index::default();
     index.change(Change::Reset(records));
-    for name in told(&index) {
+    for name in importable(&index) {
         let imported: Slice = serde_json::from_value(json!({
             "metadata": {"name": name, "namespace": "shop", "labels": {
                 label::SLICE_MANAGED_BY: label::FREEPORT,
@@ -45,9 +45,9 @@ fn entry(index: &Index<ServiceName, ServiceEntry>) -> &ServiceEntry {
 }
 
 /// Names of the slices to import from it.
-fn told(index: &Index<ServiceName, ServiceEntry>) -> Vec<String> {
+fn importable(index: &Index<ServiceName, ServiceEntry>) -> Vec<String> {
     let entry = index.get(&service());
-    entry.map(|entry| told_by(entry, &service(), "north-1").collect()).unwrap_or_default()
+    entry.map(|entry| entry.to_import_from(&service(), "north-1").collect()).unwrap_or_default()
 }
 
 #[test]
@@ -58,11 +58,11 @@ fn both_records_together_are_its_slices() {
     assert_eq!(record, "north-1-shop-web-endpoints");
     assert_eq!(slice.endpoints[0].addresses, ["10.1.0.7"]);
     assert_eq!((slice.ports[0].port, slice.ports[0].service_port), (80, 80));
-    assert!(entry(&index).says_all("north-1") && !entry(&index).says_all("east"));
+    assert!(entry(&index).is_complete("north-1") && !entry(&index).is_complete("east"));
 
     let alone = known(vec![record_of_endpoints()]);
     assert!(
-        entry(&alone).peers.is_empty() && !entry(&alone).says_all("north-1"),
+        entry(&alone).peers.is_empty() && !entry(&alone).is_complete("north-1"),
         "which ports it has is not known"
     );
 }
@@ -85,18 +85,18 @@ fn a_record_that_claims_to_be_anothers_says_nothing() {
 }
 
 #[test]
-fn deleting_is_a_word_and_vanishing_is_none() {
+fn deleting_takes_back_and_vanishing_does_not() {
     let going = |r: &mut Value| r["metadata"]["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
     let mut said = both();
-    let imported = told(&said);
+    let imported = importable(&said);
     said.change(Change::Apply(record(ENDPOINTS_RECORD, going)));
-    assert!(entry(&said).peers.is_empty() && entry(&said).says_all("north-1"), "it has none");
+    assert!(entry(&said).peers.is_empty() && entry(&said).is_complete("north-1"), "it has none");
     said.change(Change::Remove(record(ENDPOINTS_RECORD, going)));
     assert_eq!(entry(&said).slices_gone.iter().cloned().collect::<Vec<_>>(), imported);
 
     let mut vanished = both();
     vanished.change(Change::Remove(record_of_endpoints()));
-    assert!(entry(&vanished).slices_gone.is_empty() && !entry(&vanished).says_all("north-1"));
+    assert!(entry(&vanished).slices_gone.is_empty() && !entry(&vanished).is_complete("north-1"));
     assert_eq!(vanished.change(Change::Apply(record_of_endpoints())), [(service(), IMPORT)].into(), "back");
-    assert_eq!(told(&vanished), imported);
+    assert_eq!(importable(&vanished), imported);
 }

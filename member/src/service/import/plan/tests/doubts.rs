@@ -1,0 +1,144 @@
+//! What vanishes without being withdrawn.
+
+use super::*;
+
+#[test]
+fn said_removal_is_believed_at_once() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.peers.get_mut("east").unwrap().insert(record("east"), payload(&[]));
+    let import = imports("west", &entry);
+    assert_eq!((import.leftover.len(), import.doubts.len()), (1, 0), "an emptied slice");
+    entry.leader_import = Some(merged_import(&[]));
+    assert_eq!(plan("west", &entry), Plan::Remove);
+    let entry = carried_out("west", entry);
+    assert_eq!(plan("west", &entry), Plan::Nothing);
+}
+
+#[test]
+fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.peers.clear();
+    let import = imports("west", &entry);
+    assert_eq!(
+        (import.leftover.len(), import.doubts),
+        (
+            0,
+            vec![Doubt::Slices {
+                cluster: "east".into(),
+                missing: entry.imported_slices.keys().cloned().collect()
+            }]
+        )
+    );
+    let mut confirmed = entry.clone();
+    confirmed.slices_gone.extend(entry.imported_slices.keys().cloned());
+    let import = imports("west", &confirmed);
+    assert_eq!((import.leftover.len(), import.doubts.len()), (1, 0));
+
+    entry.leader_import = None;
+    let import = imports("west", &entry);
+    assert!(import.doubts.contains(&Doubt::Import) && import.doubts.contains(&part("east")));
+    assert_eq!(carried_out("west", entry.clone()), entry, "nothing changes meanwhile");
+    entry.import_gone = true;
+    assert!(!imports("west", &entry).doubts.contains(&Doubt::Import), "the leader vouched");
+    assert_eq!(carried_out("west", entry.clone()), entry, "but east did not");
+    entry.parts_gone.insert("east".into());
+    assert_eq!(plan("west", &entry), Plan::Remove);
+}
+
+fn part(cluster: &str) -> Doubt {
+    Doubt::Part { cluster: cluster.into() }
+}
+
+#[test]
+fn another_import_is_measured_before_it_is_believed() {
+    let both = carried_out("west", entry(&["east", "north"]));
+    let mut replaced = both.clone();
+    replaced.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) });
+    let import = imports("west", &replaced);
+    assert_eq!((import.clusters.len(), import.doubts, import.accepted), (2, vec![part("east")], None));
+    assert_eq!(ready("web", &imports("west", &replaced), &Refusals::default()).status, Status::True);
+    let held = carried_out("west", replaced.clone());
+    assert_eq!(held.imported_slices, both.imported_slices);
+    assert_eq!(continuity::noted(&held), Some("hub-1"), "the hub is the same");
+
+    replaced.parts_gone.insert("east".into());
+    let settled = carried_out("west", replaced);
+    assert_eq!((settled.imported_slices.len(), continuity::noted(&settled)), (1, Some("hub-1")));
+
+    let mut whole = both;
+    whole.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) });
+    assert_eq!(imports("west", &whole).accepted.as_deref(), Some("import-2"));
+}
+
+#[test]
+fn a_part_that_is_missing_keeps_the_ports_it_needs() {
+    let mut entry = carried_out("west", entry(&["east", "north"]));
+    let mut other = LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) };
+    other.spec.service_import.as_mut().unwrap().spec.ports = vec![merged_port(Some("other"), 81)];
+    entry.leader_import = Some(other);
+    assert_eq!(imports("west", &entry).merged.ports[0].port, 80);
+}
+
+#[test]
+fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
+    let mut own = exporting::entry();
+    own.leader_import = Some(merged_import(&["east"]));
+    let mut own = carried_out("east", own);
+    own.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) });
+    assert_eq!(imports("east", &own).doubts, vec![part("east")]);
+    own.leader_import = None;
+    assert_eq!(imports("east", &own).slices.len(), 1);
+    own.export = None;
+    assert_eq!(imports("east", &own).slices.len(), 0, "ours to say");
+}
+
+#[test]
+fn after_a_restore_what_a_writer_said_before_changes_nothing() {
+    let before = carried_out("west", entry(&["east", "north"]));
+    let mut restored = ServiceEntry { accepted: None, ..before.clone() };
+    restored.leader_import = Some(merged_import(&["north"]));
+    restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
+    let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
+    let outdated = |leases: &[String]| Writers {
+        restored: true,
+        outdated: leases.iter().cloned().collect(),
+        ..writers()
+    };
+    let restored = known("west", &[], &restored);
+    let plan = |writers: &Writers| match desired(&restored, writers) {
+        Plan::Import(import) => import,
+        other => panic!("{other:?}"),
+    };
+    let import = plan(&outdated(&all));
+    assert_eq!((import.clusters.len(), import.leftover.len(), import.accepted), (2, 0, None));
+    let import = plan(&outdated(&[]));
+    assert_eq!(
+        (import.leftover.len(), import.kept.len()),
+        (1, 1),
+        "north emptied its slice, east is missing"
+    );
+    let noted = service_import(&restored, &outdated(&[]), &import, vec![]);
+    assert_eq!(noted.annotations()[api::label::HUB], "", "measured after a restart as well");
+}
+
+#[test]
+fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
+    let import = |exporters: serde_json::Value, version: &str| -> LeaderImport {
+        let spec = json!({"kind": "ServiceImport", "namespace": "shop", "name": "web",
+            "serviceImport": merged_import(&[]).spec.service_import, "exporters": exporters});
+        let meta = json!({"name": "shop-web-service", "namespace": "cs", "uid": "import-1", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
+    };
+    let mut index = Index::<ServiceName, ServiceEntry>::default();
+    index.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
+    let mut entry = carried_out("west", entry(&["east"]));
+    index.change(Change::Apply(entry.import.clone().unwrap()));
+    index.change(Change::Reset(entry.imported_slices.values().cloned().collect()));
+    index.note(&service(), |known| known.accepted = entry.accepted.clone());
+    index.change(Change::Apply(import(json!([]), "2")));
+    index.change(Change::Remove(import(json!([]), "3")));
+    let told = index.get(&service()).unwrap();
+    (entry.import_gone, entry.parts_gone) = (told.import_gone, told.parts_gone.clone());
+    entry.leader_import = None;
+    assert_eq!(plan("west", &entry), Plan::Remove);
+}

@@ -1,0 +1,29 @@
+//! What holds for this cluster as a whole, in one session.
+
+use api::membership::Wire;
+use clap::ValueEnum;
+
+use crate::identity::Identity;
+
+/// What of a Service is exported.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndpointIp {
+    /// The addresses of its Pods, which other clusters have to have a route to.
+    #[default]
+    Pod,
+    /// Its ClusterIP as the one endpoint, for gateways that have a route to nothing else.
+    Cluster,
+}
+
+/// This cluster, and the leader it exchanges Services with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cluster {
+    /// Who we are.
+    pub(crate) us: Identity,
+    /// What of a Service is exported.
+    pub(crate) endpoint_ip: EndpointIp,
+    /// How the leader speaks.
+    pub(crate) wire: Wire,
+    /// IP families that Services of this cluster can have, the preferred one first; none while they are not known.
+    pub(crate) families: Vec<String>,
+}

@@ -1,0 +1,175 @@
+//! Everything about one Service name, as objects and reads told it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    ServiceName, label, name, resource_export::ServicePayload, resource_import::ResourceImportSpec,
+    slice::SlicePayload,
+};
+use kit::index::Entry;
+use kube::ResourceExt;
+
+use super::{
+    peer::Peer,
+    view::{Export, Import, OwnRecord, Service, Slice, is_ours},
+};
+
+/// Everything about one Service name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServiceEntry {
+    /// The user's ServiceExport.
+    pub(crate) export: Option<Export>,
+    /// The Service of that name.
+    pub(crate) service: Option<Service>,
+    /// Its EndpointSlices, by name.
+    pub(crate) slices: BTreeMap<String, Slice>,
+
+    /// Our Service record in the Common Area.
+    pub(crate) own_service: Option<OwnRecord>,
+    /// Our slice records, by name.
+    pub(crate) own_slices: BTreeMap<String, OwnRecord>,
+    /// Our record with all endpoints, for members that run Antrea's controllers.
+    pub(crate) own_endpoints: Option<OwnRecord>,
+    /// What the leader merged.
+    pub(crate) leader_import: Option<LeaderRecord>,
+    /// Other clusters' slices: by cluster ID, then by the record's name.
+    pub(crate) peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
+    /// What members that run Antrea's controllers say, by cluster ID; [`peers`](Self::peers) has the slices that come of it.
+    pub(crate) antrea: BTreeMap<String, Peer>,
+
+    /// The Service named like an imported one, whoever made it.
+    pub(crate) derived: Option<Service>,
+    /// The ServiceImport, whoever made it.
+    pub(crate) import: Option<Import>,
+    /// EndpointSlices we imported, by name.
+    pub(crate) imported_slices: BTreeMap<String, Slice>,
+
+    /// What we exported last, also when the record of it has vanished since.
+    pub(crate) last_exported: Option<ServicePayload>,
+    /// Why the ServiceExport is not there, once that was found out.
+    pub(crate) unexported: Option<Unexported>,
+    /// uid of the ResourceImport that nothing of what is here was missing in, so that it is believed since.
+    pub(crate) accepted: Option<String>,
+    /// Clusters that are known to take no part any more, though the import does not say it.
+    pub(crate) parts_gone: BTreeSet<String>,
+    /// The leader vouches that its import is gone, and a read confirmed it.
+    pub(crate) import_gone: bool,
+    /// Imported slices whose records are gone: their writers vouch for it, and a read confirmed it.
+    pub(crate) slices_gone: BTreeSet<String>,
+}
+
+impl ServiceEntry {
+    /// Whether a Service of this cluster that has this name matters to anybody: it is exported, was exported, or is said to be.
+    pub(crate) fn is_exported(&self) -> bool {
+        self.export.is_some()
+            || self.own_service.is_some()
+            || self.last_exported.is_some()
+            || !self.imported_slices.is_empty()
+    }
+
+    /// Whether there is a record of all endpoints of that cluster.
+    pub(crate) fn has_endpoints(&self, cluster: &str) -> bool {
+        self.antrea.get(cluster).is_some_and(Peer::has_endpoints)
+    }
+
+    /// Whether the slices that are known of that cluster are all it has, as its one record says: others did not just vanish.
+    pub(crate) fn is_complete(&self, cluster: &str) -> bool {
+        self.antrea.get(cluster).is_some_and(Peer::is_complete)
+    }
+
+    /// The ServiceImport, if we made it.
+    pub(crate) fn own_import(&self) -> Option<&Import> {
+        self.import.as_ref().filter(|import| is_ours(&import.metadata))
+    }
+
+    /// The Service that stands for the import, if we made it.
+    pub(crate) fn own_derived(&self) -> Option<&Service> {
+        self.derived.as_ref().filter(|derived| is_ours(&derived.metadata))
+    }
+
+    /// Names of the slices we imported from `cluster`.
+    pub(crate) fn imported_from<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = &'a String> {
+        let slices = self.imported_slices.iter();
+        slices
+            .filter(move |(_, slice)| source_cluster(slice).is_some_and(|from| from == cluster))
+            .map(|(name, _)| name)
+    }
+
+    /// Names that the slices which `cluster` has now are imported under.
+    pub(crate) fn to_import_from<'a>(
+        &'a self,
+        service: &'a ServiceName,
+        cluster: &str,
+    ) -> impl Iterator<Item = String> + 'a {
+        let records = self.peers.get(cluster).into_iter().flat_map(BTreeMap::keys);
+        records.map(|record| name::imported_slice(&service.name, record))
+    }
+
+    /// Clusters that have a part in what is imported here.
+    pub(crate) fn parts(&self) -> BTreeSet<String> {
+        let status = self.own_import().and_then(|import| import.status.0.as_ref().ok());
+        let of_status =
+            status.into_iter().flat_map(|status| status.clusters.iter().map(|of| of.cluster.clone()));
+        of_status.chain(self.imported_slices.values().filter_map(source_cluster).cloned()).collect()
+    }
+
+    /// Whether the import is the one that what is here was measured by, by this very process: while it was away the Common Area
+    /// may have been restored from a backup, of which nothing tells.
+    pub(crate) fn is_measured(&self, import: &LeaderRecord) -> bool {
+        self.accepted.as_ref() == Some(&import.uid)
+    }
+}
+
+fn source_cluster(slice: &Slice) -> Option<&String> {
+    slice.labels().get(label::MCS_SOURCE_CLUSTER)
+}
+
+impl Entry for ServiceEntry {
+    fn is_empty(&self) -> bool {
+        let learned = Self {
+            last_exported: self.last_exported.clone(),
+            unexported: self.unexported,
+            accepted: self.accepted.clone(),
+            parts_gone: self.parts_gone.clone(),
+            import_gone: self.import_gone,
+            slices_gone: self.slices_gone.clone(),
+            ..Self::default()
+        };
+        *self == learned
+    }
+}
+
+/// A ResourceImport.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LeaderRecord {
+    /// Its uid.
+    pub(crate) uid: String,
+    /// What it says.
+    pub(crate) spec: ResourceImportSpec,
+}
+
+/// Why a ServiceExport is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unexported {
+    /// Somebody deleted it.
+    Decided,
+    /// Its CRD was deleted, and it along with it.
+    Vanished,
+}
+
+/// What is known of a Namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct NamespaceEntry {
+    /// It exists.
+    pub(crate) exists: bool,
+    /// It is not being deleted.
+    pub(crate) active: bool,
+    /// The administrator excluded it from exporting.
+    pub(crate) excluded: bool,
+}
+
+impl Entry for NamespaceEntry {
+    fn is_empty(&self) -> bool {
+        !self.exists
+    }
+}

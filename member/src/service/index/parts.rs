@@ -1,0 +1,80 @@
+//! How each watched kind lies in an entry, to which entry an object of it belongs, and who reads what.
+//!
+//! Every `put` and `take` says which controllers read what changed, and no others: the controller of exports reads what is exported
+//! and our own records; that of imports what is exported, too, once the name is imported here; that of the status only whether a
+//! Service can be exported, our Service record and what the leader says about it.
+
+mod leader;
+mod local;
+
+use std::collections::BTreeMap;
+
+use kit::index::Readers;
+use kube::{Resource, ResourceExt};
+
+use super::{IMPORT, STATUS, entry::ServiceEntry};
+
+/// The controller of imports, where there is something to import or to remove.
+pub(crate) fn import(entry: &ServiceEntry) -> Readers {
+    let is_imported = entry.leader_import.is_some()
+        || entry.import.is_some()
+        || entry.derived.is_some()
+        || !entry.imported_slices.is_empty();
+    IMPORT.when(is_imported)
+}
+
+/// The controller of the status, where there is a ServiceExport to write it to.
+pub(crate) fn status(entry: &ServiceEntry) -> Readers {
+    STATUS.when(entry.export.is_some())
+}
+
+/// Puts `new` into `place`; whether that says something else, other than a new version of the same.
+fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+    let version = new.resource_version();
+    let is_same = place.as_mut().is_some_and(|old| {
+        old.meta_mut().resource_version = version;
+        *old == new
+    });
+    *place = Some(new);
+    !is_same
+}
+
+fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, T>, new: T) -> bool {
+    let name = new.name_any();
+    let mut place = map.remove(&name);
+    let changed = replace(&mut place, new);
+    map.extend(place.map(|new| (name, new)));
+    changed
+}
+
+/// What a new version of an object says otherwise.
+#[derive(Clone, Copy)]
+struct Differs {
+    /// Anything but its status.
+    content: bool,
+    status: bool,
+}
+
+impl Differs {
+    fn any(self) -> bool {
+        self.content || self.status
+    }
+}
+
+/// [`replace`], which tells a new status apart. `status` is where an object has it.
+fn replace_with_status<T, S>(place: &mut Option<T>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
+where
+    T: Resource + PartialEq,
+    S: Default + PartialEq,
+{
+    let new_status = std::mem::take(status(&mut new));
+    let old_status = place.as_mut().map(|old| std::mem::take(status(old)));
+    let differs = Differs { status: old_status.as_ref() != Some(&new_status), content: replace(place, new) };
+    if let Some(new) = place {
+        *status(new) = new_status;
+    }
+    differs
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Objects of the Common Area.
+
+use api::{
+    ServiceName,
+    antrea::{Members, RECORD_FINALIZERS},
+    label, name,
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
+    resource_import::SERVICE_IMPORT,
+};
+use kit::index::{Part, Readers};
+use kube::ResourceExt;
+
+use super::{import, replace_with_status, status};
+use crate::service::index::{
+    EXPORT, IMPORT, STATUS,
+    entry::{LeaderRecord, ServiceEntry},
+    view::{LeaderImport, OwnRecord, PeerSlice},
+};
+
+/// Our records are ours by their labels, so that even one that does not decode is found and put right. One that Antrea's finalizer
+/// holds has Antrea's names.
+impl Part<ServiceName, ServiceEntry> for OwnRecord {
+    fn key(&self) -> Option<ServiceName> {
+        let labels = self.labels();
+        let service = ServiceName::new(labels.get(label::SOURCE_NAMESPACE)?, labels.get(label::SOURCE_NAME)?);
+        let cluster = labels.get(label::SOURCE_CLUSTER_ID)?;
+        let is_antreas = self.finalizers().iter().any(|held| RECORD_FINALIZERS.contains(&held.as_str()));
+        let names = if is_antreas { Members::everyone() } else { Members::default() };
+        let named = match labels.get(label::SOURCE_KIND)?.as_str() {
+            SERVICE => self.name_any() == names.service_export(cluster, &service),
+            ENDPOINT_SLICE => name::is_slice_export(&self.name_any(), cluster, &service),
+            ENDPOINTS => self.name_any() == names.endpoints_export(cluster, &service),
+            _ => false,
+        };
+        named.then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        match self.labels().get(label::SOURCE_KIND).map(String::as_str) {
+            Some(SERVICE) => put_service(self, entry),
+            Some(ENDPOINTS) => {
+                let differs =
+                    replace_with_status(&mut entry.own_endpoints, self, |record| &mut record.status);
+                EXPORT.when(differs.content)
+            }
+            _ => {
+                let name = self.name_any();
+                let mut place = entry.own_slices.remove(&name);
+                let differs = replace_with_status(&mut place, self, |record| &mut record.status);
+                entry.own_slices.extend(place.map(|record| (name, record)));
+                EXPORT.when(differs.content)
+            }
+        }
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        let of_endpoints =
+            [entry.own_slices.remove(name), entry.own_endpoints.take_if(|record| record.name_any() == name)];
+        if of_endpoints.iter().any(Option::is_some) {
+            return EXPORT;
+        }
+        entry.own_service.take_if(|record| record.name_any() == name);
+        EXPORT.and(STATUS).and(import(entry))
+    }
+}
+
+fn put_service(record: OwnRecord, entry: &mut ServiceEntry) -> Readers {
+    let payload = record.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
+    entry.last_exported = payload.filter(|service| !service.withdrawn);
+    let is_antreas = !record.finalizers().is_empty();
+    let is_new = entry.own_service.is_none();
+    let differs = replace_with_status(&mut entry.own_service, record, |record| &mut record.status);
+    // Under a leader of Antrea's the record of endpoints waits until the leader has taken this one.
+    let export = EXPORT.when(differs.content || is_antreas && differs.status);
+    // Without a ServiceExport the record says what is exported; under a leader of Antrea's, that we take part.
+    let import = import(entry).when(entry.export.is_none() && differs.content || is_antreas && is_new);
+    export.and(import).and(STATUS.when(differs.any()))
+}
+
+impl PeerSlice {
+    /// The cluster whose slice it is, and the Service; `None` when the record is not valid.
+    fn tuple(&self) -> Option<(&str, ServiceName)> {
+        let spec = self.spec.0.as_ref().ok()?;
+        spec.endpoint_slice.as_ref()?.check().ok()?;
+        let cluster = spec.cluster_id.as_deref()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let labelled = self.labels().get(label::SOURCE_CLUSTER_ID).is_some_and(|id| id == cluster);
+        (labelled && name::is_slice_export(&self.name_any(), cluster, &service)).then_some((cluster, service))
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for PeerSlice {
+    fn key(&self) -> Option<ServiceName> {
+        self.tuple().map(|(_, service)| service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let Some(cluster) = self.tuple().map(|(cluster, _)| cluster.to_owned()) else {
+            return Readers::NONE;
+        };
+        let name = self.name_any();
+        let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
+            return Readers::NONE;
+        };
+        let was_gone = entry.slices_gone.remove(&imported_name(&name));
+        let slices = entry.peers.entry(cluster).or_default();
+        let changed = slices.get(&name) != Some(&payload);
+        slices.insert(name, payload);
+        import(entry).when(changed || was_gone)
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        // A slice that was emptied before it went did not just vanish, however quickly it went.
+        let taken = entry.peers.values_mut().find_map(|slices| slices.remove(name));
+        let imported = imported_name(name);
+        if taken.is_some_and(|payload| payload.endpoints.is_empty())
+            && entry.imported_slices.contains_key(&imported)
+        {
+            entry.slices_gone.insert(imported);
+        }
+        entry.peers.retain(|_, slices| !slices.is_empty());
+        import(entry)
+    }
+}
+
+/// What a slice record `<id>.<ns>.<service>.slice.<hash>` is imported as.
+fn imported_name(record: &str) -> String {
+    name::imported_slice(record.rsplit('.').nth(2).unwrap_or_default(), record)
+}
+
+impl Part<ServiceName, ServiceEntry> for LeaderImport {
+    fn key(&self) -> Option<ServiceName> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
+        let ours =
+            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
+        (ours && spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let was_gone = std::mem::replace(&mut entry.import_gone, false);
+        let uid = self.metadata.uid.unwrap_or_default();
+        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, spec });
+        let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
+        for exporter in named {
+            entry.parts_gone.remove(&exporter.cluster_id);
+        }
+        let changed = entry.leader_import != new;
+        entry.leader_import = new;
+        IMPORT.and(status(entry)).when(changed || was_gone)
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        // An import that named nobody before it went did not just vanish, however quickly it went.
+        let Some(import) = entry.leader_import.take() else { return Readers::NONE };
+        let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
+        if nobody && entry.is_measured(&import) {
+            entry.import_gone = true;
+            entry.parts_gone.extend(entry.parts());
+        }
+        IMPORT.and(status(entry))
+    }
+}

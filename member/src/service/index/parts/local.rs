@@ -1,0 +1,153 @@
+//! Objects of this cluster.
+
+use std::collections::BTreeSet;
+
+use api::{ServiceName, label, name};
+use kit::index::{Part, Readers};
+use kube::{Resource, ResourceExt};
+
+use super::{import, insert, replace, replace_with_status};
+use crate::service::index::{
+    EXPORT, IMPORT, STATUS,
+    entry::{NamespaceEntry, ServiceEntry},
+    view::{Derived, Export, Import, Namespace, Service, Slice},
+};
+
+fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
+    Some(ServiceName::new(object.namespace()?, object.name_any()))
+}
+
+impl Part<ServiceName, ServiceEntry> for Service {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let changed = replace(&mut entry.service, self);
+        EXPORT.and(STATUS).and(import(entry)).when(changed && entry.is_exported())
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.service = None;
+        EXPORT.and(STATUS).and(import(entry)).when(entry.is_exported())
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Import {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        IMPORT.when(replace(&mut entry.import, self))
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.import = None;
+        IMPORT
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Export {
+    fn key(&self) -> Option<ServiceName> {
+        own_name(self)
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        entry.unexported = None;
+        let differs = replace_with_status(&mut entry.export, self, |export| &mut export.status);
+        // What we said about it is read only to say the next.
+        EXPORT.and(import(entry)).when(differs.content).and(STATUS.when(differs.any()))
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.export = None;
+        EXPORT.and(STATUS).and(import(entry))
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Derived {
+    fn key(&self) -> Option<ServiceName> {
+        // A long name was shortened; then only the label tells of which Service it is.
+        let name = self.name_any();
+        let labelled = self.labels().get(label::MCS_SERVICE_NAME).map(String::as_str);
+        let of = labelled.filter(|of| name::imported_service(of) == name);
+        Some(ServiceName::new(self.namespace()?, of.or_else(|| name.strip_prefix(label::IMPORTED_PREFIX))?))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        IMPORT.when(replace(&mut entry.derived, self.service))
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.derived = None;
+        IMPORT
+    }
+}
+
+impl Part<ServiceName, ServiceEntry> for Slice {
+    fn key(&self) -> Option<ServiceName> {
+        let of = if is_imported(self) { label::MCS_SERVICE_NAME } else { label::SERVICE_NAME };
+        Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        let name = self.name_any();
+        if is_imported(&self) {
+            let readers = take_source(entry, &name);
+            return readers.and(IMPORT.when(insert(&mut entry.imported_slices, self)));
+        }
+        let was_imported = entry.imported_slices.remove(&name).is_some();
+        let before = address_types(entry);
+        let changed = insert(&mut entry.slices, self);
+        source_readers(entry, &before).when(changed).and(IMPORT.when(was_imported))
+    }
+
+    fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
+        entry.slices_gone.remove(name);
+        let was_imported = entry.imported_slices.remove(name).is_some();
+        take_source(entry, name).and(IMPORT.when(was_imported))
+    }
+}
+
+/// Takes an EndpointSlice of the Service itself out.
+fn take_source(entry: &mut ServiceEntry, name: &str) -> Readers {
+    let before = address_types(entry);
+    let was_there = entry.slices.remove(name).is_some();
+    source_readers(entry, &before).when(was_there)
+}
+
+/// Who reads the EndpointSlices of the Service. Which families an export has may depend on them, and so whether it is valid.
+fn source_readers(entry: &ServiceEntry, types_before: &BTreeSet<String>) -> Readers {
+    let status = STATUS.when(*types_before != address_types(entry));
+    EXPORT.and(import(entry)).and(status).when(entry.is_exported())
+}
+
+fn address_types(entry: &ServiceEntry) -> BTreeSet<String> {
+    entry.slices.values().map(|slice| slice.address_type.clone()).collect()
+}
+
+fn is_imported(slice: &Slice) -> bool {
+    slice.labels().get(label::SLICE_MANAGED_BY).is_some_and(|by| by == label::FREEPORT)
+}
+
+impl Part<String, NamespaceEntry> for Namespace {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any())
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        let new = NamespaceEntry {
+            exists: true,
+            active: self.metadata.deletion_timestamp.is_none(),
+            excluded: self.labels().get(label::EXPORT).is_some_and(|export| export == label::FALSE),
+        };
+        let old = std::mem::replace(entry, new);
+        IMPORT.when(old != new).and(EXPORT.and(STATUS).when(old.excluded != new.excluded))
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        let old = std::mem::take(entry);
+        IMPORT.and(EXPORT.and(STATUS).when(old.excluded))
+    }
+}
