@@ -13,7 +13,7 @@ use fleet::cluster_set::{self, Composition};
 use futures::FutureExt;
 use tokio::sync::Semaphore;
 
-use crate::shared::{RUNTIME, Shared};
+use crate::shared::{RUNTIME, Shared, timed};
 
 pub use crate::world::World;
 /// Namespace of the daemons.
@@ -53,7 +53,7 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
         let world = free().await;
         let whole = async {
             world.quiet().await;
-            test(world).await;
+            timed(test(world)).await;
             is_whole(world).await;
         };
         if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {

@@ -1,6 +1,6 @@
 //! What several tests use: made by the first one that needs it.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::LazyLock};
+use std::{any::Any, panic::AssertUnwindSafe, sync::LazyLock, time::Instant};
 
 use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::{
@@ -39,7 +39,7 @@ impl<T> Shared<T> {
         RUNTIME.block_on(async {
             let _one = self.at_once.acquire().await.unwrap();
             let _together = self.turn.read().await;
-            test(self.get().await).await;
+            timed(test(self.get().await)).await;
         });
     }
 
@@ -47,7 +47,7 @@ impl<T> Shared<T> {
     pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
         RUNTIME.block_on(async {
             let _nobody = self.turn.write().await;
-            test(self.get().await).await;
+            timed(test(self.get().await)).await;
         });
     }
 
@@ -60,6 +60,13 @@ impl<T> Shared<T> {
             Err(why) => panic!("what this test uses could not be made: {why}"),
         }
     }
+}
+
+/// Runs a test whose turn it is, and prints how long it took: what the test runner says includes the time before.
+pub(crate) async fn timed(test: impl Future<Output = ()>) {
+    let begun = Instant::now();
+    test.await;
+    eprintln!("the test itself took {:.1} s", begun.elapsed().as_secs_f64());
 }
 
 /// What a panic said.

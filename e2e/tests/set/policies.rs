@@ -1,8 +1,11 @@
 //! The daemons need nothing that the policies refuse.
 
-use api::{mcs::ServiceImport, resource_export::ResourceExport};
+use api::{ServiceName, mcs::ServiceImport, resource_export::ResourceExport};
+use cli::objects::access;
 use e2e::{
+    account::by_token,
     fixture::{AREA, shared},
+    record,
     seen::{imported, not_imported},
     waiting::eventually,
 };
@@ -11,7 +14,7 @@ use kube::{Api, Resource, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// A policy refuses the object, which an administrator tries to create.
+/// A policy refuses to create the object.
 async fn is_refused<K>(api: Api<K>, policy: &str, object: &Value) -> Result<(), String>
 where
     K: Resource<Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned + Serialize,
@@ -29,13 +32,13 @@ fn a_service_gets_from_one_cluster_to_another_and_back() {
     shared(async |world| {
         let (east, west) = (world.cluster("east"), world.cluster("west"));
         let ns = world.namespace("policies", &["east", "west"]).await;
-        let record = json!({"metadata": {"name": "free"}, "spec": {"clusterID": "east", "kind": "Nothing"}});
+        let of_east = record::service("east", &ServiceName::new(&ns, "web"));
         let port = json!({"port": 0, "protocol": "TCP"});
         let import = json!({"metadata": {"name": "free"}, "spec": {"type": "ClusterSetIP", "ports": [port]}});
-        eventually("records are looked at", || {
-            is_refused(world.leader().api::<ResourceExport>(AREA), "freeport-records", &record)
-        })
-        .await;
+        let as_west = by_token(world, "leader", AREA, &access::account("west")).await;
+        let records = Api::<ResourceExport>::namespaced(as_west, AREA);
+        eventually("records are looked at", || is_refused(records.clone(), "freeport-records", &of_east))
+            .await;
         eventually("imports are looked at", || {
             is_refused(west.api::<ServiceImport>(&ns), "freeport-import-content", &import)
         })
