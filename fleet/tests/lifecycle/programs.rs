@@ -50,6 +50,7 @@ fn building_says_what_is_wrong_with_go() {
 /// A server that has programs as `dl.k8s.io` has them, at another path than is asked first.
 struct Server {
     url: String,
+    /// Ends when this is dropped.
     task: JoinSet<()>,
 }
 
