@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use api::{label, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
-    args::Common,
+    args::DaemonArgs,
     boot::Env,
     objects::{Change, Objects},
     watch::{Source, Watches},
@@ -44,7 +44,7 @@ use self::{
 pub struct Args {
     /// Flags both daemons share.
     #[command(flatten)]
-    pub common: Common,
+    pub daemon: DaemonArgs,
 }
 
 #[derive(Resource, Clone, Debug, Deserialize)]

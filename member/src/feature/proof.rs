@@ -7,11 +7,11 @@ use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kit::{
     boot::Env,
-    drive::{Queue, before, drive},
+    drive::{before, drive},
     failure::{Failure, classify},
     index::Shared,
     objects::{Change, Objects},
-    queue::Outcome,
+    queue::{Outcome, Queue},
     watch::{Source, Watches},
     write::{Error, Writer},
 };
