@@ -36,7 +36,7 @@ use presence::{leases::News, vouch::Vouching};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-pub use self::index::cluster::EndpointIp;
+pub(crate) use self::index::cluster::EndpointIp;
 use self::{
     export::Exporting,
     import::Importing,

@@ -7,7 +7,7 @@ use crate::identity::Identity;
 
 /// What of a Service is exported.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndpointIp {
+pub(crate) enum EndpointIp {
     /// The addresses of its Pods, which other clusters have to have a route to.
     #[default]
     Pod,

@@ -61,7 +61,7 @@ impl Differs {
     }
 }
 
-/// [`replace`], which tells a new status apart. `status` is where an object has it.
+/// [`replace`], which reports a new status by itself. `status` is where an object has it.
 fn replace_with_status<T, S>(place: &mut Option<T>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
 where
     T: Resource + PartialEq,
