@@ -23,6 +23,8 @@
 //!
 //! No IO and no clock in here: time comes in as an argument.
 
+#![expect(unreachable_pub, reason = "derive(CustomResource) repeats a public struct inside a private scope")]
+
 pub mod announce;
 pub mod antrea;
 pub mod cluster_claim;

@@ -120,7 +120,8 @@ pub struct Exporter {
     /// Where its Service differs from the merged one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Objection>,
-    /// Why its endpoints take no part, if they do not.
+    /// Reserved: why the endpoints of this cluster are not to be used. The leader does not set it yet; importers that find it set use
+    /// no endpoint of this cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Objection>,
 }

@@ -39,37 +39,37 @@ enum Command {
     Join(JoinArgs),
     /// Show what a cluster leads and belongs to, and what is wrong there. Changes nothing.
     ///
-    /// Exits with 0 when all is well, with 1 when there are problems or the cluster cannot be asked.
+    /// Exits with 0 if there are no problems, with 1 if there are some or the cluster does not answer.
     Status(StatusArgs),
     /// End a cluster's membership in its ClusterSet.
     ///
     /// Run in the cluster that leaves: its member withdraws its exports and removes its imports, then its ClusterSet and
     /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
-    /// that will not return is removed there. Run again, it does what is left to do.
+    /// that will not return is removed there. Run again, it continues.
     Leave(LeaveArgs),
     /// Give the Services of the set names in CoreDNS: SERVICE.NAMESPACE.svc.clusterset.local.
     ///
-    /// Shows what CoreDNS needs for that: a server block in its Corefile, and the right to watch ServiceImports. With --apply
-    /// it is done, and CoreDNS is restarted. --remove takes it back, to the byte. Run again, it changes only what differs.
+    /// Shows what CoreDNS needs: a server block in its Corefile, and the right to watch ServiceImports. With --apply it
+    /// makes both changes and restarts CoreDNS. --remove takes them back, byte for byte. Run again, it changes only what differs.
     Dns(DnsArgs),
 }
 
-/// Exit code for arguments that cannot be used, whether clap finds that or we do.
+/// Exit code for arguments that cannot be used.
 const WRONG_USAGE: u8 = 2;
 
-/// How a command ended that did what it was asked to.
+/// What a command found that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well.
+    /// No problems.
     Well,
-    /// It found something that is not.
+    /// Problems.
     Problems,
 }
 
 /// The whole program, called `program` in its usage lines and messages.
 #[tokio::main(flavor = "current_thread")]
 pub async fn start(program: &'static str) -> ExitCode {
-    // An error means that a provider is installed already, which serves as well.
+    // An error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let matches = Args::command().name(program).bin_name(program).get_matches();
     let args = match Args::from_arg_matches(&matches) {

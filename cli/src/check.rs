@@ -67,7 +67,7 @@ pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(
 ///
 /// Returns the leader's address that its ClusterSet has, if there is one.
 ///
-/// A set of the same name under another leader is another set: joining it would silently take every import away.
+/// A set of the same name under another leader is another set: joining it would remove every import.
 pub(crate) async fn may_be_member(
     cluster: &Cluster,
     set: &str,
@@ -117,8 +117,8 @@ pub(crate) async fn leader_id(leader: &Cluster, set: &str, next: &str) -> Result
     }
 }
 
-/// The leader's cluster joins under the ID it leads with, and no other cluster does. Asked first: a person who forgot to say
-/// which cluster is to join sees the leader's, whatever else is there.
+/// The leader's cluster joins under the ID it leads with, and no other cluster does. Checked first: whoever forgot `--context`
+/// sees that this is the leader's cluster, whatever else is wrong.
 pub(crate) fn is_itself(
     leader: &Cluster,
     leader_id: &str,
@@ -142,7 +142,7 @@ pub(crate) fn is_itself(
     Ok(())
 }
 
-/// Nobody else uses the ID: no cluster it was given to, no member whose daemon lives.
+/// Nobody else uses the ID: no cluster it was given to, no member whose daemon runs.
 pub(crate) async fn is_free(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
     given_to(leader, member, set, id).await?;
     let leases: Api<LeaseView> = Api::namespaced(leader.client.clone(), &area::name(set));

@@ -18,7 +18,7 @@ use crate::{
     proxy,
 };
 
-/// How long one request may take. Longer is a server that will not answer.
+/// How long one request may take. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
@@ -44,7 +44,7 @@ impl Display for KubeContext {
     }
 }
 
-/// A cluster that answered.
+/// A cluster, and how it is reached.
 pub(crate) struct Cluster {
     /// The context's name: how messages call the cluster.
     pub(crate) name: String,
@@ -121,7 +121,7 @@ impl Cluster {
         })
     }
 
-    /// Awaits one request; an error says what could not be done, and in which cluster.
+    /// Awaits one request. An error says what failed, and in which cluster.
     pub(crate) async fn request<T>(
         &self,
         doing: impl Display,
@@ -151,20 +151,20 @@ impl Cluster {
         }
     }
 
-    /// The object as it is there; none when there is none, or not even its kind.
+    /// The object in the cluster; none if there is no such object or kind.
     pub(crate) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
         let api = self.api(&object.resource, object.namespace.as_deref());
         let found = self.request(format!("read {object}"), known(api.get(&object.name))).await?;
         Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
     }
 
-    /// The cluster's state forbids what was asked for.
+    /// An error: the state of the cluster does not allow what was asked for.
     pub(crate) fn refuse(&self, reason: String) -> Error {
         Error::Refused { cluster: self.name.clone(), reason }
     }
 }
 
-/// What is not there, or not even its kind, is no error.
+/// None if there is no such object or kind.
 pub(crate) async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
     match request.await {
         Err(error) if classify(&error) == Failure::Missing => Ok(None),

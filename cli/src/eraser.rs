@@ -1,4 +1,4 @@
-//! Taking things away from one cluster, and saying of each what became of it.
+//! Deletes and changes objects in one cluster, and says what it did.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::{
     objects::Object,
 };
 
-/// Who hears of each thing done.
+/// Gets one line for each thing done.
 pub(crate) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// How long between two looks at something that is waited for.
+/// Pause between two reads of something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
-/// Objects in one answer: as many as kubectl asks for.
+/// Objects in one answer, as many as kubectl asks for.
 const PAGE: u32 = 500;
 
-/// Takes things away from one cluster.
+/// Deletes and changes objects in one cluster.
 pub(crate) struct Eraser<'a> {
     pub(crate) cluster: &'a Cluster,
     /// Say what would be done instead of doing it.
@@ -35,7 +35,7 @@ pub(crate) struct Eraser<'a> {
     say: Say<'a>,
 }
 
-/// The object of kind `K` of this name, nothing known of it but that.
+/// The object of kind `K` of this name, without a body.
 pub(crate) fn called<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> Object {
     Object {
         resource: ApiResource::erase::<K>(&()),
@@ -61,12 +61,12 @@ impl<'a> Eraser<'a> {
         self.say(&if dry_run { format!("would {would} {what}") } else { format!("{did} {what}") });
     }
 
-    /// What to do next, for whoever reads along.
+    /// Says what to do next.
     pub(crate) fn next(&mut self, line: &str) {
         (self.say)(&format!("next: {line}"));
     }
 
-    /// The object as it is; none when there is none, or not even its kind.
+    /// The object as it is; none if there is no such object or kind.
     pub(crate) async fn read(&self, object: &Object) -> Result<Option<Object>, Error> {
         self.cluster.read(object).await
     }
@@ -117,7 +117,7 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
-    /// Deletes an object that Freeport installed and says so. One that somebody else made is left alone, and that is said.
+    /// Deletes an object that Freeport installed and says so. Leaves one that somebody else made, and says that.
     pub(crate) async fn delete_ours(&mut self, object: &Object) -> Result<(), Error> {
         match self.read(object).await? {
             Some(found) if found.is_ours() => self.delete(&found).await,
@@ -149,7 +149,7 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
-    /// Deletes an object as it was read, never another one that has its name by now. False when there was none.
+    /// Deletes the object that was read, never a newer one of the same name. False if there was none.
     async fn erase(&self, object: &Object) -> Result<bool, Error> {
         let read = match object.body {
             Value::Null => self.read(object).await?,

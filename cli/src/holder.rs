@@ -32,7 +32,7 @@ pub(crate) async fn is(leader: &Cluster, member: &Cluster, set: &str, id: &str) 
     }
 }
 
-/// Sets and IDs under which `member` was let in here.
+/// Sets and IDs with which `member` joined here.
 pub(crate) async fn memberships(leader: &Cluster, member: &Cluster) -> Result<Vec<(String, String)>, Error> {
     let accounts: Api<ServiceAccount> = Api::all(leader.client.clone());
     let ours = ListParams::default().labels(&format!("{}={}", label::MANAGED_BY, label::FREEPORT));

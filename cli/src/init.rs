@@ -30,7 +30,7 @@ pub struct InitOptions {
 }
 
 /// Installs CRDs, the leader, the Common Area and its ClusterSet, and joins the cluster to its own set unless it is
-/// dedicated. Safe to run again: what is as it should be is left alone.
+/// dedicated. Safe to run again: it changes only what differs.
 ///
 /// `say` gets one line for each thing done.
 ///

@@ -1,4 +1,4 @@
-//! Applying objects to a cluster, one by one, and saying of each what became of it.
+//! Applies objects to a cluster, one by one, and says what changed.
 
 mod binding;
 mod crds;
@@ -25,7 +25,7 @@ use crate::{
 /// Field manager of everything the command line writes.
 pub(crate) const MANAGER: &str = "freeport-cli";
 
-/// How long between two looks at something that is waited for.
+/// Pause between two reads of something that is waited for.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Installs into one cluster.
@@ -34,7 +34,7 @@ pub(crate) struct Installer<'a> {
     /// How it is done.
     pub(crate) run: &'a Run,
     say: &'a mut (dyn FnMut(&str) + Send),
-    /// What this run has dealt with: lists of leader and member overlap.
+    /// Objects that this run has applied: the lists of leader and member overlap.
     done: HashSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Installer<'a> {
         (self.say)(&format!("{}: {line}", self.cluster.name));
     }
 
-    /// Says something that is no report: a document, or a comment between documents.
+    /// Passes text on as it is: a document, or a comment between documents.
     pub(crate) fn say_plainly(&mut self, text: &str) {
         (self.say)(text);
     }
@@ -78,19 +78,19 @@ impl<'a> Installer<'a> {
         Ok(())
     }
 
-    /// Whether this run has not dealt with the object yet. From now on it has.
+    /// Whether this run has not applied the object yet. Notes it as applied.
     fn is_first(&mut self, object: &Object) -> bool {
         self.done.insert(object.to_string())
     }
 
-    /// Hands the object over as a document.
+    /// Passes the object on as a YAML document.
     fn print(&mut self, object: &Object) -> Result<(), Error> {
         let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
         (self.say)(&format!("---\n# cluster: {}\n{}", self.cluster.name, yaml.trim_end()));
         Ok(())
     }
 
-    /// Asks `probe` until it has an answer. `missing` is what the error says when the time is up.
+    /// Calls `probe` until it has an answer. `missing` is the message of the error when the time is up.
     pub(crate) async fn until<T>(
         &self,
         missing: &str,
@@ -112,9 +112,9 @@ impl<'a> Installer<'a> {
         }
     }
 
-    /// Server-side apply, forced only on what is ours. An object somebody else made keeps its owner: it gets our fields,
-    /// not our label, and a field that is set differently there is an error. What a policy's binding does is up to the
-    /// administrator once it is there.
+    /// Server-side apply, forced only on what is ours. An object that somebody else made gets our fields but not our
+    /// label, and a field with another value is an error. A policy's binding keeps the `validationActions` that the
+    /// administrator set.
     pub(crate) async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
         let api = self.api(object);
         let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
@@ -147,7 +147,7 @@ impl<'a> Installer<'a> {
     }
 }
 
-/// The object without what others write meanwhile, and without the notes about who owns which field.
+/// The object without status and without the bookkeeping of the API server.
 fn content(mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
     object.metadata.resource_version = None;

@@ -35,7 +35,7 @@ pub struct JoinOptions {
 }
 
 /// Gives the member access to the Common Area on the leader, and installs CRDs, the member, the credential and the
-/// ClusterSet in the member. Safe to run again: what is as it should be is left alone.
+/// ClusterSet in the member. Safe to run again: it changes only what differs.
 ///
 /// `say` gets one line for each thing done.
 ///
@@ -55,7 +55,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::is_itself(&leader, &leader_id, &cluster, set, id)?;
     let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;
     check::is_free(&leader, &cluster, set, id).await?;
-    // The address it has been given stays, unless another one is given.
+    // A member keeps the address it has, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
     kubeconfig::folder_is_of(&cluster, run)?;
@@ -87,8 +87,8 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// `server` replaces the address in the leader's kubeconfig. What that kubeconfig trusts need not vouch for another
-    /// address, say one inside; then the leader's own authority does, which comes with every token.
+    /// `server` replaces the address in the leader's kubeconfig. The certificate of another address, for example one inside a
+    /// network, may not be signed by the authority in that kubeconfig; then the authority that comes with the token is used.
     pub(crate) fn new(
         set: &str,
         id: &str,
@@ -103,8 +103,8 @@ impl Membership {
     }
 }
 
-/// The leader's half: access to the Common Area for the cluster whose kube-system has this uid. Returns what proves it, or
-/// nothing in a dry run and where the member's half is not wanted.
+/// The leader's half: access to the Common Area for the cluster whose kube-system has this uid. Returns the credential; none in a
+/// dry run, and if the member's half is not wanted.
 pub(crate) async fn enroll(
     leader: &mut Installer<'_>,
     membership: &Membership,

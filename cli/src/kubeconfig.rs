@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 use crate::{Daemons, Error, Part, Run, cluster::Cluster, install::Installer, objects::SYSTEM, proxy};
 
-/// Asked for a token: a year. The API server may grant less.
+/// Requested lifetime of a token: a year. The API server may grant less.
 ///
 /// A requested token is not stored in the cluster. A token Secret would be, in the Namespace whose Secrets the member may
-/// read, and so hand the leader's rights to the member beside it.
+/// read: then a member beside a leader would have the leader's rights.
 const TOKEN_SECONDS: i64 = 365 * 24 * 3600;
 
 impl Installer<'_> {
@@ -122,8 +122,8 @@ fn content(cluster: &Cluster, account: &str, token: &str) -> Value {
     })
 }
 
-/// Whether the file is what we would write but for the token, and the API server knows its token as that of this very account:
-/// for a while it knows those of an account that was deleted, too.
+/// Whether the file is what we would write but for the token, and the token is of this very ServiceAccount: for a while the API
+/// server also accepts tokens of one that was deleted.
 async fn still_works(cluster: &Cluster, account: &PartialObjectMeta<ServiceAccount>, path: &Path) -> bool {
     let name = account.name_any();
     let Ok(text) = std::fs::read_to_string(path) else {
@@ -157,7 +157,7 @@ async fn still_works(cluster: &Cluster, account: &PartialObjectMeta<ServiceAccou
     user.username == Some(format!("system:serviceaccount:{SYSTEM}:{name}")) && user.uid == account.uid()
 }
 
-/// Puts the file there in one step, readable for its owner alone.
+/// Writes the file in one step, readable for its owner alone.
 fn store(path: &Path, text: &str) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;

@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `own` | the member's side: the member withdraws and clears away, or it is done here in its place |
+//! | `own` | the member's side: waits for the member to leave, or does its work |
 //! | `removal` | the leader's side, for a member that will not return |
-//! | `departure` | what a member's cluster holds of its membership, decided from what was read |
-//! | `known` | which members the Common Area knows, decided from what was read |
-//! | `remainder` | what the Common Area still holds of a cluster, decided from what was read |
+//! | `departure` | what a member's cluster holds of its membership: pure |
+//! | `known` | the members that objects in the Common Area name: pure |
+//! | `remainder` | what the Common Area still holds of a cluster: pure |
 //!
-//! The order is always: say that it goes, wait until all others have acted on that, and only then delete. What merely
-//! vanishes is kept by everybody.
+//! The order is always: announce the removal, wait until all others have acted on it, and only then delete. Others keep what is
+//! deleted without an announcement.
 
 mod departure;
 mod known;
@@ -29,7 +29,7 @@ use crate::{
 /// Which cluster ends its membership, and how.
 #[derive(Clone, Debug)]
 pub struct LeaveOptions {
-    /// Which one, and who does it.
+    /// Which cluster leaves, and how.
     pub departure: Departure,
     /// How long to wait without any progress for a daemon to do its part.
     pub timeout: Duration,
@@ -44,7 +44,7 @@ pub enum Departure {
     Withdraw {
         /// The cluster that leaves.
         cluster: KubeContext,
-        /// The cluster that leads, to take the member's access away as well.
+        /// The cluster that leads, to delete the member's access there as well.
         leader: Option<KubeContext>,
     },
     /// The leader is gone: what was imported is removed, with or without the member.
@@ -52,7 +52,7 @@ pub enum Departure {
         /// The cluster that leaves.
         cluster: KubeContext,
     },
-    /// The member will not return: the leader's side is cleared in its place.
+    /// The member will not return: its records are removed at the leader.
     Remove {
         /// The cluster that leads.
         leader: KubeContext,
@@ -60,12 +60,12 @@ pub enum Departure {
         cluster_set: String,
         /// ID of the member.
         cluster_id: String,
-        /// Do so although its daemon is running: it is cut off, and keeps what it imports from others.
+        /// Also if its daemon is running: that loses its access, and keeps its imports.
         even_if_alive: bool,
     },
 }
 
-/// Ends a cluster's membership. Safe to run again: what is gone already is passed over.
+/// Ends a cluster's membership. Safe to run again: it continues.
 ///
 /// `say` gets one line for each thing done.
 ///
@@ -84,8 +84,8 @@ pub async fn leave(options: &LeaveOptions, say: &mut (dyn FnMut(&str) + Send)) -
     }
 }
 
-/// Takes a member's way into the Common Area away, as far as Freeport made it: its rights first, so that nothing is written
-/// while the rest goes.
+/// Deletes a member's access to the Common Area, as far as Freeport created it: its rights first, so that it writes nothing
+/// meanwhile.
 async fn take_access(
     leader: &Cluster,
     set: &str,
@@ -103,7 +103,7 @@ async fn take_access(
     Ok(())
 }
 
-/// What remains to be done at the leader when the member's side cannot do it.
+/// What the leader's administrator has to do if the member's side cannot do it.
 fn for_the_leader(set: &str, id: &str) -> String {
     format!(
         "the leader's administrator runs: freeport leave --force --clusterset {set} --cluster-id {id} --leader-context LEADER"

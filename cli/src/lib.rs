@@ -1,4 +1,4 @@
-//! `freeport`: what a person types instead of YAML.
+//! `freeport`: the command line that sets up ClusterSets.
 //!
 //! | module | holds |
 //! |---|---|
@@ -8,15 +8,15 @@
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
-//! | `proxy` | by way of what |
-//! | `holder` | who an ID was given to |
+//! | `proxy` | whether a proxy is used |
+//! | `holder` | which cluster an ID was given to |
 //! | `image` | which image a Deployment gets |
-//! | `install` | applying objects and saying what became of each |
-//! | `eraser` | taking things away and saying so |
+//! | `install` | applies objects and says what changed |
+//! | `eraser` | deletes and changes objects and says so |
 //! | `view` | objects as commands read them |
-//! | `wait` | waiting until a daemon says that it is ready |
-//! | `rollout` | how far a Deployment is |
-//! | `warning` | what may surprise and keeps nobody from going on |
+//! | `wait` | waits until a daemon is ready |
+//! | `rollout` | how far a Deployment is rolled out |
+//! | `warning` | what may be a mistake, and does not stop a command |
 //! | `run` | where the daemons run, which parts are done |
 //! | `kubeconfig` | kubeconfigs for daemons that run outside |
 //!

@@ -5,12 +5,12 @@
 //! | [`crds`] | CustomResourceDefinitions |
 //! | [`leader`] | what the leader needs once in its cluster |
 //! | [`area`] | a Common Area, with the leader's Role in it |
-//! | [`access`] | a member's way into a Common Area: ServiceAccount, Role, token |
+//! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
-//! | [`dns`] | what CoreDNS may, to make names of imports |
+//! | [`dns`] | what CoreDNS may do, to make names of imports |
 //! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
-//! [`leader`] and [`member`] hold the rights of a daemon apart from its Deployment: it may as well run outside the cluster.
+//! In [`leader`] and [`member`] the rights of a daemon are apart from its Deployment, for it may run outside the cluster.
 
 pub mod access;
 pub mod area;
@@ -105,7 +105,7 @@ impl std::fmt::Display for Object {
 /// What a Pod in a Namespace with this label may ask of its node (Kubernetes).
 const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 
-/// Namespace [`SYSTEM`]. The API server takes no Pod there that asks for more than ours do.
+/// Namespace [`SYSTEM`]. The API server refuses Pods there that ask for more than ours do.
 fn system_namespace() -> Object {
     let mut metadata = named(SYSTEM);
     metadata.labels.get_or_insert_default().insert(POD_SECURITY.into(), "restricted".into());

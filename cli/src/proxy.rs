@@ -1,4 +1,4 @@
-//! Whether an API server is asked by way of a proxy: as kubectl and everything else written in Go decide it.
+//! Whether requests to an API server use a proxy: decided as kubectl and other Go programs do.
 //!
 //! kube takes a proxy from the environment too, but measures `NO_PROXY` against the proxy instead of the API server.
 
@@ -7,7 +7,7 @@ use std::{env, net::IpAddr};
 use http::Uri;
 use kube::Config;
 
-/// Decides it for the API server of `config`; `said` is what the kubeconfig says.
+/// Sets the proxy for the API server of `config`; `said` is the one in the kubeconfig.
 pub(crate) fn choose(config: &mut Config, said: Option<&str>) {
     let chosen = proxy(&config.cluster_url, said, |name| env::var(name).ok());
     config.proxy_url = chosen.and_then(|proxy| proxy.parse().ok());

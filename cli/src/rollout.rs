@@ -12,7 +12,7 @@ use crate::{Error, cluster::Cluster};
 
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Asks `probe` until it is done. `waiting` gets each new message about what is missing; the last one is the answer after `limit`.
+/// Calls `probe` until it is done. `waiting` gets each new message about what is missing; after `limit` the answer is the last one.
 pub(crate) async fn wait<T>(
     limit: Duration,
     probe: impl AsyncFn() -> Result<Result<T, String>, Error>,
@@ -35,7 +35,7 @@ pub(crate) async fn wait<T>(
     }
 }
 
-/// What is missing until the Deployment runs as it is now, and why as far as Pods may be read; none when it does.
+/// What is missing until the Deployment is rolled out, and why as far as Pods may be read; none if it is.
 pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> Result<Option<String>, Error> {
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let doing = format!("read Deployment {namespace}/{name}");
@@ -48,17 +48,17 @@ pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> R
     let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let its = ListParams::default().labels(&labels.join(","));
     let pods = cluster.request("list its Pods", pods.list(&its)).await;
-    // Whoever may not list them still hears how far it is.
+    // Without the right to list Pods the reason is left out.
     let why = pods.ok().and_then(|pods| hindrance(&pods.items));
     let why = why.map_or_else(String::new, |why| format!("; {why}"));
     Ok(Some(format!("Deployment {namespace}/{name}: {missing}{why}")))
 }
 
-/// What a Deployment lacks until all its Pods, and no others, are what it asks for now, and available.
+/// What a Deployment lacks until all its Pods, and no others, are of its current generation and available.
 fn incomplete(deployment: &Deployment) -> Option<String> {
     let status = deployment.status.clone().unwrap_or_default();
     if status.observed_generation < deployment.metadata.generation {
-        return Some("its controller has not looked at it yet".into());
+        return Some("its controller has not processed it yet".into());
     }
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let [all, updated, available] =
@@ -72,7 +72,7 @@ fn incomplete(deployment: &Deployment) -> Option<String> {
     } else {
         return None;
     };
-    // No Pod could be made: nothing else tells of it.
+    // If no Pod could be created, only this condition says why.
     let conditions = status.conditions.into_iter().flatten();
     let failure = conditions
         .filter(|c| c.type_.as_deref() == Some("ReplicaFailure") && c.status.as_deref() == Some("True"))
@@ -132,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_done_when_its_pods_are_those_of_now_and_no_others() {
+    fn a_deployment_is_done_when_all_its_pods_are_of_its_generation_and_no_others_are_left() {
         let done =
             json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
         assert_eq!(incomplete(&deployment(2, &done)), None);
         assert_eq!(incomplete(&deployment(1, &done)), None);
         let older = incomplete(&deployment(3, &done)).unwrap();
-        assert_eq!(older, "its controller has not looked at it yet");
+        assert_eq!(older, "its controller has not processed it yet");
         for (status, says) in [
-            (json!({}), "its controller has not looked at it yet"),
+            (json!({}), "its controller has not processed it yet"),
             (json!({"observedGeneration": 2}), "0 of 1 Pods are new"),
             (json!({"observedGeneration": 2, "replicas": 1, "availableReplicas": 1}), "0 of 1 Pods are new"),
             (

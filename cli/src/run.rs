@@ -19,7 +19,7 @@ pub struct Run {
     pub timeout: Duration,
     /// Hand each object to the progress callback as a YAML document instead of applying it.
     pub dry_run: bool,
-    /// Told what may surprise and keeps nobody from going on. Apart from the progress, which in a dry run is YAML.
+    /// Gets warnings. Apart from the progress, which in a dry run is YAML.
     pub warn: fn(&str),
 }
 
@@ -29,7 +29,7 @@ impl Run {
         self.only.is_empty() || self.only.contains(&part)
     }
 
-    /// A dry run of what concerns two clusters prints the objects of one: nobody can apply both halves in one go.
+    /// A dry run of a join prints the objects of one cluster: nobody can apply both halves in one go.
     pub(crate) fn is_of_one_cluster(&self) -> Result<(), Error> {
         let both = self.does(Part::Leader) && (self.does(Part::Crds) || self.does(Part::Member));
         if self.dry_run && both {
@@ -60,9 +60,9 @@ pub enum Daemons {
 pub enum Part {
     /// CustomResourceDefinitions, which have to be there before objects of their kinds.
     Crds,
-    /// What belongs into the leader's cluster for leading, and for letting a member in.
+    /// What the leader's cluster needs to lead, and to give a member access.
     Leader,
-    /// What belongs into the member's cluster.
+    /// What the member's cluster needs.
     Member,
 }
 

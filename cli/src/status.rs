@@ -2,14 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `gather` | asking the API server |
-//! | `found` | what it answered, read loosely |
-//! | `judge` | what follows from that: pure, with the clock as an argument |
-//! | [`report`] | the verdict, which is also the shape of `-o json` |
-//! | `print` | the verdict as text |
+//! | `gather` | reads from the API server |
+//! | `found` | what it answered |
+//! | `judge` | makes the report of it: pure, with the clock as an argument |
+//! | [`report`] | the report, which is also the shape of `-o json` |
+//! | `print` | the report as text |
 //!
-//! Nothing is written, and only this cluster is asked: of a member, its ClusterSet's condition is all there is to see of
-//! its leader.
+//! It writes nothing and reads only this cluster: what a member knows of its leader is in the condition of its ClusterSet.
 
 mod age;
 mod found;
@@ -32,10 +31,10 @@ pub struct StatusOptions {
     pub cluster_set: Option<String>,
 }
 
-/// Asks the cluster and judges the answers. What may not be read, or has no CRD, is a problem in the report.
+/// Reads the cluster and makes a report. What may not be read, or has no CRD, is a problem in the report.
 ///
 /// # Errors
-/// [`Error::Kubeconfig`] and the failures of a server that is away or knows nobody by this credential.
+/// [`Error::Kubeconfig`], and [`Error::Request`] if the server does not answer or does not accept the credential.
 pub async fn status(options: &StatusOptions) -> Result<Report, Error> {
     let cluster = Cluster::open(&options.cluster).await?;
     let found = gather::gather(&cluster, options.cluster_set.as_deref()).await?;

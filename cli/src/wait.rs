@@ -1,4 +1,4 @@
-//! Waiting until a daemon says that it is ready, and telling meanwhile what it says.
+//! Waits until a daemon is ready, and says what it reports meanwhile.
 
 use api::{lease::LeaseView, name};
 use k8s_openapi::jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::{
     view::{ClusterSetView, Sign, sign},
 };
 
-/// What a daemon says of itself: why it is ready, or why it is not.
+/// Why a daemon is ready, or why it is not.
 type Answer = Result<String, String>;
 
 impl Installer<'_> {
@@ -34,7 +34,7 @@ impl Installer<'_> {
     ) -> Result<(), Error> {
         let cluster = self.cluster;
         let probe = async || {
-            // Until then an older daemon may be the one that says something.
+            // Before the rollout an older daemon may have written the status.
             match rollout::missing(cluster, SYSTEM, daemon).await? {
                 Some(missing) => Ok(Err(missing)),
                 None => ask(cluster).await,
@@ -62,7 +62,7 @@ async fn leader(cluster: &Cluster, set: &str) -> Result<Answer, Error> {
         Some(lease) if matches!(sign(&lease, Timestamp::now()), Sign::Alive) => {
             Ok(format!("it serves Common Area {area}"))
         }
-        _ => Err(format!("it has not taken up Common Area {area} yet")),
+        _ => Err(format!("it does not hold its Lease in Common Area {area} yet")),
     })
 }
 
@@ -70,7 +70,7 @@ async fn member(cluster: &Cluster, set: &str) -> Result<Answer, Error> {
     let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let found = cluster.request(format!("read ClusterSet {SYSTEM}/{set}"), sets.get(set)).await?;
     if !found.is_observed() {
-        return Ok(Err("it has not looked at its ClusterSet yet".into()));
+        return Ok(Err("it has not processed its ClusterSet yet".into()));
     }
     let ready = found.ready().cloned().unwrap_or_default();
     let [reason, message] = [ready.reason, ready.message].map(Option::unwrap_or_default);

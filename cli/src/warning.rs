@@ -1,4 +1,4 @@
-//! What may surprise and keeps nobody from going on.
+//! Warnings: what may be a mistake, and does not stop the command.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::{
     run::{Part, Run},
 };
 
-/// Warns when nothing keeps members to their own records, as far as the policy may be read.
+/// Warns if policy `freeport-records` is off, as far as it may be read.
 pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
     let wanted = leader::policy();
     let (Ok(policy), Ok(binding)) = (leader.read(&wanted[0]).await, leader.read(&wanted[1]).await) else {
@@ -22,18 +22,18 @@ pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
     }
 }
 
-/// Warns when the address that the member is given leads whoever dials it to itself.
+/// Warns if the member gets a loopback address for the leader.
 pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
-    if run.does(Part::Member) && leads_home(server) {
+    if run.does(Part::Member) && is_loopback_address(server) {
         (run.warn)(&format!(
-            "{}: the member is to reach the leader at {server}, which is a loopback address: from a Pod or another host it leads \
-             to that Pod or host; name another with --leader-server",
+            "{}: the member is to reach the leader at {server}, which is a loopback address: a Pod or \
+             another host would reach itself there; name another with --leader-server",
             leader.name
         ));
     }
 }
 
-fn leads_home(server: &str) -> bool {
+fn is_loopback_address(server: &str) -> bool {
     let uri = api::cluster_set::server_uri(server);
     let Some(host) = uri.as_ref().and_then(|uri| uri.host()) else {
         return false;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loopback_address_leads_home() {
+    fn loopback_addresses_are_recognised() {
         for home in [
             "https://127.0.0.1:6443",
             "https://127.1.2.3",
@@ -58,12 +58,12 @@ mod tests {
             "https://localhost:6443/k8s",
             "https://LocalHost",
         ] {
-            assert!(leads_home(home), "{home}");
+            assert!(is_loopback_address(home), "{home}");
         }
         for away in
             ["https://10.0.0.1:6443", "https://localhost.example.org", "https://[2001:db8::1]", "nonsense"]
         {
-            assert!(!leads_home(away), "{away}");
+            assert!(!is_loopback_address(away), "{away}");
         }
     }
 }

@@ -20,7 +20,7 @@ fn complete_lines(world: &World, cluster: &str) -> String {
     text
 }
 
-/// What our daemons have asked API servers to write since, Leases apart, refused or not. What is only tried is not written:
+/// The requests of our daemons that write, since then, refused ones too; without Leases and dry runs. Each is
 /// `time cluster user verb uri code`.
 pub fn writes(world: &World, since: &Mark) -> Vec<String> {
     let members = format!("system:serviceaccount:{AREA}:freeport-member-");

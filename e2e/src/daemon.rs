@@ -1,4 +1,4 @@
-//! The daemons as processes: their end, their start, what they measure.
+//! The daemons as processes: end them, start them, read what they measure.
 
 use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
@@ -41,17 +41,20 @@ impl World {
         }
     }
 
-    /// Starts the daemon and waits until it is present and has looked at something.
+    /// Starts the daemon, and waits until it is present and has reconciled a key.
     pub async fn start(&self, daemon: &str) {
         self.launch(daemon).await;
         eventually(&format!("{daemon} is there again"), || async {
             let metrics = self.metrics(daemon).await?;
             let present = metrics.sum("freeport_present");
-            let looked = metrics.sum("freeport_reconcile_total");
-            if present > 0.0 && looked > 0.0 {
+            let reconciles = metrics.sum("freeport_reconcile_total");
+            if present > 0.0 && reconciles > 0.0 {
                 Ok(())
             } else {
-                Err(format!("present: {present}, looks: {looked}; its log: {}", self.log_tail(daemon)))
+                Err(format!(
+                    "present: {present}, reconciles: {reconciles}; its log: {}",
+                    self.log_tail(daemon)
+                ))
             }
         })
         .await;
@@ -68,17 +71,17 @@ impl World {
         read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
 
-    /// How often all daemons have looked at anything.
-    pub async fn looks(&self) -> BTreeMap<&'static str, f64> {
-        let mut looks = BTreeMap::new();
+    /// How often each daemon has reconciled a key, whatever its controller.
+    pub async fn reconciles(&self) -> BTreeMap<&'static str, f64> {
+        let mut reconciles = BTreeMap::new();
         for daemon in DAEMONS {
-            looks.insert(daemon, self.metrics(daemon).await.unwrap().sum("freeport_reconcile_total"));
+            reconciles.insert(daemon, self.metrics(daemon).await.unwrap().sum("freeport_reconcile_total"));
         }
-        looks
+        reconciles
     }
 
-    /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write: what members
-    /// and leader themselves take for an absence of news.
+    /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write. Members and the leader
+    /// themselves believe an absence then.
     pub async fn settled(&self) {
         let names = CLUSTERS.map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()]);
         let names: Vec<_> = names.collect();
@@ -103,8 +106,8 @@ impl World {
         .await;
     }
 
-    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: long
-    /// enough that whoever takes its word has taken it.
+    /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: by then
+    /// the others have believed it.
     pub async fn vouches(&self, lease: &str) {
         let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
         let heard = RefCell::new(Vec::new());

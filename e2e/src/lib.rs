@@ -3,27 +3,27 @@
 //! | module | holds |
 //! |---|---|
 //! | [`account`] | clients by the token of a ServiceAccount |
-//! | [`antrea`] | a member that runs Antrea's controllers, played |
-//! | [`antrea_leader`] | a leader of Antrea's, played |
+//! | [`antrea`] | plays a member that runs Antrea's controllers |
+//! | [`antrea_leader`] | plays a leader of Antrea |
 //! | [`shared`] | what several tests use, made once |
 //! | [`world`] | a fleet, its administrators and its daemons |
 //! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
-//! | [`cluster_set`] | what a ClusterSet says of itself |
+//! | [`cluster_set`] | the status of a ClusterSet |
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
-//! | [`daemon`] | the daemons: their end, their start |
+//! | [`daemon`] | starts and ends daemons, waits for their Leases |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
 //! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
-//! | [`say`](mod@say) | what is worth reading of tests that pass |
+//! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`seen`] | what a user sees of an import or an export |
-//! | [`waiting`] | the one way to wait: for conditions |
-//! | [`watched`] | what must never happen is watched, not polled |
-//! | [`audit`] | who wrote what |
-//! | [`ask`] | what a Pod gets to hear over the network |
+//! | [`waiting`] | waits for conditions |
+//! | [`watched`] | the events of a watch, for what must never happen |
+//! | [`audit`] | requests that wrote, from the audit logs |
+//! | [`ask`] | what a Pod is answered over the network |
 //!
 //! Everything here fails by panicking, as tests do.
 

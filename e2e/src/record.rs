@@ -1,4 +1,4 @@
-//! Records as clusters would write them that are not there: by an administrator of the Common Area.
+//! Records of clusters that do not exist, for an administrator of the Common Area to write.
 
 use api::{
     ServiceName, name,

@@ -1,8 +1,8 @@
-//! What is worth reading of tests that pass.
+//! Lines that are shown of tests that pass, too.
 
 use std::io::Write;
 
-/// A line past the test runner's capture, which keeps what tests print to itself unless they fail.
+/// Prints a line that the test runner shows even if the test passes.
 pub fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }

@@ -39,7 +39,7 @@ impl Imported {
     }
 }
 
-/// The import as `cluster` has it, or what is missing.
+/// The import in `cluster`, or what is missing.
 pub async fn imported(cluster: &Cluster, namespace: &str, service: &str) -> Result<Imported, String> {
     let derived = name::imported_service(service);
     let found = cluster.api::<Service>(namespace).get_opt(&derived).await.map_err(|e| e.to_string())?;
@@ -132,7 +132,7 @@ fn endpoints(
     endpoints
 }
 
-/// Nothing of the import is in `cluster`, or what still is.
+/// `Ok` if nothing of the import is in `cluster`, else what is left of it.
 pub async fn not_imported(cluster: &Cluster, namespace: &str, service: &str) -> Result<(), String> {
     let derived = name::imported_service(service);
     if cluster.api::<Service>(namespace).get_opt(&derived).await.map_err(|e| e.to_string())?.is_some() {
@@ -170,7 +170,7 @@ pub async fn conditions(cluster: &Cluster, namespace: &str, service: &str) -> BT
     conditions.into_iter().map(|condition| (condition.type_.clone(), condition)).collect()
 }
 
-/// A ServiceExport's condition has this status and reason, or what it has.
+/// `Ok` if a ServiceExport's condition has this status and reason, else the condition.
 pub async fn says(
     cluster: &Cluster,
     (namespace, service): (&str, &str),
@@ -188,7 +188,7 @@ pub async fn says(
     }
 }
 
-/// There is an Event of this reason about an object of this name.
+/// `Ok` if there is an Event with this reason about an object with this name.
 pub async fn event(cluster: &Cluster, namespace: &str, about: &str, reason: &str) -> Result<(), String> {
     let events = cluster.api::<Event>(namespace).list(&ListParams::default()).await.unwrap().items;
     let about =
@@ -197,13 +197,13 @@ pub async fn event(cluster: &Cluster, namespace: &str, about: &str, reason: &str
     if reasons.contains(&reason) { Ok(()) } else { Err(format!("Events: {reasons:?}")) }
 }
 
-/// The Common Area holds this many records about a Service, or which it holds.
+/// `Ok` if the Common Area holds this many records about a Service, else their names.
 pub async fn holds(world: &World, namespace: &str, service: &str, count: usize) -> Result<(), String> {
     let records = records(world, namespace, service).await;
     if records.len() == count { Ok(()) } else { Err(format!("{records:?}")) }
 }
 
-/// The import if it satisfies `right`, otherwise what it is.
+/// The import if `right` accepts it, else a description of it.
 pub fn right(
     imported: Result<Imported, String>,
     right: impl FnOnce(&Imported) -> bool,

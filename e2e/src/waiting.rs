@@ -1,35 +1,35 @@
-//! The one way tests wait: for conditions, with limits far beyond what anything takes. Speed is printed, never asserted.
+//! How tests wait: for conditions, with generous limits. The time that a wait took is printed, never asserted.
 
 use std::time::{Duration, Instant};
 
-/// A test that gets here has failed.
+/// A wait that takes longer fails the test.
 const LIMIT: Duration = Duration::from_secs(120);
-/// For what waits until Leases have been renewed twice, since a renewal that is not settled starts that anew.
+/// For what happens after two renewals of a Lease: a renewal that is not settled makes the count start again.
 pub const VOUCHED: Duration = Duration::from_secs(150);
-/// For a Namespace to go: its controller met a kind that was just deleted, and looks again after a minute at the latest.
+/// For the end of a Namespace: where a kind was just deleted, its controller tries again after up to a minute.
 pub const NAMESPACE_GONE: Duration = Duration::from_secs(180);
-/// How long [`always`] looks.
+/// How long [`always`] checks.
 const A_WHILE: Duration = Duration::from_secs(3);
-/// Between two looks, at first. It grows with the time waited, so that long waits do not keep API servers busy.
+/// Between two checks, at first. It grows with the time waited, so that long waits do not load API servers.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Looks until `look` is content; fails with what it last saw.
-pub async fn eventually<T, F>(what: &str, look: impl FnMut() -> F) -> T
+/// Checks until `check` succeeds; fails with what it saw last.
+pub async fn eventually<T, F>(what: &str, check: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, String>>,
 {
-    within(LIMIT, what, look).await
+    within(LIMIT, what, check).await
 }
 
 /// [`eventually`] with a limit of its own.
-pub async fn within<T, F>(limit: Duration, what: &str, mut look: impl FnMut() -> F) -> T
+pub async fn within<T, F>(limit: Duration, what: &str, mut check: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, String>>,
 {
     let begun = Instant::now();
     loop {
-        match look().await {
+        match check().await {
             Ok(seen) => {
                 eprintln!("{what}: after {:.2} s", begun.elapsed().as_secs_f64());
                 return seen;
@@ -40,14 +40,14 @@ where
     }
 }
 
-/// Looks for a while and fails if `look` ever is not content.
-pub async fn always<F>(what: &str, mut look: impl FnMut() -> F)
+/// Checks for a while, and fails if `check` ever does.
+pub async fn always<F>(what: &str, mut check: impl FnMut() -> F)
 where
     F: Future<Output = Result<(), String>>,
 {
     let begun = Instant::now();
     while begun.elapsed() < A_WHILE {
-        if let Err(seen) = look().await {
+        if let Err(seen) = check().await {
             panic!("{what}: {seen}");
         }
         tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! What a watch of a test's Namespace told: things that must never happen are watched, not polled.
+//! The events of a watch in a test's Namespace: what must never happen is watched, not polled.
 
 use std::{
     collections::BTreeSet,
@@ -53,7 +53,8 @@ where
         Self { told, _watch: watch }
     }
 
-    /// Once the watch has told of an object like this: nothing was deleted on the way, and all was one object.
+    /// Waits until the last event has an object like this, then checks that nothing was deleted before and that all events were of one
+    /// object.
     pub async fn never_deleted_until(&self, what: &str, is: impl Fn(&K) -> bool) {
         eventually(what, || async {
             let told = self.told.lock().unwrap();
@@ -75,7 +76,7 @@ where
         assert_eq!(uids.len(), 1, "{what}: {uids:?}");
     }
 
-    /// Looks at every state that was told.
+    /// Checks every state of every object so far.
     pub fn each(&self, look: impl Fn(&K)) {
         for event in self.told.lock().unwrap().iter() {
             if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {

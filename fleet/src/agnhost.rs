@@ -1,4 +1,4 @@
-//! Servers that say who they are and ask others, in Pods: Kubernetes' `test/images/agnhost`, called with `netexec`.
+//! Test servers in Pods, which answer with their name and send requests to each other: Kubernetes' `test/images/agnhost netexec`.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const UDP_PORT: u16 = 8081;
 /// Of a Service in front of servers.
 pub const SERVICE_PORT: u16 = 80;
 
-/// By what a server is asked.
+/// The protocol of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP, a connection for each question.
@@ -80,10 +80,10 @@ pub fn ready_addresses(pod: &Pod) -> Vec<String> {
     addresses.filter(|_| is_ready && pod.metadata.deletion_timestamp.is_none()).collect()
 }
 
-/// Lets the server that Pod `from` (Namespace and name) is ask another one for `what`. Its answer, or why it got none.
+/// Makes the server in Pod `from` (Namespace and name) send a request for `what` to another one. Returns the answer, or why there is none.
 ///
 /// # Errors
-/// The Pod could not be reached, by way of its API server.
+/// The Pod could not be reached through its API server.
 pub async fn ask(
     client: &Client,
     from: (&str, &str),
@@ -94,15 +94,15 @@ pub async fn ask(
     let request = http::Request::get(question(from, protocol, server, what, 1))
         .body(Vec::new())
         .map_err(kube::Error::HttpError)?;
-    match client.request::<Heard>(request).await {
+    match client.request::<Replies>(request).await {
         Ok(heard) => Ok(heard.responses.into_iter().next().ok_or_else(|| heard.errors.join(", "))),
-        // What it says of a name that stands for nothing.
+        // Its answer for a name that does not resolve.
         Err(kube::Error::Api(status)) if status.code == 400 => Ok(Err(status.message)),
         Err(error) => Err(error),
     }
 }
 
-/// The path on the API server that lets Pod `from` ask so many times.
+/// The path on the API server that makes Pod `from` send so many requests.
 pub fn question(
     (namespace, pod): (&str, &str),
     protocol: Protocol,
@@ -116,9 +116,9 @@ pub fn question(
     )
 }
 
-/// What `netexec` says of a question it has asked.
+/// What `netexec` returns about its requests.
 #[derive(Deserialize)]
-struct Heard {
+struct Replies {
     #[serde(default)]
     responses: Vec<String>,
     #[serde(default)]

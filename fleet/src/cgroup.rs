@@ -57,7 +57,7 @@ struct Place {
     own: PathBuf,
 }
 
-/// Where a process is, by what is mounted for this one.
+/// The groups of a process, as paths in the mounts of this one.
 fn places(pid: &str) -> io::Result<Vec<Place>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
@@ -135,8 +135,8 @@ pub(crate) fn join(hierarchies: &[Hierarchy], cluster: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether groups for nodes are to be had. With cgroup v2 alone a group that has processes gives no controllers to groups
-/// below it, unless it is that of the whole machine: in a container, what its top gives is all there is.
+/// Whether nodes can have control groups. With cgroup v2 alone, a group that has processes gives no controllers to groups
+/// below it, except for the root group of the whole machine: a container has only what the group at its top gives.
 pub(crate) fn check() -> Result<(), String> {
     let places = places("self").map_err(|error| format!("/proc/self: {error}"))?;
     let [Place { mount_point: top, v1_options: None, .. }] = places.as_slice() else {
@@ -180,7 +180,7 @@ pub(crate) fn mount_own(hierarchies: &[Hierarchy]) -> io::Result<()> {
     if let [Hierarchy { mount_point, v1_options: None, .. }] = hierarchies {
         let has = fs::read_to_string(mount_point.join("cgroup.controllers"))?;
         if let Some(missing) = missing(&has) {
-            return Err(io::Error::other(format!("no control groups for {missing} are to be had here")));
+            return Err(io::Error::other(format!("this machine gives no control groups for {missing}")));
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub(crate) async fn lock(dir: &Path, progress: &impl Fn(&str)) -> Result<File, E
         match file.try_lock() {
             Ok(()) => {
                 let inode = file.metadata().map_err(Error::file(dir))?.ino();
-                // Who held the lock may have removed the directory.
+                // The process that held the lock may have removed the directory.
                 if fs::metadata(dir).is_ok_and(|now| now.ino() == inode) {
                     return Ok(file);
                 }

@@ -1,109 +1,37 @@
-//! One control plane of a fleet, as its users see it.
+//! One cluster of a fleet, as its users see it.
 
-mod address;
+mod ready;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
-use serde::{Deserialize, Serialize};
-
+pub(crate) use self::ready::{Nodes, bring_up, switch};
 use crate::{
-    Error, Process, Signal, images, keeper::Client, layout::Layout, ports, ready, record::ClusterRecord,
-    tools::Tool,
+    Component, Error, Families, Family, Process, Signal, assembly::Equipment, client,
+    cluster_layout::ClusterLayout, containerd, keeper::Client, ports,
 };
-
-/// Ports of one control plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ports {
-    pub(crate) api: u16,
-    pub(crate) etcd: u16,
-    pub(crate) etcd_peer: u16,
-}
-
-/// The parts of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Component {
-    /// With nodes: what makes up a machine for the others, see `keeper::machine`. It cannot be started again.
-    Machine,
-    /// The store.
-    Etcd,
-    /// kube-apiserver.
-    ApiServer,
-    /// kube-controller-manager.
-    ControllerManager,
-    /// With nodes: kube-scheduler.
-    Scheduler,
-    /// With nodes: containerd. Containers outlive it.
-    Containerd,
-    /// With nodes: the kubelet. Pods outlive it.
-    Kubelet,
-    /// With nodes: kube-proxy. Its rules outlive it.
-    KubeProxy,
-}
-
-impl Component {
-    /// Of every cluster, in the order of starting.
-    pub const CONTROL_PLANE: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
-    /// Of a cluster with a node, in the order of starting.
-    pub const ALL: [Self; 8] = [
-        Self::Machine,
-        Self::Etcd,
-        Self::ApiServer,
-        Self::ControllerManager,
-        Self::Scheduler,
-        Self::Containerd,
-        Self::Kubelet,
-        Self::KubeProxy,
-    ];
-
-    /// The name of the program.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Machine => "machine",
-            Self::Scheduler => "kube-scheduler",
-            Self::Containerd => "containerd",
-            Self::Kubelet => "kubelet",
-            Self::KubeProxy => "kube-proxy",
-            Self::Etcd => "etcd",
-            Self::ApiServer => "kube-apiserver",
-            Self::ControllerManager => "kube-controller-manager",
-        }
-    }
-}
-
-impl fmt::Display for Component {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One cluster of a fleet: a control plane and, in a fleet with nodes, its node.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    pub(crate) record: ClusterRecord,
-    pub(crate) layout: Layout,
-    pub(crate) tools: Arc<BTreeMap<Tool, PathBuf>>,
+    pub(crate) layout: ClusterLayout,
+    pub(crate) equipment: Arc<Equipment>,
     pub(crate) keeper: Client,
 }
 
 impl Cluster {
     /// The cluster's name, also that of its context in the kubeconfigs.
     pub fn name(&self) -> &str {
-        &self.record.name
+        self.layout.name()
     }
 
     /// Whether Pods run. The node is called as the cluster is.
     pub fn has_node(&self) -> bool {
-        self.record.network.is_some()
+        self.layout.has_node()
     }
 
     /// The parts it has, in the order of starting.
     pub fn components(&self) -> &'static [Component] {
-        self.record.components()
+        self.layout.components()
     }
 
     /// Imports images (archives of `docker save`, or of [`Image::write`](crate::Image::write)) into its node.
@@ -111,10 +39,10 @@ impl Cluster {
     /// # Errors
     /// [`Error::NoNode`], [`Error::Image`], [`Error::Keeper`].
     pub async fn load(&self, archives: &[PathBuf]) -> Result<(), Error> {
-        images::import(self.name(), self.machine().await?, archives).await
+        containerd::import(self.name(), self.machine().await?, archives).await
     }
 
-    /// The process id of its machine: `nsenter --target PID --net --mount` is how to look into it.
+    /// The process id of its machine: `nsenter --target PID --net --mount` enters it.
     ///
     /// # Errors
     /// [`Error::NoNode`], [`Error::Keeper`].
@@ -127,33 +55,33 @@ impl Cluster {
 
     /// Everything of this cluster: `pki`, `etcd`, `logs`.
     pub fn dir(&self) -> PathBuf {
-        self.layout.cluster(self.name())
+        self.layout.dir()
     }
 
     /// A kubeconfig for this cluster alone, as administrator.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.layout.cluster_kubeconfig(self.name())
+        self.layout.kubeconfig()
     }
 
     /// The CA that signed the API server's certificate, in PEM.
     pub fn ca_certificate(&self) -> PathBuf {
-        self.pki("ca.crt")
+        self.layout.pki("ca.crt")
     }
 
     /// One JSON line (`audit.k8s.io/v1` Event, level Metadata) per request that writes, reads not being
     /// logged. A line is written when the request is complete, which may be an instant after its answer.
     pub fn audit_log(&self) -> PathBuf {
-        self.logs().join("audit.log")
+        self.layout.logs().join("audit.log")
     }
 
     /// The log of a component.
     pub fn log(&self, component: Component) -> PathBuf {
-        self.logs().join(format!("{component}.log"))
+        self.layout.log(component)
     }
 
     /// The fleet's name for the process of a component.
     pub fn process_name(&self, component: Component) -> String {
-        format!("{}/{component}", self.name())
+        self.layout.process_name(component)
     }
 
     /// An administrator's client.
@@ -161,7 +89,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::File`] if the kubeconfig cannot be used.
     pub async fn client(&self) -> Result<kube::Client, Error> {
-        ready::client(&self.kubeconfig()).await
+        client::of_file(&self.kubeconfig()).await
     }
 
     /// Lets the API server hang (SIGSTOP): connections stay open and nothing answers.
@@ -205,10 +133,10 @@ impl Cluster {
     /// Starts a stopped component and waits until it serves.
     ///
     /// # Errors
-    /// [`Error::PortTaken`] if somebody else listens on its port by now, [`Error::Died`], [`Error::NotReady`],
+    /// [`Error::PortTaken`] if another program listens on its port, [`Error::Died`], [`Error::NotReady`],
     /// [`Error::Keeper`] if it runs already.
     pub async fn start(&self, component: Component) -> Result<(), Error> {
-        for port in self.ports_of(component) {
+        for port in self.layout.ports_of(component) {
             if !self.has_node() && !ports::is_free(port) {
                 return Err(Error::PortTaken { cluster: self.name().to_owned(), component, port });
             }
@@ -216,26 +144,34 @@ impl Cluster {
         ready::start(self, component).await
     }
 
-    fn ports_of(&self, component: Component) -> Vec<u16> {
-        let Ports { api, etcd, etcd_peer } = self.record.ports;
-        match component {
-            Component::Etcd => vec![etcd, etcd_peer],
-            Component::ApiServer => vec![api],
-            _ => Vec::new(),
-        }
+    /// The families of its Pods and Services.
+    pub fn families(&self) -> Families {
+        self.layout.families()
     }
 
-    /// The port that the end of a component's log says is taken.
-    pub(crate) fn port_in_use(&self, component: Component, log: &str) -> Option<u16> {
-        let line = log.lines().find(|line| line.contains("address already in use"))?;
-        self.ports_of(component).into_iter().find(|port| line.contains(&format!(":{port}")))
+    /// Where the cluster's components listen: 127.0.0.1, or the address of its machine, which is its node's too, in the family that
+    /// comes first.
+    pub fn address(&self) -> IpAddr {
+        self.layout.address()
     }
 
-    pub(crate) fn pki(&self, file: impl AsRef<Path>) -> PathBuf {
-        self.dir().join("pki").join(file)
+    /// The API server's URL, for clients on this machine and in clusters that have the family that comes first in this one.
+    pub fn server(&self) -> String {
+        self.layout.server()
     }
 
-    pub(crate) fn logs(&self) -> PathBuf {
-        self.dir().join("logs")
+    /// The API server's URL for another cluster's Pods; `None` if no family is common to both.
+    pub fn server_for(&self, other: &Self) -> Option<String> {
+        self.layout.server_for(&other.layout)
+    }
+
+    /// The network of Pods, if it has a node and this family: routed between all machines of the fleet and this one.
+    pub fn pod_network(&self, family: Family) -> Option<String> {
+        self.layout.pod_network(family)
+    }
+
+    /// The network of ClusterIPs, if it has this family: disjoint from those of the fleet's other clusters.
+    pub fn service_network(&self, family: Family) -> Option<String> {
+        self.layout.service_network(family)
     }
 }

@@ -4,6 +4,7 @@
 //! as users deploy them.
 
 mod daemon;
+mod daemon_image;
 mod ready;
 
 use std::{
@@ -20,18 +21,15 @@ use futures::future::try_join_all;
 
 pub use self::{
     daemon::{Daemon, Ensured},
+    daemon_image::{DaemonImage, load_daemons},
     ready::{ready, ready_saying},
 };
-use crate::{
-    Cluster, Exit, Families, Fleet,
-    images::{self, DaemonImage},
-    program,
-};
+use crate::{Cluster, Exit, Families, Fleet, program};
 
 /// Limit of each wait of `init`, `join` and `dns`.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Why there is no ClusterSet.
+/// Why the ClusterSet could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The fleet failed.
@@ -150,7 +148,7 @@ pub async fn set_up_as(
     Ok(daemons)
 }
 
-/// Builds both daemons. [`set_up`] and [`deploy`] do so themselves; this is for who has something else to wait for meanwhile.
+/// Builds both daemons. [`set_up`] and [`deploy`] do so themselves; call this first to build them while something else is under way.
 ///
 /// # Errors
 /// [`Error::Program`].
@@ -168,13 +166,13 @@ pub async fn build_daemons() -> Result<(PathBuf, PathBuf), Error> {
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
     let composition = Composition::of_all(fleet, set);
     let servers = leader_servers(fleet, &composition)?;
-    let image = images::load_daemons(fleet, DaemonImage::OfContent).await?;
+    let image = load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
     install(fleet, &composition, &servers, inside, say).await?;
     name_imports(fleet, say).await
 }
 
-/// Runs `freeport dns --apply` for all clusters at once: each waits for Pods.
+/// Runs `freeport dns --apply` for all clusters concurrently, because each run waits for Pods.
 async fn name_imports(fleet: &Fleet, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
     let say = Mutex::new(say);
     let all = fleet.clusters().iter().map(async |cluster| {

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     ClusterSpec, Error, Fleet, Lifetime, Options,
-    images::{self, DaemonImage},
+    cluster_set::{DaemonImage, load_daemons},
     packages, status,
 };
 
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Where a fleet's files are when nobody says otherwise.
+/// The default directory of a fleet.
 ///
 /// # Errors
 /// [`Error::NotRunning`] if there is no home directory.
@@ -98,11 +98,11 @@ pub fn default_dir() -> Result<PathBuf, Error> {
     set("XDG_STATE_HOME")
         .or_else(|| Some(set("HOME")?.join(".local/state")))
         .map(|state| state.join("freeport/fleet"))
-        .ok_or_else(|| Error::NotRunning("(no HOME: say --dir)".into()))
+        .ok_or_else(|| Error::NotRunning("(HOME is not set: use --dir)".into()))
 }
 
 impl Command {
-    /// Does what was asked.
+    /// Runs the command.
     ///
     /// # Errors
     /// See [`Error`].
@@ -126,7 +126,7 @@ impl Command {
                 }
                 if daemons {
                     say("building freeport-leader and freeport-member, unless they are up to date");
-                    let image = images::load_daemons(&fleet, DaemonImage::OfManifests).await?;
+                    let image = load_daemons(&fleet, DaemonImage::OfManifests).await?;
                     say(&format!("loaded {image} into every node"));
                 }
             }

@@ -1,16 +1,9 @@
 //! What one control plane is made of: files and command lines.
 
-use std::{fs, io, path::Path};
+use std::{fs, io};
 
 use crate::{
-    Cluster, Component, Family, ProcessSpec, Stage,
-    cluster::Ports,
-    keeper::{OWN_EXECUTABLE, machine::MACHINE},
-    kubeconfig::{self, Access},
-    layout::Layout,
-    node, packages, pki,
-    subnet::Subnet,
-    tools::Tool,
+    Family, cluster_layout::ClusterLayout, component::Ports, kubeconfig, layout::Layout, pki, subnet::list,
 };
 
 /// Writes only, each once, when it is complete: tests count needless writes.
@@ -24,100 +17,24 @@ rules:
 - level: None
 ";
 
-/// Makes the directory of a cluster anew: certificates, configuration, empty data.
-pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
-    match fs::remove_dir_all(cluster.dir()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    for dir in [cluster.dir(), cluster.pki(""), cluster.logs(), cluster.dir().join("etcd")] {
+/// Writes certificates and configuration into the cluster's directory.
+pub(crate) fn prepare(cluster: &ClusterLayout) -> io::Result<()> {
+    for dir in [cluster.pki(""), cluster.dir().join("etcd")] {
         Layout::make_private_dir(&dir)?;
     }
     let node = cluster.machine_addresses();
     pki::write(&cluster.pki(""), cluster.name(), &node, &api_server_names(cluster))?;
     fs::write(audit_policy(cluster), AUDIT_POLICY)?;
-    let write = |path: &Path, user: &str| {
-        let text = kubeconfig_of(&[cluster], user)?;
-        cluster.layout.write_private(path, text.as_bytes())
-    };
-    let write_for = |user: &str| write(&cluster.dir().join(format!("{user}.kubeconfig")), user);
-    write_for("controller-manager")?;
+    kubeconfig::write_for(cluster, "controller-manager")?;
     if cluster.has_node() {
-        ["scheduler", "kubelet", "kube-proxy"].into_iter().try_for_each(write_for)?;
-        node::prepare(cluster)?;
+        kubeconfig::write_for(cluster, "scheduler")?;
     }
-    write(&cluster.kubeconfig(), "admin")
+    Ok(())
 }
 
-/// A kubeconfig with a context per cluster, for the user whose certificate has that file name.
-pub(crate) fn kubeconfig_of(clusters: &[&Cluster], user: &str) -> io::Result<String> {
-    struct Files {
-        server: String,
-        pem: [String; 3],
-    }
-    let read = |cluster: &&Cluster| {
-        let pem = |file: String| fs::read_to_string(cluster.pki(file));
-        let pem = [pem("ca.crt".into())?, pem(format!("{user}.crt"))?, pem(format!("{user}.key"))?];
-        Ok::<_, io::Error>(Files { server: cluster.server(), pem })
-    };
-    let files = clusters.iter().map(read).collect::<io::Result<Vec<_>>>()?;
-    let accesses: Vec<_> = clusters
-        .iter()
-        .zip(&files)
-        .map(|(cluster, Files { server, pem: [ca, certificate, key] })| Access {
-            cluster: cluster.name(),
-            server,
-            ca,
-            user: format!("{}-{user}", cluster.name()),
-            certificate,
-            key,
-        })
-        .collect();
-    kubeconfig::render(&accesses).map_err(io::Error::other)
-}
-
-/// How a component is run.
-pub(crate) fn spec(cluster: &Cluster, component: Component) -> io::Result<ProcessSpec> {
-    let tool = |tool: Tool| cluster.tools.get(&tool).cloned().unwrap_or_else(|| tool.name().into());
-    let (program, stage, args) = match component {
-        Component::Etcd => (tool(Tool::Etcd), Stage::Store, etcd(cluster)),
-        Component::ApiServer => (tool(Tool::KubeApiserver), Stage::ControlPlane, api_server(cluster)),
-        Component::ControllerManager => {
-            (tool(Tool::KubeControllerManager), Stage::ControlPlane, controller_manager(cluster))
-        }
-        Component::Scheduler => (tool(Tool::KubeScheduler), Stage::ControlPlane, scheduler(cluster)),
-        Component::Machine => (OWN_EXECUTABLE.into(), Stage::Machine, machine(cluster)),
-        Component::Containerd => (packages::program("containerd")?, Stage::Node, node::containerd(cluster)),
-        Component::Kubelet => (tool(Tool::Kubelet), Stage::Node, node::kubelet(cluster)),
-        Component::KubeProxy => (tool(Tool::KubeProxy), Stage::Node, node::kube_proxy(cluster)),
-    };
-    let is_inside = cluster.has_node() && component != Component::Machine;
-    let spec = ProcessSpec {
-        args,
-        log: Some(cluster.log(component)),
-        stage,
-        inside: is_inside.then(|| cluster.process_name(Component::Machine)),
-        ..ProcessSpec::new(cluster.process_name(component), program)
-    };
-    Ok(match stage {
-        Stage::Node => spec.env("PATH", packages::path()),
-        _ => spec,
-    })
-}
-
-fn machine(cluster: &Cluster) -> Vec<String> {
-    let dir = cluster.layout.dir().display().to_string();
-    vec![MACHINE.to_owned(), dir, cluster.name().to_owned()]
-}
-
-/// The URL of etcd's client port.
-pub(crate) fn etcd_url(cluster: &Cluster) -> String {
-    cluster.url(cluster.record.ports.etcd)
-}
-
-fn etcd(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn etcd(cluster: &ClusterLayout) -> Vec<String> {
     let Ports { etcd_peer, .. } = cluster.record.ports;
-    let client = etcd_url(cluster);
+    let client = cluster.etcd_url();
     let peer = cluster.url(etcd_peer);
     let mut args = Args::new(cluster);
     args.path("data-dir", "etcd")
@@ -139,7 +56,7 @@ fn etcd(cluster: &Cluster) -> Vec<String> {
     args.list
 }
 
-fn api_server(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn api_server(cluster: &ClusterLayout) -> Vec<String> {
     let mut args = Args::new(cluster);
     if cluster.has_node() {
         args.path("kubelet-certificate-authority", "pki/ca.crt")
@@ -148,7 +65,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
             .value("kubelet-preferred-address-types", "InternalIP")
             .value("allow-privileged", "true");
     } else {
-        // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nobody routes to its VIP.
+        // Endpoints of the Service `kubernetes` cannot be loopback addresses, and nothing routes to its ClusterIP.
         args.value("endpoint-reconciler-type", "none");
     }
     let address = cluster.address().to_string();
@@ -160,7 +77,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
         .path("tls-cert-file", "pki/apiserver.crt")
         .path("tls-private-key-file", "pki/apiserver.key")
         .path("client-ca-file", "pki/ca.crt")
-        .value("etcd-servers", &etcd_url(cluster))
+        .value("etcd-servers", &cluster.etcd_url())
         .path("etcd-cafile", "pki/etcd/ca.crt")
         .path("etcd-certfile", "pki/etcd/client.crt")
         .path("etcd-keyfile", "pki/etcd/client.key")
@@ -177,7 +94,7 @@ fn api_server(cluster: &Cluster) -> Vec<String> {
     args.list
 }
 
-fn controller_manager(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn controller_manager(cluster: &ClusterLayout) -> Vec<String> {
     let mut args = Args::new(cluster);
     for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         args.path(flag, "controller-manager.kubeconfig");
@@ -199,7 +116,7 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
         .path("cluster-signing-key-file", "pki/ca.key")
         .value("cluster-name", cluster.name())
         .value("leader-elect", "false")
-        // Nobody scrapes it, and a port less can be taken.
+        // Its metrics are not used, and one port fewer can conflict.
         .value("secure-port", "0")
         // The defaults of 20 and 30 would make tests that delete many Namespaces wait for it.
         .value("kube-api-qps", "200")
@@ -207,7 +124,7 @@ fn controller_manager(cluster: &Cluster) -> Vec<String> {
     args.list
 }
 
-fn scheduler(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn scheduler(cluster: &ClusterLayout) -> Vec<String> {
     let mut args = Args::new(cluster);
     for flag in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         args.path(flag, "scheduler.kubeconfig");
@@ -216,7 +133,7 @@ fn scheduler(cluster: &Cluster) -> Vec<String> {
     args.list
 }
 
-fn api_server_names(cluster: &Cluster) -> Vec<String> {
+fn api_server_names(cluster: &ClusterLayout) -> Vec<String> {
     let names = [
         "127.0.0.1",
         "localhost",
@@ -231,22 +148,17 @@ fn api_server_names(cluster: &Cluster) -> Vec<String> {
     names.map(str::to_owned).into_iter().chain(addresses.map(|address| address.to_string())).collect()
 }
 
-/// As flags take networks of two families.
-pub(crate) fn list(subnets: &[Subnet]) -> String {
-    subnets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
-fn audit_policy(cluster: &Cluster) -> std::path::PathBuf {
+fn audit_policy(cluster: &ClusterLayout) -> std::path::PathBuf {
     cluster.dir().join("audit-policy.yaml")
 }
 
 struct Args<'a> {
-    cluster: &'a Cluster,
+    cluster: &'a ClusterLayout,
     list: Vec<String>,
 }
 
 impl<'a> Args<'a> {
-    fn new(cluster: &'a Cluster) -> Self {
+    fn new(cluster: &'a ClusterLayout) -> Self {
         Self { cluster, list: Vec::new() }
     }
 

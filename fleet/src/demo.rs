@@ -1,4 +1,4 @@
-//! What the quickstart shows: a Service exported from one cluster, and what it becomes in another.
+//! The demonstration of the quickstart: a Service is exported from one cluster and imported in another.
 
 mod import;
 mod pods;
@@ -31,17 +31,17 @@ use crate::{Cluster, Families, Family, Fleet};
 pub const NAMESPACE: &str = "shop";
 /// The exported Service.
 pub const SERVICE: &str = "web";
-/// Its endpoints where there are no nodes: addresses that nobody has, written by hand.
+/// Its endpoints in clusters without nodes: unused addresses, written by hand.
 const IPV4_ADDRESSES: [&str; 2] = ["10.1.0.7", "10.1.0.8"];
 const IPV6_ADDRESSES: [&str; 2] = ["fd00:1::7", "fd00:1::8"];
 const SLICE: &str = "web-by-hand";
-/// Far beyond what it takes.
+/// Much longer than an export takes.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// How often a wait says what it waits for.
+/// How often a wait reports what is missing.
 const SAY: Duration = Duration::from_secs(5);
 
-/// Why there is nothing to show.
+/// Why the demonstration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The fleet failed.
@@ -75,7 +75,7 @@ fn family(exporter: &Cluster, importer: &Cluster) -> Option<Family> {
     importer.families().shared_with(exporter.families())
 }
 
-/// Exports `shop/web` from one cluster and says what another makes of it.
+/// Exports `shop/web` from one cluster and prints what another imports.
 ///
 /// # Errors
 /// See [`Error`].
@@ -117,7 +117,7 @@ pub async fn run(fleet: &Fleet) -> Result<(), Error> {
     Ok(())
 }
 
-/// A Service with endpoints that are nobody's. Their addresses.
+/// Creates a Service with unused addresses as endpoints. Returns the addresses.
 async fn by_hand(exporter: &Client, from: &Cluster, family: Family) -> Result<BTreeSet<String>, Error> {
     let addresses = match family {
         Family::Ipv4 => IPV4_ADDRESSES,
@@ -133,7 +133,10 @@ async fn by_hand(exporter: &Client, from: &Cluster, family: Family) -> Result<BT
         "endpoints": addresses.map(ready),
     }))?;
     apply(Api::namespaced(exporter.clone(), NAMESPACE), SLICE, &slice).await?;
-    println!("   EndpointSlice  {SLICE:13} {} port 8080: by hand, for lack of Pods", addresses.join(", "));
+    println!(
+        "   EndpointSlice  {SLICE:13} {} port 8080: written by hand, because no Pods run",
+        addresses.join(", ")
+    );
     Ok(addresses.map(str::to_owned).into())
 }
 
@@ -158,7 +161,7 @@ fn show(import: &Import) {
     }
 }
 
-/// Takes back what an earlier run exported, so that what is measured next is a new export.
+/// Withdraws the export of an earlier run, so that the next measurement is of a new export.
 async fn withdraw(exporter: &Client, importer: &Client, from: &str, to: &str) -> Result<(), Error> {
     let exports = Api::<ServiceExport>::namespaced(exporter.clone(), NAMESPACE);
     if exports.get_opt(SERVICE).await.map_err(at(from))?.is_none() {
@@ -177,7 +180,7 @@ async fn withdraw(exporter: &Client, importer: &Client, from: &str, to: &str) ->
     Ok(())
 }
 
-/// What to ask the importing cluster's API server, for its Pod to ask for the Service by name.
+/// The path on the importing cluster's API server that makes its Pod send requests to the Service by name.
 pub fn question() -> String {
     pods::question()
 }
@@ -191,7 +194,7 @@ where
     applied.map_err(|e| Error::Request(format!("applying {} {name}", K::kind(&())), Box::new(e)))
 }
 
-/// Looks until there is an answer instead of what is missing; says now and then what that is.
+/// Polls until there is a result. Now and then prints what is missing.
 async fn until<T>(
     cluster: &str,
     look: impl AsyncFn() -> kube::Result<Result<T, String>>,
@@ -199,7 +202,7 @@ async fn until<T>(
     let (begun, mut said) = (Instant::now(), Instant::now());
     loop {
         let seen = match look().await {
-            // The server's, or of what it asks on the way: that passes.
+            // An error of the API server or of a server behind it is temporary.
             Err(kube::Error::Api(status)) if status.code >= 500 => Err(status.message),
             seen => seen.map_err(at(cluster))?,
         };

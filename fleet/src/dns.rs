@@ -18,7 +18,7 @@ use crate::images;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "coredns";
-/// Not 53, which only who has rights may listen on.
+/// Port 53 would need a capability.
 const PORT: u16 = 1053;
 /// As clusters have it: the zone of a ClusterSet is added by `freeport dns`.
 const COREFILE: &str = "\
@@ -54,9 +54,9 @@ pub(crate) async fn ready(client: &Client) -> Result<(), String> {
     let deployment = Api::<Deployment>::namespaced(client.clone(), NAMESPACE).get(NAME).await;
     let deployment = deployment.map_err(|error| format!("Deployment {NAME}: {error}"))?;
     let status = deployment.status.unwrap_or_default();
-    let is_of_now = status.observed_generation == deployment.metadata.generation;
+    let is_observed = status.observed_generation == deployment.metadata.generation;
     match [status.replicas, status.updated_replicas, status.ready_replicas] {
-        [Some(1), Some(1), Some(1)] if is_of_now => Ok(()),
+        [Some(1), Some(1), Some(1)] if is_observed => Ok(()),
         _ => Err(format!("Deployment {NAME}: no Pod is ready (see `kubectl -n {NAMESPACE} get pods`)")),
     }
 }
@@ -140,7 +140,7 @@ fn deployment() -> Value {
                 "spec": {
                     "serviceAccountName": NAME,
                     "priorityClassName": "system-cluster-critical",
-                    // The node's: it cannot ask itself.
+                    // The node's resolver: it cannot be its own.
                     "dnsPolicy": "Default",
                     "containers": [container],
                     "volumes": [{"name": "config", "configMap": {"name": NAME}}],

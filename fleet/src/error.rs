@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{Component, Exit, keeper, name, packages, program, tools};
+use crate::{Component, Exit, keeper, name, network, packages, program, tools};
 
 /// Why a fleet is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -64,17 +64,12 @@ pub enum Error {
         /// On 127.0.0.1.
         port: u16,
     },
-    /// Take other fleets down, or a network that is in the way.
-    #[error("no free network 10.X.0.0/16 with X from 160 up: this machine has interfaces or routes there")]
-    NoNetwork,
-    /// Read what ip(8) says.
-    #[error("the fleet's network cannot be made: {said} (ip: {commands})")]
-    Network {
-        /// What was tried.
-        commands: String,
-        /// What came of it.
-        said: String,
-    },
+    /// The clusters could not be connected.
+    #[error(transparent)]
+    Network(#[from] network::Error),
+    /// Read the keeper's log.
+    #[error("the process that connects the clusters does not get ready")]
+    NoSwitch,
     /// Read what ctr says.
     #[error("{cluster}: the image {} cannot be imported: {said}", archive.display())]
     Image {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 /// IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// As Kubernetes says `IPv4`.
+    /// `IPv4` in Kubernetes.
     Ipv4,
-    /// As Kubernetes says `IPv6`.
+    /// `IPv6` in Kubernetes.
     Ipv6,
 }
 
@@ -45,7 +45,7 @@ pub enum Families {
     Ipv4,
     /// IPv6 alone.
     Ipv6,
-    /// Both, IPv4 first: what says nothing of families gets IPv4.
+    /// Both, IPv4 first: a Service that names no family gets IPv4.
     Dual,
 }
 

@@ -1,7 +1,6 @@
 //! The clusters of one directory.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,16 +8,20 @@ use std::{
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, ClusterSpec, Error, Process, ProcessSpec, ProcessState, cgroup, claim, disk, images, inotify,
-    keeper::{self, Client, ClientError, Refusal},
+    Cluster, ClusterSpec, Error, Process, ProcessSpec, ProcessState,
+    assembly::Equipment,
+    cgroup, claim,
+    cluster_layout::ClusterLayout,
+    disk, images, inotify,
+    keeper::{self, Client, ClientError, Leftovers, Refusal},
     layout::Layout,
-    name, packages,
+    packages,
     record::{self, ClusterRecord, Record},
-    start,
+    spec, start,
     tools::{self, Tool},
 };
 
-/// A cluster writes 150 MiB (etcd's log is allocated in advance), and wants to grow.
+/// A cluster writes 150 MiB at first (etcd's log is allocated in advance), and grows.
 const NEEDED_MIB: u64 = 1024;
 
 /// What to bring up.
@@ -42,7 +45,7 @@ pub enum Lifetime {
         /// Whether the directory's content is removed then, too.
         remove: bool,
     },
-    /// Nothing: it goes on until it is taken down.
+    /// Nothing: it runs until it is taken down.
     Detached,
 }
 
@@ -51,7 +54,7 @@ pub enum Lifetime {
 pub struct Fleet {
     layout: Layout,
     clusters: Vec<Cluster>,
-    tools: Arc<BTreeMap<Tool, PathBuf>>,
+    equipment: Arc<Equipment>,
     keeper: Client,
     /// The end of an attached fleet when it is dropped.
     _pipe: Option<keeper::Pipe>,
@@ -59,13 +62,13 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts the clusters and waits until they are usable. A running fleet with the same clusters is used as
-    /// it is, and stays whoever's it was; leftovers of a dead one are removed. If it fails nothing runs; the
+    /// it is and keeps its owner; what a dead one left is removed. If this fails, nothing runs; the
     /// logs stay until the next `up` or `down`, unless an attached fleet asks to remove them.
     ///
     /// # Errors
     /// See [`Error`].
     pub async fn up(options: Options, progress: impl Fn(&str)) -> Result<Self, Error> {
-        name::check_all(&options.clusters, options.nodes)?;
+        spec::check_all(&options.clusters, options.nodes)?;
         if options.nodes {
             packages::check_for(&options.clusters)?;
         }
@@ -76,35 +79,26 @@ impl Fleet {
             progress(&format!("already running in {}", dir.display()));
             return Ok(running);
         }
-        let mut wanted = Tool::CONTROL_PLANE.to_vec();
-        if options.nodes {
-            inotify::raise_limit(&progress);
-            wanted.extend(Tool::NODE);
-        }
-        let tools = Arc::new(tools::provide(&wanted, &progress).await?);
-        let free_mib = disk::free_mib(&dir).map_err(Error::file(&dir))?;
-        if free_mib < NEEDED_MIB {
-            return Err(Error::DiskFull { dir, free_mib, needed_mib: NEEDED_MIB });
-        }
-        let clusters = start::pick_ports(&options.clusters, options.nodes)?;
-        let mut record = Record::new(BTreeMap::clone(&tools), clusters);
-        if options.nodes {
-            record.cgroups = cgroup::plan(&dir).map_err(Error::file("/proc/self"))?;
-        }
+        let mut record = Self::plan(&layout, &options, &progress).await?;
         record::write(&layout, &record).map_err(Error::file(layout.record()))?;
-        let images =
-            if options.nodes { Some(images::build(&layout, &tools, &progress).await?) } else { None };
+        let equipment = Arc::new(Equipment::of(&record));
+        let images = if options.nodes {
+            Some(images::build(&layout, |tool| equipment.tool(tool), &progress).await?)
+        } else {
+            None
+        };
         let remove = options.lifetime == Lifetime::Attached { remove: true };
+        let files = remove.then(|| record.files(&layout));
         // Attached until all is well, so that a Ctrl-C on the way leaves nothing running.
-        let pipe = keeper::launch(&layout, remove).await?;
+        let pipe = keeper::launch(&layout, &Leftovers { cgroups: record.cgroups.clone(), files }).await?;
         let keeper = Client::new(layout.clone());
-        match start::all(&layout, &keeper, &mut record, &tools, images, &progress).await {
+        match start::all(&layout, &keeper, &mut record, &equipment, images, &progress).await {
             Ok(clusters) => {
                 let pipe = match options.lifetime {
                     Lifetime::Attached { .. } => Some(pipe),
                     Lifetime::Detached => keeper.detach().await.map(|()| None)?,
                 };
-                Ok(Self { layout, clusters, tools, keeper, _pipe: pipe })
+                Ok(Self { layout, clusters, equipment, keeper, _pipe: pipe })
             }
             Err(error) => {
                 keeper.shut_down().await;
@@ -113,7 +107,27 @@ impl Fleet {
         }
     }
 
-    /// The running fleet of a directory. It ends as it was going to before.
+    /// Makes the record of a new fleet, and provides the programs it needs.
+    async fn plan(layout: &Layout, options: &Options, progress: &impl Fn(&str)) -> Result<Record, Error> {
+        let mut wanted = Tool::CONTROL_PLANE.to_vec();
+        if options.nodes {
+            inotify::raise_limit(progress);
+            wanted.extend(Tool::NODE);
+        }
+        let tools = tools::provide(&wanted, progress).await?;
+        let dir = layout.dir();
+        let free_mib = disk::free_mib(dir).map_err(Error::file(dir))?;
+        if free_mib < NEEDED_MIB {
+            return Err(Error::DiskFull { dir: dir.to_owned(), free_mib, needed_mib: NEEDED_MIB });
+        }
+        let mut record = Record::new(tools, start::pick_ports(&options.clusters, options.nodes)?);
+        if options.nodes {
+            record.cgroups = cgroup::plan(dir).map_err(Error::file("/proc/self"))?;
+        }
+        Ok(record)
+    }
+
+    /// The running fleet of a directory. Its lifetime does not change.
     ///
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Degraded`] if a part of a control plane does not run.
@@ -128,18 +142,17 @@ impl Fleet {
             }
             listed => listed?,
         };
-        let tools = Arc::new(record.tools.clone());
+        let equipment = Arc::new(Equipment::of(&record));
         let make = |record: &ClusterRecord| Cluster {
-            record: record.clone(),
-            layout: layout.clone(),
-            tools: Arc::clone(&tools),
+            layout: ClusterLayout { record: record.clone(), layout: layout.clone() },
+            equipment: Arc::clone(&equipment),
             keeper: keeper.clone(),
         };
         let clusters: Vec<_> = record.clusters.iter().map(make).collect();
         if let Some(what) = start::missing(&clusters, &processes) {
             return Err(Error::Degraded { dir: layout.dir().to_owned(), what });
         }
-        Ok(Self { clusters, tools, keeper, layout, _pipe: None })
+        Ok(Self { clusters, equipment, keeper, layout, _pipe: None })
     }
 
     /// Stops everything in the directory, further processes first, and removes what the fleet put there.
@@ -199,7 +212,7 @@ impl Fleet {
 
     /// This machine's interface to the fleet's machines, if it has nodes.
     pub fn interface(&self) -> Option<String> {
-        Some(self.clusters.first()?.record.network?.interface())
+        Some(self.clusters.first()?.layout.record.network?.interface())
     }
 
     /// A kubeconfig with a context per cluster, named as the cluster, as administrator.
@@ -207,12 +220,17 @@ impl Fleet {
         self.layout.kubeconfig()
     }
 
-    /// The kubectl that fits the clusters.
-    pub fn kubectl(&self) -> PathBuf {
-        self.tools.get(&Tool::Kubectl).cloned().unwrap_or_else(|| "kubectl".into())
+    /// Where archives of images are.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.layout.images()
     }
 
-    /// Runs a further process as long as the fleet. It is started when this comes back, not more. A name that
+    /// The kubectl that fits the clusters.
+    pub fn kubectl(&self) -> PathBuf {
+        self.equipment.tool(Tool::Kubectl)
+    }
+
+    /// Runs a further process as long as the fleet. When this returns, the process has been started, but may not be ready. A name that
     /// ended may be used again.
     ///
     /// # Errors
@@ -224,7 +242,7 @@ impl Fleet {
         Ok(started.ok_or_else(|| ClientError::from(Refusal::NotRunning(name)))?)
     }
 
-    /// A process that was run earlier, by whomever, running or ended.
+    /// A process that was started earlier by any program, running or ended.
     ///
     /// # Errors
     /// [`Error::Keeper`] if the fleet is gone.
@@ -267,12 +285,11 @@ impl Fleet {
     }
 }
 
-/// Removes what is left of a fleet that has ended.
+/// Removes what is left of a fleet that has ended. Without a record there is none.
 async fn clear(layout: &Layout) -> Result<(), Error> {
-    if let Some(record) = record::read(layout) {
-        cgroup::remove(&record.cgroups).await.map_err(Error::file("control groups"))?;
-    }
-    layout.clear().map_err(Error::file(layout.dir()))
+    let Some(record) = record::read(layout) else { return Ok(()) };
+    cgroup::remove(&record.cgroups).await.map_err(Error::file("control groups"))?;
+    layout.remove(&record.files(layout)).map_err(Error::file(layout.dir()))
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf, Error> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-/// Nobody: owns nothing on any machine.
+/// A user ID without rights, which owns nothing on any machine.
 const USER: u32 = 65532;
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -20,13 +20,13 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// An image that holds statically linked programs and a /tmp, and runs one of them as a user without rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// What Pods call it, with a tag. Of the registry `localhost`, which nobody pulls from.
+    /// What Pods call it, with a tag. The registry `localhost` does not exist, so no node tries to pull it.
     pub reference: String,
     /// The program; in the image it is at the top, under its own name.
     pub program: PathBuf,
     /// Further programs, beside it.
     pub others: Vec<PathBuf>,
-    /// Its arguments if a container says nothing.
+    /// Its arguments if the container specifies none.
     pub args: Vec<String>,
 }
 

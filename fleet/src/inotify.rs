@@ -3,8 +3,8 @@
 use std::fs;
 
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
-/// A cluster with a node takes about twenty of Linux' default of 128, and whoever gets none fails in ways that do not
-/// tell why.
+/// A cluster with a node takes about twenty of Linux' default of 128, and programs that get none fail with errors that do not
+/// name the reason.
 const NEEDED: u32 = 1024;
 
 /// Raises the limit, which is this machine's, unless it is high enough. It stays when the fleet goes: others may rely

@@ -1,10 +1,10 @@
 //! The keeper: one small process per fleet that owns all of the fleet's processes.
 //!
 //! Statics are never dropped, a parent-death signal follows the thread that spawned, and an owner may be
-//! killed: so processes are not children of whoever wants them but of a keeper, which
+//! killed: so processes are not children of the program that starts them but of a keeper, which
 //!
 //! * holds one end of a pipe to its owner and stops everything when the pipe closes, which the kernel does for
-//!   an owner that dies of whatever cause (a detached keeper goes on without owner);
+//!   an owner that dies for any reason (a detached keeper continues without an owner);
 //! * takes its processes along when it is itself killed (`isolation`);
 //! * serves requests on the socket `keeper.sock` in the fleet's directory.
 //!
@@ -36,7 +36,7 @@ pub(crate) use self::{
     client::Client,
     identity::is_alive,
     isolation::OWN_EXECUTABLE,
-    launch::{Pipe, launch},
+    launch::{Leftovers, Pipe, launch},
 };
 pub use client::Error as ClientError;
 use isolation::Isolation;
@@ -44,15 +44,12 @@ pub use launch::Error as LaunchError;
 
 /// First argument of the process that prepares the isolation and starts the keeper.
 const START: &str = "__keeper-start";
-/// First argument of the keeper, followed by the kind of isolation, the directory and what to do with it.
+/// First argument of the keeper, followed by the kind of isolation, the directory and what it removes at last.
 const RUN: &str = "__keeper-run";
 /// What `ps` shows.
 const NAME: &str = "fleet";
 const NAMESPACE: &str = "namespace";
 const DEATH_SIGNAL: &str = "death-signal";
-/// Removes the directory once the owner is gone.
-const REMOVE: &str = "remove";
-const LEAVE: &str = "leave";
 
 static CAN_BECOME_KEEPER: AtomicBool = AtomicBool::new(false);
 
@@ -82,9 +79,9 @@ pub fn intercept() -> Option<ExitCode> {
 }
 
 /// Only the *next* child of a process that unshares its PID namespace is in the new one: so the keeper is a
-/// child of this process, which ends at once and leaves it to init.
+/// child of this process, which then ends, so that init adopts the keeper.
 fn start(args: Vec<OsString>) -> io::Result<()> {
-    // A Ctrl-C at the terminal is the owner's affair.
+    // Ctrl-C at the terminal ends the owner alone.
     nix::unistd::setsid()?;
     let isolation = if Isolation::unshare() { NAMESPACE } else { DEATH_SIGNAL };
     Command::new(isolation::OWN_EXECUTABLE).arg0(NAME).arg(RUN).arg(isolation).args(args).spawn()?;
@@ -99,10 +96,11 @@ fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     // Started by way of /proc/self/exe, it would be called `exe`.
     nix::sys::prctl::set_name(c"fleet-keeper")?;
     let dir = PathBuf::from(args.next().ok_or_else(|| io::Error::other("no directory"))?);
-    let remove = args.next().is_some_and(|word| word == REMOVE);
+    let leftovers = args.next().ok_or_else(|| io::Error::other("the list of what to remove is missing"))?;
+    let leftovers = serde_json::from_slice(leftovers.as_encoded_bytes())?;
     // One thread: see `isolation`.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(serve::run(dir, isolation, remove))
+        .block_on(serve::run(dir, isolation, leftovers))
 }

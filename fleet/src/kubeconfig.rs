@@ -1,7 +1,11 @@
 //! Kubeconfig files.
 
+use std::{fs, io};
+
 use k8s_openapi::ByteString;
 use serde::Serialize;
+
+use crate::cluster_layout::ClusterLayout;
 
 /// Someone's access to a cluster; certificates and keys in PEM.
 pub(crate) struct Access<'a> {
@@ -111,6 +115,39 @@ pub(crate) fn render(accesses: &[Access<'_>]) -> Result<String, serde_json::Erro
             .collect(),
         current_context: accesses.first().map_or("", |access| access.cluster),
     })
+}
+
+/// A file with a context per cluster, for the user whose certificate has that file name.
+pub(crate) fn of(clusters: &[&ClusterLayout], user: &str) -> io::Result<String> {
+    struct Files {
+        server: String,
+        pem: [String; 3],
+    }
+    let read = |cluster: &&ClusterLayout| {
+        let pem = |file: String| fs::read_to_string(cluster.pki(file));
+        let pem = [pem("ca.crt".into())?, pem(format!("{user}.crt"))?, pem(format!("{user}.key"))?];
+        Ok::<_, io::Error>(Files { server: cluster.server(), pem })
+    };
+    let files = clusters.iter().map(read).collect::<io::Result<Vec<_>>>()?;
+    let accesses: Vec<_> = clusters
+        .iter()
+        .zip(&files)
+        .map(|(cluster, Files { server, pem: [ca, certificate, key] })| Access {
+            cluster: cluster.name(),
+            server,
+            ca,
+            user: format!("{}-{user}", cluster.name()),
+            certificate,
+            key,
+        })
+        .collect();
+    render(&accesses).map_err(io::Error::other)
+}
+
+/// Writes the kubeconfig of a component into the cluster's directory.
+pub(crate) fn write_for(cluster: &ClusterLayout, component: &str) -> io::Result<()> {
+    let path = cluster.dir().join(format!("{component}.kubeconfig"));
+    cluster.layout.write_private(&path, of(&[cluster], component)?.as_bytes())
 }
 
 #[cfg(test)]

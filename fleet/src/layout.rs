@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::record;
-
 /// Paths of one fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -77,23 +75,22 @@ impl Layout {
         fs::rename(new, path)
     }
 
-    /// Removes what a fleet put here, and the directory if nothing else is in it. Does nothing without our
-    /// marker, which goes last so that an interrupted removal can be taken up again.
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        let Some(record) = record::read(self) else {
-            return Ok(());
-        };
-        for cluster in &record.clusters {
-            absent_is_fine(fs::remove_dir_all(self.cluster(&cluster.name)))?;
-            absent_is_fine(fs::remove_file(self.cluster_kubeconfig(&cluster.name)))?;
+    /// What a fleet with these clusters puts here, in the order of removal: its marker goes last, so that an interrupted removal
+    /// can be taken up again.
+    pub(crate) fn files<'a>(&self, clusters: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+        let of_cluster = |name| [self.cluster(name), self.cluster_kubeconfig(name)];
+        let mut files: Vec<_> = clusters.flat_map(of_cluster).collect();
+        files.extend([self.logs(), self.images(), self.kubeconfig(), self.keeper(), self.keeper_log()]);
+        files.extend([self.dir.join(Self::SOCKET), self.record()]);
+        files
+    }
+
+    /// Removes files and directories with their content, and the fleet's directory if nothing else is in it.
+    pub(crate) fn remove(&self, files: &[PathBuf]) -> io::Result<()> {
+        for file in files {
+            let is_dir = fs::symlink_metadata(file).is_ok_and(|file| file.is_dir());
+            absent_is_fine(if is_dir { fs::remove_dir_all(file) } else { fs::remove_file(file) })?;
         }
-        for dir in [self.logs(), self.images()] {
-            absent_is_fine(fs::remove_dir_all(dir))?;
-        }
-        for path in [self.kubeconfig(), self.keeper(), self.keeper_log(), self.dir.join(Self::SOCKET)] {
-            absent_is_fine(fs::remove_file(path))?;
-        }
-        absent_is_fine(fs::remove_file(self.record()))?;
         match fs::remove_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             removed => absent_is_fine(removed),

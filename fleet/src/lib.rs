@@ -10,22 +10,24 @@
 //! | [`Cluster`] | one cluster: address, files, pause and restart |
 //! | [`command`] | the command line `fleet up\|install\|load\|down\|status` |
 //! | [`cluster_set`] | the clusters as members of one set, by `freeport init` and `join`, with their daemons |
-//! | [`agnhost`] | servers in Pods, which ask each other |
+//! | [`agnhost`] | test servers in Pods, which send requests to each other |
 //! | [`demo`] | an exported Service, shown to a newcomer |
 //! | [`keeper`] | the process that owns all others, so that nothing outlives its owner |
 //! | [`program`] | programs of this workspace, built on demand |
-//! | [`tools`] | the Kubernetes binaries, built once from their Go modules |
-//! | [`packages`] | the programs that nodes need besides, from the distribution |
-//! | [`Image`], [`images`] | container images, built without an engine; those that every node has |
-//! | `control_plane`, `pki`, `kubeconfig`, `ports`, `ready` | how one control plane is made and awaited |
-//! | `node`, [`dns`] | how one node is made, and the cluster's DNS server with names for the set |
+//! | [`tools`] | the Kubernetes programs: found, downloaded, or built once by Go |
+//! | [`packages`], `installed` | the programs that nodes need besides, from the distribution |
+//! | [`Image`], [`images`], `containerd` | container images, built without an engine; those that every node has; their import |
+//! | `record`, `layout`, `claim` | the files of a fleet's directory |
+//! | `cluster_layout` | a cluster as data: its record, addresses, names and files |
+//! | `control_plane`, `node`, `assembly` | from that, files and command lines of each component |
+//! | `pki`, `kubeconfig`, `client`, `ports` | certificates, credentials, clients, ports |
+//! | `cluster::ready`, `start` | starting a cluster, and all of them, until they are usable |
+//! | [`dns`] | the cluster's DNS server |
 //! | `keeper::machine`, `network`, `subnet`, `cgroup`, `inotify` | what a node runs on |
-//! | `claim`, `layout`, `record` | the files of a fleet's directory |
-//! | `started` | whether a process still is the one that is wanted |
+//! | `started` | with what a process was started |
 //!
-//! The way of `up`: [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the
-//! binaries, a keeper is launched, each cluster gets files (`control_plane::prepare`) and processes
-//! (`ready::bring_up`), concurrently (`start`), and at last the kubeconfigs are written.
+//! [`Fleet::up`] checks names and the directory, [`tools::provide`] finds or builds the programs, a keeper is launched, each cluster
+//! gets files (`assembly::prepare`) and processes (`cluster::ready`), concurrently (`start`), and at last the kubeconfigs are written.
 //!
 //! With nodes, the keeper runs a *switch* first (a network namespace with a bridge), to which this machine has an
 //! interface, and per cluster a *machine*: a process that only holds namespaces, which the cluster's other
@@ -33,11 +35,16 @@
 //! the keeper ends, of whatever cause; only control groups have to be removed.
 
 pub mod agnhost;
+mod assembly;
 mod cgroup;
 mod claim;
+mod client;
 mod cluster;
+mod cluster_layout;
 pub mod cluster_set;
 pub mod command;
+mod component;
+mod containerd;
 mod control_plane;
 pub mod demo;
 mod disk;
@@ -48,6 +55,7 @@ mod fleet;
 mod image;
 pub mod images;
 mod inotify;
+mod installed;
 pub mod keeper;
 mod kubeconfig;
 mod layout;
@@ -60,7 +68,6 @@ mod pki;
 mod ports;
 mod process;
 pub mod program;
-mod ready;
 mod record;
 mod spec;
 mod start;
@@ -69,7 +76,8 @@ mod status;
 mod subnet;
 pub mod tools;
 
-pub use cluster::{Cluster, Component};
+pub use cluster::Cluster;
+pub use component::Component;
 pub use error::Error;
 pub use families::{Families, Family};
 pub use fleet::{Fleet, Lifetime, Options};

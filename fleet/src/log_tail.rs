@@ -10,7 +10,7 @@ const LINES: usize = 15;
 const LINE_LENGTH: usize = 400;
 const READ: u64 = 64 * 1024;
 
-/// The last lines of the file, indented; says so if there are none.
+/// The last lines of the file, indented; a note if there are none.
 pub(crate) fn of_file(path: &Path) -> String {
     let read = || {
         let mut file = File::open(path)?;

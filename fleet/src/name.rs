@@ -1,11 +1,8 @@
 //! Names of clusters.
 
-use crate::{ClusterSpec, families, layout::Layout, network};
+use crate::{families, layout::Layout};
 
-/// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
-pub(crate) const MOST_CLUSTERS: usize = 64;
-
-/// Why these clusters cannot be.
+/// Why a fleet cannot have these clusters.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Not an RFC 1123 label, which cluster IDs and directories here have to be.
@@ -17,7 +14,7 @@ pub enum Error {
     /// A file of the fleet has that name.
     #[error("`{0}` cannot name a cluster: the fleet keeps a file of its own under that name")]
     Reserved(String),
-    /// Most likely meant for the cluster before.
+    /// Most likely the families of the cluster before.
     #[error("`{0}` cannot name a cluster: a cluster of both IP families is NAME=dual")]
     FamilyAsName(String),
     /// Not ipv4, ipv6 or dual.
@@ -25,35 +22,28 @@ pub enum Error {
     Families {
         /// The cluster's name.
         cluster: String,
-        /// What was said instead.
+        /// The text in place of the families.
         source: families::Unknown,
     },
     /// Named twice.
     #[error("the cluster `{0}` is named twice")]
     Twice(String),
     /// None, or too many.
-    #[error("a fleet has 1 to {MOST_CLUSTERS} clusters, not {0}")]
-    Count(usize),
+    #[error("a fleet has 1 to {most} clusters, not {found}")]
+    Count {
+        /// At most.
+        most: usize,
+        /// How many were named.
+        found: usize,
+    },
     /// Too many to have nodes.
-    #[error("a fleet with nodes has at most {most} clusters, not {0}", most = network::MOST_CLUSTERS)]
-    NodeCount(usize),
-}
-
-/// Checks the names of a fleet's clusters.
-pub(crate) fn check_all(clusters: &[ClusterSpec], nodes: bool) -> Result<(), Error> {
-    if clusters.is_empty() || clusters.len() > MOST_CLUSTERS {
-        return Err(Error::Count(clusters.len()));
-    }
-    if nodes && clusters.len() > network::MOST_CLUSTERS.into() {
-        return Err(Error::NodeCount(clusters.len()));
-    }
-    for (index, ClusterSpec { name, .. }) in clusters.iter().enumerate() {
-        check(name)?;
-        if clusters[..index].iter().any(|other| other.name == *name) {
-            return Err(Error::Twice(name.clone()));
-        }
-    }
-    Ok(())
+    #[error("a fleet with nodes has at most {most} clusters, not {found}")]
+    NodeCount {
+        /// At most.
+        most: usize,
+        /// How many were named.
+        found: usize,
+    },
 }
 
 /// Checks one name.
@@ -85,19 +75,5 @@ mod tests {
             assert_eq!(check(bad), Err(Error::NoLabel(bad.to_owned())));
         }
         assert_eq!(check("kubeconfig"), Err(Error::Reserved("kubeconfig".into())));
-    }
-
-    #[test]
-    fn each_once() {
-        let specs = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
-        assert_eq!(check_all(&specs(&["east", "west"]), false), Ok(()));
-        assert_eq!(
-            check_all(&specs(&["east", "west", "east=dual"]), false),
-            Err(Error::Twice("east".into()))
-        );
-        assert_eq!(check_all(&[], false), Err(Error::Count(0)));
-        let many: Vec<_> = (0..16).map(|n| n.to_string().parse().unwrap()).collect();
-        assert_eq!(check_all(&many, false), Ok(()));
-        assert_eq!(check_all(&many, true), Err(Error::NodeCount(16)));
     }
 }

@@ -22,9 +22,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::{Error, Families, Family, packages, subnet::Subnet};
+use crate::{Families, Family, installed, subnet::Subnet};
 
-/// Above what is common in homes, offices and cloud networks, and what fleets without nodes use for ClusterIPs.
+/// Higher numbers than homes, offices and cloud networks commonly use, and than fleets without nodes use for ClusterIPs.
 const FIRST: u8 = 160;
 /// Networks of 16 blocks of 16 times 256 addresses, the first of which is for machines.
 pub(crate) const MOST_CLUSTERS: u8 = 15;
@@ -36,11 +36,11 @@ const LOCAL: [u16; 3] = [0xfd46, 0x7265, 0x6570];
 const BRIDGE: &str = "bridge";
 const UPLINK: &str = "uplink";
 
-/// The network of ClusterIPs of a cluster without node, at this position in its fleet. Nobody routes there, so that every fleet
+/// The network of ClusterIPs of a cluster without node, at this position in its fleet. Nothing routes there, so every fleet
 /// has the same ones.
 pub(crate) fn services_without_node(family: Family, index: u8) -> Subnet {
     match family {
-        // `name::MOST_CLUSTERS` many.
+        // `spec::MOST_CLUSTERS` many.
         Family::Ipv4 => Subnet::new(Ipv4Addr::new(10, 96 + index, 0, 0), 16),
         Family::Ipv6 => local(0, index, 112),
     }
@@ -49,6 +49,22 @@ pub(crate) fn services_without_node(family: Family, index: u8) -> Subnet {
 fn local(third: u8, fourth: u8, bits: u8) -> Subnet {
     let [a, b, c] = LOCAL;
     Subnet::new(Ipv6Addr::new(a, b, c, u16::from_be_bytes([third, fourth]), 0, 0, 0, 0), bits)
+}
+
+/// Why clusters are not connected.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Take other fleets down, or a network that is in the way.
+    #[error("no free network 10.X.0.0/16 with X from 160 up: this machine has interfaces or routes there")]
+    NoneFree,
+    /// Read what ip(8) says.
+    #[error("the fleet's network cannot be made: {said} (ip: {commands})")]
+    Ip {
+        /// What was tried.
+        commands: String,
+        /// What came of it.
+        said: String,
+    },
 }
 
 /// The networks of one fleet.
@@ -125,7 +141,7 @@ impl Network {
             ip(None, &lines.join("\n")).await?;
             return Ok(network);
         }
-        Err(Error::NoNetwork)
+        Err(Error::NoneFree)
     }
 
     /// Connects a cluster's machine to the switch, and its Pods with those of the fleet's other clusters.
@@ -152,7 +168,7 @@ impl Network {
         ip(Some(switch), &format!("link set cluster{index} master {BRIDGE} up")).await
     }
 
-    /// Gives an interface its addresses, which are there at once: nobody else has them.
+    /// Gives an interface its addresses. They are usable at once, without duplicate address detection.
     fn up(self, interface: &str, offset: u8) -> Vec<String> {
         let address = |family: &Family| {
             let machines = self.machines(*family);
@@ -181,9 +197,9 @@ async fn ip(inside: Option<u32>, lines: &str) -> Result<(), Error> {
             command
         }
     };
-    let failed = |said: String| Error::Network { commands: lines.replace('\n', "; "), said };
+    let failed = |said: String| Error::Ip { commands: lines.replace('\n', "; "), said };
     let run = async {
-        command.args(["-batch", "-"]).env("PATH", packages::path()).stdin(Stdio::piped());
+        command.args(["-batch", "-"]).env("PATH", installed::path()).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(lines.as_bytes()).await?;
@@ -213,7 +229,7 @@ fn routes(table: &str) -> Vec<Subnet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name;
+    use crate::spec;
 
     #[test]
     fn networks_of_a_fleet_are_apart() {
@@ -245,7 +261,7 @@ mod tests {
     #[test]
     fn cluster_ips_without_nodes_are_apart() {
         for family in [Family::Ipv4, Family::Ipv6] {
-            let most = u8::try_from(name::MOST_CLUSTERS).unwrap();
+            let most = u8::try_from(spec::MOST_CLUSTERS).unwrap();
             let all: Vec<_> = (0..most).map(|index| services_without_node(family, index)).collect();
             let with_nodes = Network { number: FIRST, has_ipv6: true }.services(family, 0);
             for (position, one) in all.iter().enumerate() {

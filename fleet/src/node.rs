@@ -5,41 +5,46 @@ use std::{
     fmt::Display,
     fs, io,
     net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use serde_json::{Value, json};
 
-use crate::{Cluster, Families, Family, control_plane, images, layout::Layout, packages, subnet::Subnet};
+use crate::{
+    Families, Family,
+    cluster_layout::ClusterLayout,
+    containerd, kubeconfig,
+    layout::Layout,
+    subnet::{self, Subnet},
+};
 
-/// Where containerd listens, in the machine.
-pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
-/// Where the kubelet says whether it works.
+/// Port of the kubelet's health check.
 pub(crate) const KUBELET_HEALTH_PORT: u16 = 10248;
-/// Where kube-proxy says whether its rules are in place.
+/// Port of kube-proxy's health check.
 pub(crate) const PROXY_HEALTH_PORT: u16 = 10256;
 
 /// Writes the node's configuration into the cluster's directory.
-pub(crate) fn prepare(cluster: &Cluster) -> io::Result<()> {
+pub(crate) fn prepare(cluster: &ClusterLayout) -> io::Result<()> {
     let cni = dir(cluster).join("cni");
     Layout::make_private_dir(&cni)?;
     let write = |name: &str, content: Value| fs::write(dir(cluster).join(name), content.to_string());
     write("cni/fleet.conflist", cni_config(&cluster.pods(), cluster.families()))?;
     write("kubelet.json", kubelet_config(cluster))?;
-    fs::write(dir(cluster).join("containerd.toml"), containerd_config(&cni)?)?;
-    // Nobody to ask for names outside of the clusters.
-    fs::write(dir(cluster).join("resolv.conf"), "")
+    fs::write(dir(cluster).join("containerd.toml"), containerd::config(&cni)?)?;
+    // No server resolves names outside of the clusters.
+    fs::write(dir(cluster).join("resolv.conf"), "")?;
+    ["kubelet", "kube-proxy"].into_iter().try_for_each(|component| kubeconfig::write_for(cluster, component))
 }
 
-fn dir(cluster: &Cluster) -> PathBuf {
+fn dir(cluster: &ClusterLayout) -> PathBuf {
     cluster.dir().join("node")
 }
 
-pub(crate) fn containerd(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn containerd_args(cluster: &ClusterLayout) -> Vec<String> {
     vec![flag("config", dir(cluster).join("containerd.toml").display())]
 }
 
-pub(crate) fn kubelet(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn kubelet(cluster: &ClusterLayout) -> Vec<String> {
     let node_ips: Vec<_> = cluster.node_addresses().iter().map(ToString::to_string).collect();
     vec![
         flag("config", dir(cluster).join("kubelet.json").display()),
@@ -49,11 +54,11 @@ pub(crate) fn kubelet(cluster: &Cluster) -> Vec<String> {
     ]
 }
 
-pub(crate) fn kube_proxy(cluster: &Cluster) -> Vec<String> {
+pub(crate) fn kube_proxy(cluster: &ClusterLayout) -> Vec<String> {
     vec![
         flag("kubeconfig", cluster.dir().join("kube-proxy.kubeconfig").display()),
         flag("hostname-override", cluster.name()),
-        flag("cluster-cidr", control_plane::list(&cluster.pods())),
+        flag("cluster-cidr", subnet::list(&cluster.pods())),
         flag("proxy-mode", "nftables"),
         flag("healthz-bind-address", SocketAddr::new(cluster.address(), PROXY_HEALTH_PORT)),
         // Settings of this machine as a whole, not of a network namespace.
@@ -68,11 +73,11 @@ fn flag(name: &str, value: impl Display) -> String {
 }
 
 /// The addresses of the cluster's DNS server: by convention the tenth ClusterIP, of each family.
-pub(crate) fn dns_addresses(cluster: &Cluster) -> Vec<IpAddr> {
+pub(crate) fn dns_addresses(cluster: &ClusterLayout) -> Vec<IpAddr> {
     cluster.services().iter().map(|services| services.address(10)).collect()
 }
 
-fn kubelet_config(cluster: &Cluster) -> Value {
+fn kubelet_config(cluster: &ClusterLayout) -> Value {
     let file = |name: &str| cluster.pki(name).display().to_string();
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -88,12 +93,12 @@ fn kubelet_config(cluster: &Cluster) -> Value {
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": file("kubelet.crt"),
         "tlsPrivateKeyFile": file("kubelet.key"),
-        "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        "containerRuntimeEndpoint": format!("unix://{}", containerd::SOCKET),
         "clusterDomain": "cluster.local",
         "clusterDNS": dns_addresses(cluster),
         "resolvConf": dir(cluster).join("resolv.conf"),
         "volumePluginDir": "/var/lib/kubelet/volumeplugins",
-        // A tree of groups for qualities of service asks for controllers that not every machine has.
+        // Groups per quality of service need controllers that not every machine has.
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
@@ -122,45 +127,15 @@ fn cni_config(pods: &[Subnet], families: Families) -> Value {
         "ipMasq": false,
         "ipam": {"type": "host-local", "ranges": ranges, "routes": routes},
     });
-    let mut plugins = if families.has(Family::Ipv6) { undoubting().to_vec() } else { Vec::new() };
+    let mut plugins =
+        if families.has(Family::Ipv6) { without_duplicate_address_detection().to_vec() } else { Vec::new() };
     plugins.push(link);
     json!({"cniVersion": "0.4.0", "name": "fleet", "plugins": plugins})
 }
 
-/// Lets a Pod use its address without asking for a second or two whether another has it. Settings are set after a plugin that makes an
+/// Turns off duplicate address detection, which would delay a Pod by a second or two. Settings are set after a plugin that makes an
 /// interface, and before the one that waits.
-fn undoubting() -> [Value; 2] {
+fn without_duplicate_address_detection() -> [Value; 2] {
     let settings = ["all", "default"].map(|which| (format!("net.ipv6.conf.{which}.accept_dad"), "0"));
     [json!({"type": "loopback"}), json!({"type": "tuning", "sysctl": BTreeMap::from(settings)})]
-}
-
-fn containerd_config(cni: &Path) -> io::Result<String> {
-    let plugins = packages::cni_dir().ok_or_else(|| io::Error::other("there are no CNI plugins"))?;
-    let text = |value: &dyn Display| serde_json::to_string(&value.to_string());
-    Ok(format!(
-        r#"version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
-[grpc]
-address = {socket}
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = {pause}
-# Where even root may not lower a score.
-restrict_oom_score_adj = true
-# Profiles would be this machine's, and stay.
-disable_apparmor = true
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-SystemdCgroup = false
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = {plugins}
-conf_dir = {conf}
-"#,
-        socket = text(&CONTAINERD_SOCKET)?,
-        pause = text(&images::PAUSE)?,
-        plugins = text(&plugins.display())?,
-        conf = text(&cni.display())?,
-    ))
 }

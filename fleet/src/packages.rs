@@ -1,14 +1,13 @@
 //! What nodes need of this machine: programs that distributions have, rather than Go modules.
 
-use std::{
-    env, fs, io,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{fs, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::{ClusterSpec, Family, cgroup};
+use crate::{
+    ClusterSpec, Family, cgroup,
+    installed::{CNI_PLUGINS, cni_dir, find, has_static_libc, path},
+};
 
 /// Programs, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -22,30 +21,17 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("ctr", "containerd"),
     ("runc", "runc"),
 ];
-/// What connects Pods with their node.
-const CNI_PLUGINS: [&str; 4] = ["loopback", "tuning", "ptp", "host-local"];
+/// Has the plugins that connect Pods with their node.
 const CNI_PACKAGE: &str = "containernetworking-plugins";
-/// Where Debian, upstream and Fedora put them.
-const CNI_DIRS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
-/// Where programs for administrators are; not in everybody's `PATH`.
-const SYSTEM_DIRS: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
-/// The C library's static form, for images that hold nothing else.
-const STATIC_LIBC: [&str; 4] = [
-    "/usr/lib/x86_64-linux-gnu/libc.a",
-    "/usr/lib/aarch64-linux-gnu/libc.a",
-    "/usr/lib64/libc.a",
-    "/usr/lib/libc.a",
-];
+/// Has the C library's static form, for images that hold nothing else.
 const LIBC_PACKAGE: &str = "libc6-dev";
-/// What a machine of a node is made of, tried out where nothing of it stays.
+/// Tries what a node's machine needs, in namespaces that leave nothing behind.
 const TRIAL: &str =
     "mount -t tmpfs none /mnt && ip link add trial type bridge && nft list ruleset > /dev/null";
-/// What IPv6 takes of a machine, likewise.
+/// Tries what clusters with IPv6 need, likewise.
 const IPV6_TRIAL: &str = "ip link add trial type bridge && ip address add fd46:7265:6570::1/64 dev trial nodad && \
      nft add table ip6 trial && nft 'add chain ip6 trial trial { type nat hook prerouting priority 0 ; }'";
-/// Says 1 where interfaces that are made get no IPv6.
+/// Holds 1 if new interfaces get no IPv6.
 const IPV6_DISABLED: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
 
 /// Why this machine can have no nodes.
@@ -63,7 +49,7 @@ pub enum Error {
     },
     /// Use a machine, or a container, that may do more.
     #[error(
-        "nodes need namespaces, mounts and control groups of their own, which are not to be had here: {0}"
+        "nodes need namespaces, mounts and control groups of their own, which this machine does not allow: {0}"
     )]
     Forbidden(String),
     /// Do without clusters with IPv6, or let this machine have it.
@@ -110,11 +96,6 @@ pub fn check() -> Result<(), Error> {
     try_out(TRIAL).and_then(|()| cgroup::check()).map_err(Error::Forbidden)
 }
 
-/// Whether programs can be linked statically.
-pub(crate) fn has_static_libc() -> bool {
-    STATIC_LIBC.iter().any(|library| Path::new(library).is_file())
-}
-
 /// Whether this machine can have nodes for these clusters.
 ///
 /// # Errors
@@ -152,7 +133,7 @@ fn try_out(trial: &str) -> Result<(), String> {
 pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
     let packages = match check() {
         Ok(()) => {
-            progress("all that nodes need is there");
+            progress("everything that nodes need is installed");
             return Ok(());
         }
         Err(Error::Missing { is_root: true, packages, .. }) => packages,
@@ -175,29 +156,4 @@ pub async fn install(progress: &impl Fn(&str)) -> Result<(), Error> {
 
 fn command(packages: &[&str]) -> String {
     format!("apt-get update && apt-get install --yes --no-install-recommends {}", packages.join(" "))
-}
-
-/// A program of the list.
-pub(crate) fn program(name: &str) -> io::Result<PathBuf> {
-    find(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}")))
-}
-
-/// `PATH` for programs that look for others.
-pub(crate) fn path() -> String {
-    env::join_paths(search_path()).unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The directory that has all plugins we need.
-pub(crate) fn cni_dir() -> Option<&'static Path> {
-    let has_all = |dir: &&str| CNI_PLUGINS.iter().all(|plugin| Path::new(dir).join(plugin).is_file());
-    CNI_DIRS.iter().find(|dir| has_all(dir)).map(Path::new)
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    search_path().into_iter().map(|dir| dir.join(program)).find(|path| path.is_file())
-}
-
-fn search_path() -> Vec<PathBuf> {
-    let set = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&set).chain(SYSTEM_DIRS.map(PathBuf::from)).collect()
 }

@@ -9,7 +9,7 @@ use rcgen::{
     IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// Who a certificate is for.
+/// The subject of a certificate.
 struct Subject<'a> {
     common_name: &'a str,
     organization: Option<&'a str>,

@@ -12,7 +12,7 @@ use std::{
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 20_000;
 
-/// Picks `N` ports nobody listens on; other fleets look for ports at the same time, so start anywhere.
+/// Picks `N` free ports. The search starts at a random port, because other fleets search at the same time.
 /// `None` if there are not that many.
 pub(crate) fn pick<const N: usize>(taken: &mut BTreeSet<u16>) -> Option<[u16; N]> {
     let start =

@@ -9,7 +9,7 @@ use crate::{
     keeper::{Client, ClientError, ProcessState, Refusal},
 };
 
-/// How often an end is looked for.
+/// How often a wait for the end polls.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A process that was started by [`crate::Fleet::run`]. Dropping it changes nothing.
@@ -36,12 +36,12 @@ impl Process {
         self.pid
     }
 
-    /// What it writes.
+    /// Its log: what it writes to stdout and stderr.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// SIGTERM, after 25 seconds (10 for a part of a control plane) SIGKILL. Comes back when it is gone, and how it ended. A process that has
+    /// SIGTERM, after 25 seconds (10 for a part of a control plane) SIGKILL. Returns how it ended. A process that has
     /// ended before is no error.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Process {
         self.wait().await
     }
 
-    /// SIGKILL. Comes back when it is gone. A process that has ended before is no error.
+    /// SIGKILL. Waits for its end. A process that has ended before is no error.
     ///
     /// # Errors
     /// [`Error::Keeper`] if the fleet is gone.

@@ -11,12 +11,12 @@ use std::{
 use serde::Deserialize;
 use tokio::process::Command;
 
-use crate::packages;
+use crate::installed;
 
 /// Why there is no such program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Cargo failed; what it said is on stderr.
+    /// Cargo failed; its messages are on stderr.
     #[error("building {0} failed, see above")]
     Build(String),
     /// Neither built nor found.
@@ -45,7 +45,7 @@ pub enum Error {
 pub async fn path(package: &str, name: &str) -> Result<PathBuf, Error> {
     match env::var_os("CARGO").filter(|_| manifest().is_file()) {
         Some(cargo) => {
-            let linking = if packages::has_static_libc() { Linking::Static } else { Linking::Dynamic };
+            let linking = if installed::has_static_libc() { Linking::Static } else { Linking::Dynamic };
             build(&cargo, package, name, linking).await
         }
         None => {
@@ -96,7 +96,7 @@ async fn build(cargo: &OsStr, package: &str, name: &str, linking: Linking) -> Re
         // For the program alone: what it is linked from is compiled alike for both, once.
         command.args(["--", "-C", "target-feature=+crt-static", "-C", "strip=debuginfo"]);
     }
-    // What cargo tells the programs it runs looks to some build scripts (ring) like a change, and everything
+    // The variables that cargo sets for the programs it runs look like a change to some build scripts (ring), and everything
     // above them would be compiled again each time.
     for (key, _) in env::vars_os() {
         if key.to_str().is_some_and(is_about_this_program) {
@@ -113,7 +113,7 @@ fn is_about_this_program(key: &str) -> bool {
         || ["CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&key)
 }
 
-/// The executable that cargo's messages tell of.
+/// The executable in cargo's messages.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Message {

@@ -1,4 +1,4 @@
-//! `fleet.json`: marks a directory as a fleet's and says what is in it.
+//! `fleet.json`: marks a directory as a fleet's and records its clusters.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClusterSpec, Component, Families, Family, cgroup::Hierarchy, cluster::Ports, layout::Layout, name,
+    ClusterSpec, Component, Families, Family, cgroup::Hierarchy, component::Ports, layout::Layout, name,
     network::Network, tools::Tool,
 };
 
@@ -71,7 +71,12 @@ impl Record {
         self.clusters.iter().any(|cluster| cluster.network.is_some())
     }
 
-    /// What was asked for.
+    /// Whatever the fleet puts into its directory, in the order of removal.
+    pub(crate) fn files(&self, layout: &Layout) -> Vec<PathBuf> {
+        layout.files(self.clusters.iter().map(|cluster| cluster.name.as_str()))
+    }
+
+    /// The clusters as they were requested.
     pub(crate) fn specs(&self) -> Vec<ClusterSpec> {
         let spec =
             |cluster: &ClusterRecord| ClusterSpec { name: cluster.name.clone(), families: cluster.families };

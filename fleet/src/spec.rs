@@ -5,7 +5,11 @@ use std::{fmt, str::FromStr};
 use crate::{
     families::Families,
     name::{self, Error},
+    network,
 };
+
+/// At most this many clusters: each takes one of the Service networks 10.96.0.0/16 to 10.159.0.0/16.
+pub(crate) const MOST_CLUSTERS: usize = 64;
 
 /// A cluster to bring up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,24 @@ impl fmt::Display for ClusterSpec {
     }
 }
 
+/// Checks the names of a fleet's clusters.
+pub(crate) fn check_all(clusters: &[ClusterSpec], nodes: bool) -> Result<(), Error> {
+    if clusters.is_empty() || clusters.len() > MOST_CLUSTERS {
+        return Err(Error::Count { most: MOST_CLUSTERS, found: clusters.len() });
+    }
+    let most = network::MOST_CLUSTERS.into();
+    if nodes && clusters.len() > most {
+        return Err(Error::NodeCount { most, found: clusters.len() });
+    }
+    for (index, ClusterSpec { name, .. }) in clusters.iter().enumerate() {
+        name::check(name)?;
+        if clusters[..index].iter().any(|other| other.name == *name) {
+            return Err(Error::Twice(name.clone()));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +89,19 @@ mod tests {
         assert_eq!(said("east=both"), "cluster `east`: `both` is none of ipv4, ipv6 and dual");
         assert!(said("=dual").starts_with("`` cannot name a cluster"), "{}", said("=dual"));
         assert!(said("East=dual").starts_with("`East` cannot name a cluster"));
+    }
+
+    #[test]
+    fn each_once() {
+        let specs = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
+        assert_eq!(check_all(&specs(&["east", "west"]), false), Ok(()));
+        assert_eq!(
+            check_all(&specs(&["east", "west", "east=dual"]), false),
+            Err(Error::Twice("east".into()))
+        );
+        assert_eq!(check_all(&[], false), Err(Error::Count { most: 64, found: 0 }));
+        let many: Vec<_> = (0..16).map(|n| n.to_string().parse().unwrap()).collect();
+        assert_eq!(check_all(&many, false), Ok(()));
+        assert_eq!(check_all(&many, true), Err(Error::NodeCount { most: 15, found: 16 }));
     }
 }

@@ -1,27 +1,23 @@
 //! Starting the clusters of a fleet, concurrently.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use futures::future::try_join_all;
 
 use crate::{
-    Cluster, ClusterSpec, Error, ProcessSpec, ProcessState, Stage,
-    cluster::Ports,
-    control_plane,
+    ClusterSpec, Error, ProcessSpec, ProcessState, Stage,
+    assembly::{self, Equipment},
+    cluster::{self, Cluster, Nodes},
+    cluster_layout::ClusterLayout,
+    component::Ports,
     keeper::{Client, OWN_EXECUTABLE, machine},
     layout::Layout,
     network::Network,
     ports,
-    ready::{self, Nodes},
     record::{self, ClusterRecord, Record},
-    tools::Tool,
 };
 
-/// Usual ones, where nobody else is.
+/// The usual ports: a machine is the cluster's own.
 const MACHINE_PORTS: Ports = Ports { api: 6443, etcd: 2379, etcd_peer: 2380 };
 /// The fleet's name for the process that connects machines. No cluster's process is called so: theirs have a slash.
 const SWITCH: &str = "switch";
@@ -33,7 +29,7 @@ pub(crate) async fn all(
     layout: &Layout,
     keeper: &Client,
     record: &mut Record,
-    tools: &Arc<BTreeMap<Tool, PathBuf>>,
+    equipment: &Arc<Equipment>,
     images: Option<Vec<PathBuf>>,
     progress: &impl Fn(&str),
 ) -> Result<Vec<Cluster>, Error> {
@@ -43,20 +39,17 @@ pub(crate) async fn all(
     };
     let starts = record.clusters.iter().map(|record| {
         let cluster = Cluster {
-            record: record.clone(),
-            layout: layout.clone(),
-            tools: Arc::clone(tools),
+            layout: ClusterLayout { record: record.clone(), layout: layout.clone() },
+            equipment: Arc::clone(equipment),
             keeper: keeper.clone(),
         };
         one(cluster, nodes.as_ref(), progress)
     });
     let clusters = try_join_all(starts).await?;
-    let all: Vec<&Cluster> = clusters.iter().collect();
+    let layouts: Vec<_> = clusters.iter().map(|cluster| &cluster.layout).collect();
     let path = layout.kubeconfig();
-    control_plane::kubeconfig_of(&all, "admin")
-        .and_then(|text| layout.write_private(&path, text.as_bytes()))
-        .map_err(Error::file(path))?;
-    record.clusters = clusters.iter().map(|cluster| cluster.record.clone()).collect();
+    assembly::write_kubeconfig(&layouts, &path).map_err(Error::file(path))?;
+    record.clusters = layouts.iter().map(|cluster| cluster.record.clone()).collect();
     record.ready = true;
     record::write(layout, record).map_err(Error::file(layout.record()))?;
     Ok(clusters)
@@ -72,7 +65,7 @@ async fn connect(
     let spec = ProcessSpec { stage: Stage::Machine, ..ProcessSpec::new(SWITCH, OWN_EXECUTABLE) };
     keeper.start(spec.arg(machine::SWITCH)).await?;
     let switch = keeper.pid(SWITCH).await?;
-    ready::switch(keeper, SWITCH, switch).await?;
+    cluster::switch(keeper, SWITCH, switch).await?;
     let count = u8::try_from(record.clusters.len()).unwrap_or(u8::MAX);
     let network = Network::claim(switch, count, record.has_ipv6()).await?;
     for cluster in &mut record.clusters {
@@ -82,21 +75,21 @@ async fn connect(
     Ok(Nodes { switch, count, images })
 }
 
-/// Starts one cluster, on other ports if somebody was faster.
+/// Starts one cluster, on other ports if another program took one meanwhile.
 async fn one(
     mut cluster: Cluster,
     nodes: Option<&Nodes>,
     progress: &impl Fn(&str),
 ) -> Result<Cluster, Error> {
     for attempt in 1.. {
-        control_plane::prepare(&cluster).map_err(Error::file(cluster.dir()))?;
-        match ready::bring_up(&cluster, nodes, progress).await {
+        assembly::prepare(&cluster.layout).map_err(Error::file(cluster.dir()))?;
+        match cluster::bring_up(&cluster, nodes, progress).await {
             Err(error @ Error::PortTaken { .. }) if attempt < PORT_ATTEMPTS => {
                 progress(&format!("{error}; trying others"));
                 for component in cluster.components() {
                     let _not_running = cluster.stop(*component).await;
                 }
-                cluster.record.ports = pick(&mut BTreeSet::new())?;
+                cluster.layout.record.ports = pick(&mut BTreeSet::new())?;
             }
             done => return done.map(|()| cluster),
         }

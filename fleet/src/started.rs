@@ -1,4 +1,4 @@
-//! What a running process was started with, as the kernel tells: whether it still is the one that is wanted.
+//! With what a running process was started, read from /proc, to decide whether it has to be restarted.
 
 use std::{
     fs, io,
@@ -18,10 +18,10 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Looks at a process of this user.
+    /// Reads it for a process of this user.
     ///
     /// # Errors
-    /// There is none.
+    /// The process does not exist.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let strings = |file: &str| fs::read(proc.join(file)).map(|bytes| split(&bytes));
@@ -30,7 +30,7 @@ impl Started {
     }
 
     /// Whether starting `spec` now would give the same: program file, arguments, and environment as far as `spec` names it.
-    pub(crate) fn is(&self, spec: &ProcessSpec) -> bool {
+    pub(crate) fn matches(&self, spec: &ProcessSpec) -> bool {
         identity(&spec.program).is_ok_and(|program| program == self.program)
             && self.args == spec.args
             && spec.env.iter().all(|(key, value)| self.env.contains(&format!("{key}={value}")))
@@ -61,10 +61,10 @@ mod tests {
         let started = Started::of(std::process::id()).unwrap();
         let spec =
             || ProcessSpec::new("test", std::env::current_exe().unwrap()).args(std::env::args().skip(1));
-        assert!(started.is(&spec()));
-        assert!(!started.is(&spec().arg("--more")));
-        assert!(!started.is(&spec().env("FREEPORT_TEST_NEVER_SET", "1")));
-        assert!(!started.is(&ProcessSpec { program: "/bin/sh".into(), ..spec() }));
+        assert!(started.matches(&spec()));
+        assert!(!started.matches(&spec().arg("--more")));
+        assert!(!started.matches(&spec().env("FREEPORT_TEST_NEVER_SET", "1")));
+        assert!(!started.matches(&ProcessSpec { program: "/bin/sh".into(), ..spec() }));
     }
 
     #[test]

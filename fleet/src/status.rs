@@ -1,4 +1,4 @@
-//! What runs in a directory, for people.
+//! The state of a fleet's processes, as text.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ struct Row {
     address: String,
 }
 
-/// Looks at the fleet of a directory.
+/// Reports on the fleet of a directory.
 pub(crate) async fn report(dir: &Path) -> Result<Report, Error> {
     let dir = std::path::absolute(dir).map_err(Error::file(dir))?;
     let layout = Layout::new(&dir);
@@ -126,7 +126,7 @@ fn render(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exit, Stage, cluster::Ports};
+    use crate::{Exit, Stage, component::Ports};
 
     fn process(name: &str, exit: Option<Exit>) -> ProcessState {
         ProcessState { name: name.into(), pid: Some(7), log: "log".into(), stage: Stage::Daemon, exit }

@@ -56,6 +56,11 @@ impl fmt::Display for Subnet {
     }
 }
 
+/// As flags take networks of two families.
+pub(crate) fn list(subnets: &[Subnet]) -> String {
+    subnets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use self::{binaries::Binaries, module::MODULE};
 pub use error::Error;
 
-/// A program of a cluster, or to look at one.
+/// A program of a cluster, or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -94,15 +94,23 @@ impl Tool {
         !matches!(self, Self::Etcd | Self::Coredns | Self::Agnhost)
     }
 
-    /// What it adds to the time of a build on 2 cores with nothing cached. Most of what is compiled is compiled for the API server.
+    /// What it adds to the time of a build on 2 cores, besides what it has in common with others.
     fn seconds(self) -> u32 {
         match self {
-            Self::KubeApiserver => 210,
-            Self::KubeControllerManager | Self::Kubelet => 45,
-            Self::Kubectl => 30,
+            Self::KubeApiserver => 90,
+            Self::KubeControllerManager => 45,
+            Self::Kubectl | Self::Kubelet => 30,
             _ => 15,
         }
     }
+}
+
+/// How long it takes to build these on 2 cores with nothing cached.
+fn minutes(tools: &[Tool]) -> u32 {
+    let (of_all, of_kubernetes) = (45, 75);
+    let uses_kubernetes = tools.iter().any(|tool| *tool != Tool::Etcd);
+    let own: u32 = tools.iter().map(|tool| tool.seconds()).sum();
+    (of_all + own + if uses_kubernetes { of_kubernetes } else { 0 }).div_ceil(60)
 }
 
 /// Finds the programs or builds them, telling `progress` about it.

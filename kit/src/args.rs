@@ -8,7 +8,7 @@ use serde_yaml::Value;
 
 /// Flags of both daemons.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Common {
+pub struct DaemonArgs {
     /// YAML file with these settings, keyed by the flags' names without dashes in front; flags and environment win.
     #[arg(long, env = "FREEPORT_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub enum LogLevel {
     Debug,
 }
 
-impl Common {
+impl DaemonArgs {
     /// How often this daemon renews its Leases.
     pub fn pace(&self) -> Pace {
         Pace::lasting(self.lease_seconds)
@@ -129,7 +129,7 @@ mod tests {
     #[derive(Parser, Debug)]
     struct Args {
         #[command(flatten)]
-        common: Common,
+        daemon: DaemonArgs,
         /// Only here.
         #[arg(long)]
         dry: bool,
@@ -150,10 +150,10 @@ mod tests {
         let args =
             parse_with("listen: 127.0.0.1:1\nlog-format: json\ndry: true\n", &["--listen", "127.0.0.1:2"])
                 .unwrap();
-        assert_eq!(args.common.listen, "127.0.0.1:2".parse().unwrap());
-        assert_eq!(args.common.log_format, LogFormat::Json);
+        assert_eq!(args.daemon.listen, "127.0.0.1:2".parse().unwrap());
+        assert_eq!(args.daemon.log_format, LogFormat::Json);
         assert!(args.dry);
-        assert_eq!(args.common.namespace(), "freeport-system");
+        assert_eq!(args.daemon.namespace(), "freeport-system");
         assert!(parse_with("", &[]).is_ok());
     }
 

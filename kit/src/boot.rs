@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{self, Common, LogFormat, LogLevel},
+    args::{self, DaemonArgs, LogFormat, LogLevel},
     client,
     events::{self, Events},
     failure,
@@ -76,7 +76,7 @@ pub enum Error {
 /// Parses `A`, sets everything up, runs `daemon` until SIGTERM or SIGINT, and gives the exit code of the process.
 ///
 /// A task that panics or ends by itself ends the process: a daemon that does half its work looks alive and is not.
-pub fn main<A, F, Fut>(name: &'static str, common: impl Fn(&A) -> &Common, daemon: F) -> ExitCode
+pub fn main<A, F, Fut>(name: &'static str, args_of: impl Fn(&A) -> &DaemonArgs, daemon: F) -> ExitCode
 where
     A: Parser,
     F: FnOnce(A, Env) -> Fut,
@@ -86,14 +86,14 @@ where
         Ok(parsed) => parsed,
         Err(error) => error.exit(),
     };
-    log(common(&parsed));
+    log(args_of(&parsed));
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a TLS provider is installed already");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(live(name, common(&parsed).clone(), |env| daemon(parsed, env)));
+            let ended = runtime.block_on(live(name, args_of(&parsed).clone(), |env| daemon(parsed, env)));
             runtime.shutdown_timeout(Duration::from_secs(1));
             ended
         }
@@ -118,7 +118,7 @@ async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-async fn live<Fut>(name: &'static str, common: Common, daemon: impl FnOnce(Env) -> Fut) -> Result<(), Error>
+async fn live<Fut>(name: &'static str, args: DaemonArgs, daemon: impl FnOnce(Env) -> Fut) -> Result<(), Error>
 where
     Fut: Future<Output = ()> + Send + 'static,
 {
@@ -126,8 +126,8 @@ where
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let metrics = Metrics::new()?;
     let ready = Readiness::default();
-    let listener = listen(common.listen).await.map_err(|e| Error::Listen(common.listen, e))?;
-    let client = client::local(common.kubeconfig.as_deref()).await?;
+    let listener = listen(args.listen).await.map_err(|e| Error::Listen(args.listen, e))?;
+    let client = client::local(args.kubeconfig.as_deref()).await?;
     let instance = instance(name);
 
     let mut parts = JoinSet::new();
@@ -150,12 +150,12 @@ where
         _ = int.recv() => return Ok(()),
     };
     let holder = Holder { cluster_uid, instance };
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), %holder, listen = %common.listen, "{name} starts");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), %holder, listen = %args.listen, "{name} starts");
     let env = Env {
         client,
-        namespace: common.namespace(),
+        namespace: args.namespace(),
         holder,
-        pace: common.pace(),
+        pace: args.pace(),
         metrics,
         events,
         ready,
@@ -212,8 +212,8 @@ fn instance(name: &str) -> String {
 
 /// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its
 /// watches say each failure, which [`watch`](crate::watch) does, too, but not each time.
-fn log(common: &Common) {
-    let level = match common.log_level {
+fn log(args: &DaemonArgs) {
+    let level = match args.log_level {
         LogLevel::Error => "error",
         LogLevel::Warn => "warn",
         LogLevel::Info => "info",
@@ -224,7 +224,7 @@ fn log(common: &Common) {
     ));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    match common.log_format {
+    match args.log_format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),
     }

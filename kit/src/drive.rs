@@ -6,11 +6,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use crate::queue::Queue;
 use crate::{
     log_limit::LogLimit,
     metrics::Metrics,
-    queue::{Outcome, now},
+    queue::{Outcome, Queue, now},
     write::Error,
 };
 

@@ -18,10 +18,10 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
-    drive::{Queue, drive},
+    drive::drive,
     index::Shared,
     objects::Objects,
-    queue::Outcome,
+    queue::{Outcome, Queue},
     watch::Watches,
     write::{Error, Writer},
 };

@@ -3,11 +3,12 @@
 //! | part | watches | writes |
 //! |---|---|---|
 //! | [`run`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
-//! | [`area`] | everything in one Common Area | Lease `freeport-leader` |
-//! | [`cluster_set`] | ClusterSets and Leases of the Common Area | `status` of the ClusterSets |
+//! | [`area`] | Leases, announces and ServiceAccounts of one Common Area | Lease `freeport-leader` |
+//! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
+//! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
+//! | [`feature`] | what the area asks of a feature | |
+//! | [`service::judge`] | all records | `status` of records that are not valid |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
-//! | [`service::antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes records of who leaves |
-//! | [`service::judge`] | all records | `status` of records that cannot be judged |
 
 mod antrea;
 mod area;
@@ -20,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use api::{label, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
-    args::Common,
+    args::DaemonArgs,
     boot::Env,
     objects::{Change, Objects},
     watch::{Source, Watches},
@@ -43,7 +44,7 @@ use self::{
 pub struct Args {
     /// Flags both daemons share.
     #[command(flatten)]
-    pub common: Common,
+    pub daemon: DaemonArgs,
 }
 
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -60,19 +61,19 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
 
 /// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
 pub async fn run(env: Env) {
-    let (told, mut changes) = mpsc::unbounded_channel();
+    let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(
         Api::<CommonArea>::all(env.client.clone()),
         watcher::Config::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)),
         Source { cluster: "local", kind: "Namespace" },
         env.metrics.clone(),
-        move |change| drop(told.send(change)),
+        move |change| drop(sender.send(change)),
     ));
     let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {
-            // First, lest an area that ends because of it is begun again.
+            // First, so that an area that ends because of it does not begin again.
             biased;
             () = env.stop.cancelled() => break,
             Some(change) = changes.recv() => {
@@ -96,25 +97,28 @@ pub async fn run(env: Env) {
     }
 }
 
-/// Which Common Areas there are, and which are served.
+/// Which Common Areas exist, and which are served.
 #[derive(Default)]
 struct Areas {
-    there: Objects<CommonArea>,
+    existing: Objects<CommonArea>,
     served: HashMap<String, CancellationToken>,
 }
 
 impl Areas {
     fn change(&mut self, change: Change<CommonArea>) {
-        self.there.change(change);
+        self.existing.change(change);
         let live: HashSet<String> = self.live().collect();
         self.served.iter().filter(|(name, _)| !live.contains(*name)).for_each(|(_, stop)| stop.cancel());
     }
 
     fn live(&self) -> impl Iterator<Item = String> {
-        self.there.iter().filter(|area| area.metadata.deletion_timestamp.is_none()).map(ResourceExt::name_any)
+        self.existing
+            .iter()
+            .filter(|area| area.metadata.deletion_timestamp.is_none())
+            .map(ResourceExt::name_any)
     }
 
-    /// Those to begin with. One that went and came back has to end first: nobody serves it twice.
+    /// Areas to begin serving now. One that was deleted and created again has to end first: it is never served twice.
     fn begin(&mut self, all: &CancellationToken) -> Vec<(String, CancellationToken)> {
         let new = self.live().filter(|name| !self.served.contains_key(name));
         let new: Vec<_> = new.map(|name| (name, all.child_token())).collect();
@@ -152,6 +156,6 @@ mod tests {
         let mut going = area("b");
         going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
         areas.change(Change::Apply(going));
-        assert!(begun[1].1.is_cancelled(), "a Namespace that goes is none");
+        assert!(begun[1].1.is_cancelled(), "a Namespace that is being deleted is none");
     }
 }

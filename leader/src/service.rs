@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use api::ServiceName;
 use futures::{FutureExt, future::BoxFuture};
-use kit::{drive::Queue, index::Readers, objects::Change, store::Store, watch::Watches, write::Writer};
+use kit::{index::Readers, objects::Change, queue::Queue, store::Store, watch::Watches, write::Writer};
 use presence::{leases::News, vouch::Vouching};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

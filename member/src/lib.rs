@@ -18,7 +18,7 @@ mod session;
 
 use api::{label, lease::Settled};
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::{args::Common, boot::Env};
+use kit::{args::DaemonArgs, boot::Env};
 use kube::Api;
 use presence::{
     lease::{Keeper, Presence},
@@ -38,7 +38,7 @@ use crate::{
 pub struct Args {
     /// Flags both daemons share.
     #[command(flatten)]
-    pub common: Common,
+    pub daemon: DaemonArgs,
     /// What of a Service is exported: the addresses of its Pods, or, for gateways that route nothing else, its ClusterIP as
     /// the one endpoint.
     #[arg(long, env = "FREEPORT_ENDPOINT_IP", value_enum, default_value_t)]

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    kit::boot::main(api::label::MEMBER, |args: &member::Args| &args.common, member::run)
+    kit::boot::main(api::label::MEMBER, |args: &member::Args| &args.daemon, member::run)
 }

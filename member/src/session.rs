@@ -1,6 +1,6 @@
 //! A session with a leader: our presence in the Common Area, the watches that all features need, and the features, which the session
 //! knows by a [`table`] only. Writes Lease `freeport-member-<id>` and our announce; tells the membership its state. Safe to run
-//! twice: the newer process takes over the Lease, and the older session ends.
+//! twice: processes of one cluster take the Lease over from each other, and write the same.
 //!
 //! | module | holds |
 //! |---|---|

@@ -6,13 +6,13 @@
 use std::{collections::BTreeMap, fmt};
 
 /// Label of a CRD: release of the Multi-Cluster Services API its schema is of.
-pub const RELEASE: &str = "multicluster.x-k8s.io/release-version";
+pub(super) const RELEASE: &str = "multicluster.x-k8s.io/release-version";
 /// Label of a CRD: number of the change of the schema within that release.
-pub const REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
+pub(super) const REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
 /// The release whose schema [`member`](super::member) gives.
-pub const OUR_RELEASE: &str = "v0.5.2";
+pub(super) const OUR_RELEASE: &str = "v0.5.2";
 /// Its revision.
-pub const OUR_REVISION: &str = "0";
+pub(super) const OUR_REVISION: &str = "0";
 
 /// Age of a schema: a greater one is newer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

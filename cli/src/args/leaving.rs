@@ -14,7 +14,7 @@ pub(super) struct LeaveArgs {
     /// ID of the member to remove at the leader.
     #[arg(long, value_name = "ID", requires_all = ["force", "clusterset"], conflicts_with = "context")]
     cluster_id: Option<String>,
-    /// Remove it there even though its daemon is running.
+    /// Remove it even if its daemon is running.
     #[arg(long, requires = "cluster_id")]
     even_if_alive: bool,
     /// Name of the ClusterSet it is removed from.

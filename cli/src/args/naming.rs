@@ -8,7 +8,7 @@ use crate::{DnsOptions, KubeContext, Namespaced};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct DnsArgs {
-    /// Do it, and do not only show it.
+    /// Make the changes; otherwise they are only shown.
     #[arg(long)]
     apply: bool,
     /// Take back what --apply did.

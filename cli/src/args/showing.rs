@@ -46,7 +46,7 @@ pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
         ReportForm::Json => json(&report)? + "\n",
     };
     match std::io::stdout().write_all(shown.as_bytes()) {
-        // Whoever reads may stop early, as `head` does; the exit code still tells.
+        // The reader may stop early, as `head` does; the exit code still says it.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             return Err(Error::File { path: "/dev/stdout".into(), source: error });
         }

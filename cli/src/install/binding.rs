@@ -1,13 +1,13 @@
-//! What a policy's binding does is the administrator's switch: installing again leaves it as it was set.
+//! The administrator sets what a policy's binding does: installing again keeps that.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 const ACTIONS: &str = "/spec/validationActions";
 
-/// Puts the `validationActions` that are `there` into `body`, if it is a binding with others. Whether it did.
+/// Copies the `validationActions` that are `there` into `body`, if both are bindings. Whether that changed them.
 ///
-/// They are a set, of which apply takes only those away that it has put there: to ask for `Deny` beside `Warn` is even refused.
+/// They are a set, and an apply removes only those that an earlier apply added; the API server refuses `Deny` beside `Warn`.
 pub(super) fn keep_actions(body: &mut Value, there: &DynamicObject) -> bool {
     let (Some(wanted), Some(there)) = (body.pointer_mut(ACTIONS), there.data.pointer(ACTIONS)) else {
         return false;

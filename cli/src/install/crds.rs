@@ -22,7 +22,7 @@ use crate::{
 
 /// What to do about one CRD.
 #[derive(Debug, PartialEq, Eq)]
-enum Course {
+enum Action {
     /// It is not there, or ours to change.
     Apply,
     /// Somebody else installed it, and it is older.
@@ -32,50 +32,50 @@ enum Course {
 }
 
 /// What to do about a CRD, given the labels of the one that is there, if any.
-fn course(crd: &Object, there: Option<&BTreeMap<String, String>>) -> Course {
+fn action(crd: &Object, there: Option<&BTreeMap<String, String>>) -> Action {
     let Some(labels) = there else {
-        return Course::Apply;
+        return Action::Apply;
     };
     let ours = is_labelled(labels);
     let group = crd.body.pointer("/spec/group").and_then(|group| group.as_str());
     if group == Some(&*ServiceExport::group(&())) {
         let (version, our_version) = (SchemaVersion::of(Some(labels)), SchemaVersion::ours());
         if version > our_version {
-            return Course::Leave(format!(
+            return Action::Leave(format!(
                 "its schema is newer ({version}; this freeport brings {our_version})"
             ));
         }
         if !ours && version < our_version {
-            return Course::Upgrade(version);
+            return Action::Upgrade(version);
         }
     }
-    if ours { Course::Apply } else { Course::Leave("freeport did not install it".into()) }
+    if ours { Action::Apply } else { Action::Leave("freeport did not install it".into()) }
 }
 
 impl Installer<'_> {
     /// Applies CRDs and waits until the API server serves them. One that somebody else installed, or that is newer, stays as it
-    /// is: see the head of this file.
+    /// is (see the top of this file).
     pub(crate) async fn install_crds(&mut self, crds: &[Object]) -> Result<(), Error> {
         if !self.run.does(Part::Crds) {
             return Ok(());
         }
         let mut applied = Vec::new();
         for crd in crds {
-            match course(crd, self.labels_of(crd).await?.as_ref()) {
-                Course::Apply => {
+            match action(crd, self.labels_of(crd).await?.as_ref()) {
+                Action::Apply => {
                     self.install(Part::Crds, std::slice::from_ref(crd)).await?;
                     applied.push(crd);
                 }
-                Course::Upgrade(from) => {
+                Action::Upgrade(from) => {
                     self.upgrade(crd, &from).await?;
                     applied.push(crd);
                 }
-                Course::Leave(why) if self.is_first(crd) => {
+                Action::Leave(why) if self.is_first(crd) => {
                     let comment = if self.run.dry_run { "# " } else { "" };
                     let line = format!("{comment}{}: left {crd} as it is: {why}", self.cluster.name);
                     self.say_plainly(&line);
                 }
-                Course::Leave(_) => {}
+                Action::Leave(_) => {}
             }
         }
         if self.run.dry_run {
@@ -159,10 +159,10 @@ mod tests {
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn of(kind: &str, there: Option<&BTreeMap<String, String>>) -> Course {
+    fn of(kind: &str, there: Option<&BTreeMap<String, String>>) -> Action {
         let crds = crds::member();
         let crd = crds.iter().find(|crd| crd.name.starts_with(kind)).unwrap();
-        course(crd, there)
+        action(crd, there)
     }
 
     const RELEASE: &str = "multicluster.x-k8s.io/release-version";
@@ -171,24 +171,24 @@ mod tests {
     #[test]
     fn r78_a_newer_crd_stays_whoever_installed_it() {
         for labels in [&[(RELEASE, "v0.9.0")][..], &[(RELEASE, "v0.9.0"), OURS]] {
-            let Course::Leave(why) = of("serviceimports", Some(&there(labels))) else { panic!("{labels:?}") };
+            let Action::Leave(why) = of("serviceimports", Some(&there(labels))) else { panic!("{labels:?}") };
             assert!(why.contains("v0.9.0") && why.contains("v0.5.2"), "{why}");
         }
     }
 
     #[test]
     fn r78_an_older_crd_is_brought_up_to_date() {
-        assert!(matches!(of("serviceimports", Some(&there(&[]))), Course::Upgrade(_)));
-        assert!(matches!(of("serviceexports", Some(&there(&[(RELEASE, "v0.4.0")]))), Course::Upgrade(_)));
-        assert_eq!(of("serviceexports", Some(&there(&[OURS]))), Course::Apply);
-        assert_eq!(of("serviceexports", None), Course::Apply);
+        assert!(matches!(of("serviceimports", Some(&there(&[]))), Action::Upgrade(_)));
+        assert!(matches!(of("serviceexports", Some(&there(&[(RELEASE, "v0.4.0")]))), Action::Upgrade(_)));
+        assert_eq!(of("serviceexports", Some(&there(&[OURS]))), Action::Apply);
+        assert_eq!(of("serviceexports", None), Action::Apply);
     }
 
     #[test]
     fn what_somebody_else_installed_stays_if_it_is_as_new_or_of_another_group() {
         let same = [(RELEASE, "v0.5.2"), ("multicluster.x-k8s.io/crd-schema-revision", "0")];
         for (kind, labels) in [("serviceimports", &same[..]), ("clustersets", &[])] {
-            assert_eq!(of(kind, Some(&there(labels))), Course::Leave("freeport did not install it".into()));
+            assert_eq!(of(kind, Some(&there(labels))), Action::Leave("freeport did not install it".into()));
         }
     }
 }

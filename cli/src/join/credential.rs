@@ -1,4 +1,4 @@
-//! The credential in the member's Secret: put there, or said how it gets there by hand.
+//! Copies the credential into the member's Secret, or says how to do that by hand.
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -41,7 +41,7 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// What a dry run cannot print, since it is no object and a secret.
+    /// Says how to copy the credential, which a dry run does not print because it is secret.
     pub(super) fn say_how_to_hand_over(&mut self, membership: &Membership, leader: &Cluster) {
         let command = by_hand(membership, &self.cluster.name, &leader.name);
         self.say_plainly(&format!(

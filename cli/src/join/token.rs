@@ -1,4 +1,4 @@
-//! The token by which a member proves itself to the leader's API server, which Kubernetes writes into a Secret.
+//! The token that authenticates a member at the leader's API server. Kubernetes writes it into a Secret.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ use crate::{
     objects::{access, area, member::Credential},
 };
 
-/// Time for kube-controller-manager to hear of what was deleted.
+/// Time for kube-controller-manager to notice a deletion.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Installer<'_> {
-    /// Waits for a token of member `id` that the leader's API server takes.
+    /// Waits for a token of member `id` that the leader's API server accepts.
     ///
-    /// Just after an earlier account of that name was deleted, kube-controller-manager may not have heard of that, and write a
-    /// token of that one. Nobody mends it, so the Secret is made anew, until the token is one of the account of now.
+    /// Just after an earlier ServiceAccount of that name was deleted, kube-controller-manager may still write a token of that
+    /// one, and never corrects it. So the Secret is recreated until its token is of the ServiceAccount that exists.
     pub(super) async fn token(&mut self, set: &str, id: &str) -> Result<Credential, Error> {
         let (area, name) = (area::name(set), access::token_secret(id));
         let missing = format!(
@@ -53,7 +53,7 @@ impl Installer<'_> {
                         DeleteParams::default().preconditions(Preconditions { uid, resource_version: None });
                     let delete = async {
                         match secrets.delete(&name, &only).await {
-                            // Kubernetes was faster, or somebody else.
+                            // Somebody else deleted it first.
                             Err(error)
                                 if matches!(classify(&error), Failure::Missing | Failure::Conflict) =>
                             {
@@ -65,7 +65,7 @@ impl Installer<'_> {
                     self.cluster.request(format!("delete Secret {area}/{name}"), delete).await?;
                     if !told {
                         self.say(&format!(
-                            "making Secret {area}/{name} anew: its token is of an account that is gone"
+                            "recreating Secret {area}/{name}: its token is of a ServiceAccount that was deleted"
                         ));
                         told = true;
                     }
@@ -92,11 +92,11 @@ async fn look(leader: &Cluster, area: &str, id: &str) -> Result<Option<Token>, E
     Ok(uid.and_then(|uid| token(&uid, secret)))
 }
 
-/// What became of a token Secret.
+/// State of a token Secret.
 #[derive(PartialEq)]
 enum Token {
     Written(Credential),
-    /// It is of an account that had the same name. With the Secret's own uid.
+    /// Its token is of an earlier ServiceAccount of that name. With the Secret's own uid.
     OfAnother {
         uid: Option<String>,
     },
@@ -104,7 +104,7 @@ enum Token {
     Missing,
 }
 
-/// What became of the token Secret of the account with this uid; none while Kubernetes has not written it.
+/// State of the token Secret of the ServiceAccount with this uid; none while Kubernetes has not written the token.
 fn token(account: &str, secret: Option<Secret>) -> Option<Token> {
     const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
     let Some(secret) = secret else {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_token_of_the_account_of_now_is_taken() {
+    fn only_a_token_of_the_service_account_that_exists_is_accepted() {
         let secret = |annotations: serde_json::Value, data: serde_json::Value| {
             let metadata = json!({"uid": "s1", "annotations": annotations});
             Some(serde_json::from_value(json!({"metadata": metadata, "data": data})).unwrap())
@@ -134,7 +134,7 @@ mod tests {
         let of = |account: &str| json!({"kubernetes.io/service-account.uid": account});
         let data = || json!({"ca.crt": "Y2E=", "token": "dG9rZW4="});
         let credential = Credential { ca: b"ca".into(), token: b"token".into() };
-        // Compared without showing it: a credential is not to be printed.
+        // Compared without printing it: it is a credential.
         assert!(token("new", secret(of("new"), data())) == Some(Token::Written(credential)));
         let another = Token::OfAnother { uid: Some("s1".into()) };
         assert!(token("new", secret(of("old"), data())) == Some(another));

@@ -10,25 +10,25 @@ use crate::{
     view::{ClusterSetView, Note},
 };
 
-/// A membership as the member's cluster tells of it.
+/// What a member's cluster holds of its membership.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Traces {
     /// ClusterSets in the member's Namespace. A cluster belongs to one set, but nothing keeps a person from making two.
     pub(super) sets: Vec<Object>,
-    /// What the member noted about the set it takes part in; none if it never connected, or has left.
+    /// The member's note about its membership; none if it never connected, or has left.
     pub(super) note: Option<Object>,
     /// The Secrets in the member's Namespace that Freeport made.
     pub(super) secrets: Vec<Object>,
 }
 
 impl Traces {
-    /// Neither a ClusterSet nor a note: nothing to leave.
+    /// Without a ClusterSet and a note there is nothing to leave.
     pub(super) fn is_member(&self) -> bool {
         !self.sets.is_empty() || self.note.is_some()
     }
 
-    /// Set and ID under which the cluster is known to the leader. The note is what the member went by; a ClusterSet without
-    /// clusterID leaves the ID to a ClusterClaim, which is not ours to know.
+    /// Set and ID under which the leader knows the cluster. The note counts first, for the member acted on it. A ClusterSet without
+    /// clusterID has its ID in a ClusterClaim, which is not read here.
     pub(super) fn identity(&self) -> Option<(String, String)> {
         let noted = self.noted().and_then(|note| note.cluster_set.zip(note.cluster_id));
         let of_set = |set: &Object| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_believed_before_the_set() {
+    fn the_note_counts_before_the_set() {
         let traces =
             Traces { sets: vec![set("new", "west")], note: Some(note("demo", "east")), ..Traces::default() };
         assert_eq!(traces.identity(), Some(("demo".into(), "east".into())));

@@ -6,7 +6,7 @@ use api::name;
 
 use crate::objects::{Object, access};
 
-/// IDs of the members that these Leases, announces, ServiceAccounts and Roles of a Common Area are of.
+/// IDs of the members to which these Leases, announces, ServiceAccounts and Roles of a Common Area belong.
 pub(super) fn ids(objects: &[Object]) -> BTreeSet<&str> {
     objects.iter().filter_map(id).collect()
 }

@@ -23,7 +23,7 @@ use crate::{
     objects::{Object, SYSTEM},
 };
 
-/// How long a member that runs gets to do what is done in its place otherwise.
+/// How long a running member has to leave by itself.
 const FORCED_WAIT: Duration = Duration::from_secs(10);
 
 /// The member withdraws its exports and removes its imports; what remains is deleted after that.
@@ -46,7 +46,7 @@ pub(super) async fn withdraw(
         return Err(Error::Timeout {
             cluster: cluster.name.clone(),
             missing: format!(
-                "the member does not answer: does freeport-member run, and does it reach the leader? If the leader is \
+                "the member has not left: does freeport-member run, and does it reach the leader? If the leader is \
                  gone, run `freeport leave --force`. ConfigMap {SYSTEM}/{} is still there",
                 membership::NAME
             ),
@@ -55,7 +55,7 @@ pub(super) async fn withdraw(
     }
     forget(&mut here, &traces).await?;
     let Some((set, id)) = traces.identity() else {
-        // Left before, but perhaps not everywhere: what the leader still knows of us is asked for there.
+        // It has left before, but the leader may still have its access.
         if let Some(leader) = &leader {
             for (set, id) in holder::memberships(leader, &cluster).await? {
                 take_access(leader, &set, &id, options.dry_run, &mut *say).await?;
@@ -73,7 +73,7 @@ pub(super) async fn withdraw(
         None => Ok(()),
     };
     if leader.is_none() || access.is_err() {
-        // The ID is noted nowhere any more: now or never.
+        // Afterwards nothing in this cluster knows the ID.
         Eraser::new(&cluster, options.dry_run, say).next(&for_the_leader(&set, &id));
     }
     access
@@ -91,7 +91,7 @@ async fn is_anothers(cluster: &Cluster, leader: Option<&Cluster>, traces: &Trace
     Ok(false)
 }
 
-/// The leader is gone: whatever the member does not clear away within [`FORCED_WAIT`] is cleared away here.
+/// The leader is gone: what the member does not remove within [`FORCED_WAIT`] is removed here.
 pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Say<'_>) -> Result<(), Error> {
     let cluster = Cluster::connect(cluster).await?;
     let mut here = Eraser::new(&cluster, options.dry_run, say);
@@ -99,7 +99,7 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     depart(&mut here, &traces, membership::LEAVE_FORCED).await?;
     if !here.dry_run && !left(&mut here, membership::LEAVE_FORCED, FORCED_WAIT).await? {
         let waited = FORCED_WAIT.as_secs();
-        here.say(&format!("the member does not answer after {waited} s; clearing away in its place"));
+        here.say(&format!("the member has not left after {waited} s: removing its imports in its place"));
     }
     clear(&mut here).await?;
     here.delete(&note()).await?;
@@ -115,7 +115,7 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     Ok(())
 }
 
-/// Instead of a next step that would remove the other one.
+/// Said instead of a next step that would remove the other cluster.
 fn shared(id: &str) -> String {
     format!(
         "another cluster uses ID {id:?}: what the leader has under it, and the access, is left to that one. freeport status in \
@@ -146,8 +146,8 @@ fn made_by_us() -> String {
     format!("{}={}", label::MANAGED_BY, label::FREEPORT)
 }
 
-/// Says that the cluster leaves: in the note how, and for good by deleting the ClusterSet. In this order, so that the member
-/// never sees a ClusterSet that merely vanished. Whoever made it: to leave is to delete it.
+/// Tells the member to leave: writes into the note how, then deletes the ClusterSet, whoever created it. In this order, so that the
+/// member never sees a ClusterSet vanish without a reason.
 async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(), Error> {
     if !traces.is_member() {
         here.say(&format!("not a member: no ClusterSet and no ConfigMap {} in {SYSTEM}", membership::NAME));
@@ -175,14 +175,14 @@ async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Err
     here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await
 }
 
-/// Waits until the member has deleted its note, which it does last. False when nothing happened for as long as `limit`.
+/// Waits until the member has deleted its note, which it does last. False if nothing changed for `limit`.
 async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool, Error> {
     let (mut start, mut before) = (Instant::now(), None);
     loop {
         let Some(note) = here.read(&note()).await? else {
             return Ok(true);
         };
-        // A member that was just about to connect may have written it anew.
+        // A member that was about to connect may have written a new note.
         tell(here, &note, how).await?;
         let imports = here.count::<ServiceImport>(&made_by_us()).await?;
         if before.replace(imports) != Some(imports) {
@@ -196,7 +196,7 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool,
     }
 }
 
-/// Deletes what was imported, in all Namespaces: first what makes the member realise an import.
+/// Deletes what was imported, in all Namespaces. ServiceImports first: a member that runs would create the rest again.
 async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
     let imports = here.list::<ServiceImport>(None, &made_by_us()).await?;

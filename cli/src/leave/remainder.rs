@@ -15,16 +15,16 @@ use crate::{
     view::{RecordSpec, RecordView, ResourceImportView},
 };
 
-/// What the leader has not yet taken to heart.
+/// What is left to do.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Remainder {
-    /// Records the leader acts on that are not withdrawn, or that something keeps from going.
+    /// Records that the leader reads and that are not withdrawn, or have finalizers.
     pub(super) withdraw: Vec<Object>,
-    /// Records to create: the import names the cluster, and only a withdrawal takes it out for sure.
+    /// Records to create: an import names the cluster, and only a withdrawal is sure to remove it there.
     pub(super) create: Vec<Object>,
     /// Imports that name the cluster.
     pub(super) imports: usize,
-    /// Records the leader acts on.
+    /// Records that the leader reads.
     pub(super) records: usize,
 }
 
@@ -36,33 +36,33 @@ impl Remainder {
 }
 
 /// Compares records of cluster `id` with the imports, which must have been read after them: the leader shrinks an import
-/// before it deletes the record, so an import read later that still names the cluster has no record on purpose.
+/// before it deletes the record, so an import that was read later and names the cluster without a record was not shrunk.
 pub(super) fn remainder(area: &str, id: &str, records: &[Object], imports: &[Object]) -> Remainder {
-    let heard: Vec<&Object> = records.iter().filter(|record| is_heard(id, record)).collect();
-    let there: BTreeSet<ServiceName> = heard.iter().filter_map(|record| exported(id, record)).collect();
+    let read: Vec<&Object> = records.iter().filter(|record| is_read_by_leader(id, record)).collect();
+    let there: BTreeSet<ServiceName> = read.iter().filter_map(|record| exported(id, record)).collect();
     let named: Vec<ServiceName> = imports.iter().filter_map(|import| names(import, id)).collect();
     let missing = named.iter().filter(|service| !there.contains(service));
     Remainder {
-        withdraw: heard.iter().filter(|record| is_open(record)).map(|&record| record.clone()).collect(),
+        withdraw: read.iter().filter(|record| is_open(record)).map(|&record| record.clone()).collect(),
         create: missing.map(|service| withdrawal(area, id, service)).collect(),
         imports: named.len(),
-        records: heard.len(),
+        records: read.len(),
     }
 }
 
-/// The cluster's other records: slices, and whatever the leader does not act on. They are deleted here.
+/// The cluster's other records: slices, and records that the leader does not read. They are deleted here.
 pub(super) fn others(id: &str, records: &[Object]) -> Vec<Object> {
-    records.iter().filter(|record| is_of(id, record) && !is_heard(id, record)).cloned().collect()
+    records.iter().filter(|record| is_of(id, record) && !is_read_by_leader(id, record)).cloned().collect()
 }
 
-/// Whether an importer reads endpoints from this record: it hears that there are none before the record goes.
+/// Whether an importer reads endpoints from this record: it is emptied before it is deleted.
 pub(super) fn has_endpoints(record: &Object) -> bool {
     let Some(spec) = spec(record) else { return false };
     let has = matches!(&spec.endpoint_slice.0, Ok(Some(slice)) if !slice.endpoints.is_empty());
     spec.kind.as_deref() == Some(ENDPOINT_SLICE) && has
 }
 
-/// Whether something keeps the object from going when it is deleted.
+/// Whether the object has finalizers, which delay its deletion.
 pub(super) fn has_finalizers(object: &Object) -> bool {
     object.metadata().finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
@@ -86,7 +86,7 @@ fn is_of(id: &str, record: &Object) -> bool {
 }
 
 /// Whether the leader reads the record as the cluster's export of a Service: spec, name and labels agree.
-fn is_heard(id: &str, record: &Object) -> bool {
+fn is_read_by_leader(id: &str, record: &Object) -> bool {
     let Some(spec) = spec(record) else { return false };
     let Some(service) = service(spec.namespace, spec.name) else { return false };
     let has = record.metadata().labels.unwrap_or_default();
@@ -98,7 +98,7 @@ fn is_heard(id: &str, record: &Object) -> bool {
 
 /// The Service of a record that the leader reads.
 fn exported(id: &str, record: &Object) -> Option<ServiceName> {
-    let spec = spec(record).filter(|_| is_heard(id, record))?;
+    let spec = spec(record).filter(|_| is_read_by_leader(id, record))?;
     service(spec.namespace, spec.name)
 }
 
@@ -201,11 +201,11 @@ mod tests {
         let left = remainder(AREA, "east", &[], &[import(&["east"])]);
         let [made] = &left.create[..] else { panic!("{left:?}") };
         assert_eq!(made.name, "east-shop-web-service");
-        assert!(is_heard("east", made) && is_withdrawn(made));
+        assert!(is_read_by_leader("east", made) && is_withdrawn(made));
         let spec: api::resource_export::ResourceExportSpec =
             serde_json::from_value(made.body["spec"].clone()).unwrap();
         assert!(spec.service.unwrap().withdrawn);
-        // A slice does not speak for the Service.
+        // A slice is not the record of the Service.
         assert_eq!(remainder(AREA, "east", &[slice("east")], &[import(&["east"])]).create.len(), 1);
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_leader_does_not_hear_is_deleted_but_never_what_is_anothers() {
+    fn records_that_the_leader_does_not_read_are_deleted_unless_they_are_anothers() {
         let mut mislabelled = record("east");
         mislabelled.body["metadata"]["labels"][label::SOURCE_NAME] = json!("other");
         let mut misnamed = record("east");

@@ -1,6 +1,6 @@
 //! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
-//! takes the member's access away, withdraws its records in its place, and deletes its slices and its announce. The leader
-//! daemon does the rest. The Lease stays, marked: importers that were away read from it that nobody vouches any more.
+//! deletes the member's access, withdraws its records in its place, and deletes its slices and its announce. The leader daemon does
+//! the rest. The Lease stays and is marked: importers that did not run meanwhile read from it that the member has left.
 
 use std::time::{Duration, Instant};
 
@@ -28,10 +28,10 @@ use crate::{
     view::live_holder,
 };
 
-/// A little longer than a live member takes to renew its Lease.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(12);
+/// A little longer than a running member takes to renew its Lease.
+const RENEWAL: Duration = Duration::from_secs(12);
 
-/// Clears the leader's side of member `id`.
+/// Removes member `id` at the leader.
 pub(super) async fn remove(
     leader: &KubeContext,
     set: &str,
@@ -65,8 +65,8 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Refuses an ID that nothing tells of, which is a mistyped one: the mark that it has left would stay for good. A member that
-/// was removed has its Lease.
+/// Refuses an ID that no object has: it is mistyped, and the Lease that is marked for it would stay for good. A member that was
+/// removed still has its Lease.
 async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> {
     let area = area::name(set);
     let mut objects = there.list::<Lease>(Some(&area), "").await?;
@@ -84,7 +84,7 @@ async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> 
     }
     let ids: Vec<&str> = ids.into_iter().collect();
     Err(there.cluster.refuse(format!(
-        "nothing here is of a member {id:?} of ClusterSet {set:?}; members known here: {}",
+        "no member {id:?} of ClusterSet {set:?} is known here; members known here: {}",
         list(&ids)
     )))
 }
@@ -109,8 +109,8 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     let Some(holder) = before.holder() else {
         return Ok(());
     };
-    there.say(&format!("waiting {} s for a sign of life from member {id:?}", SIGN_OF_LIFE.as_secs()));
-    tokio::time::sleep(SIGN_OF_LIFE).await;
+    there.say(&format!("waiting {} s to see whether member {id:?} renews its Lease", RENEWAL.as_secs()));
+    tokio::time::sleep(RENEWAL).await;
     let after = lease(cluster, area, id).await?.and_then(|lease| lease.renew_time());
     if after == before.renew_time() { Ok(()) } else { Err(alive(holder)) }
 }
@@ -149,7 +149,7 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
         if start.elapsed() >= limit {
             return Err(Error::Timeout {
                 cluster: there.cluster.name.clone(),
-                missing: format!("the leader does not answer: does freeport-leader run? {told}, still"),
+                missing: format!("the leader makes no progress: does freeport-leader run? {told}, still"),
                 limit,
             });
         }
@@ -157,8 +157,8 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
     }
 }
 
-/// Says in the member's place that it takes back what it exports. A record that is being deleted says so before it goes:
-/// its finalizers are removed after that.
+/// Withdraws the records in the member's place. Finalizers are removed after that, so that a record that is being deleted is
+/// withdrawn before it is gone.
 async fn say_withdrawn(there: &mut Eraser<'_>, left: &Remainder) -> Result<(), Error> {
     for record in &left.withdraw {
         if !is_withdrawn(record) {
@@ -179,7 +179,7 @@ async fn release(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes a record the leader does not act on; importers hear before that it has no endpoints.
+/// Deletes a record that the leader does not read. It is emptied first, for importers.
 async fn discard(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     if has_endpoints(record) {
         there.change(record, &json!({"spec": {"endpointSlice": {"endpoints": []}}}), "no endpoints").await?;
@@ -188,7 +188,7 @@ async fn discard(there: &mut Eraser<'_>, record: &Object) -> Result<(), Error> {
     there.delete(record).await
 }
 
-/// Says by the member's Lease that it was removed for good.
+/// Marks the member's Lease: the member was removed for good.
 async fn mark(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
     let lease = called::<Lease>(area, &name::member_lease(id));
     let mark = marked();

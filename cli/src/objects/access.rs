@@ -1,4 +1,4 @@
-//! A member's way into a Common Area: who it is there, what it may do, and the token that proves it.
+//! A member's access to a Common Area: its ServiceAccount, what that may do, and its token.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +32,8 @@ pub fn token_secret(id: &str) -> String {
 
 /// ServiceAccount, Role, RoleBinding and token Secret of member `id` in the Common Area of `set`.
 ///
-/// The verb `act-as` on the member's own ID is what policy `freeport-records` asks for: a record may be written only by who
-/// may act as the cluster it claims to come from. Lease and announce have one name for each member, so rights alone keep
-/// it from those of others, but for creating them.
+/// Policy `freeport-records` asks for the verb `act-as` on the member's own ID: only who may act as a cluster may write its
+/// records. Lease and announce have one name for each member, so RBAC protects those of others, but for their creation.
 ///
 /// `cluster_uid` (of the Namespace kube-system) notes who the ID was given to, so that no other cluster gets it as well.
 pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
@@ -47,13 +46,13 @@ pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
         rule(COORDINATION, "leases", READ_AND_CREATE),
         rule_on(COORDINATION, "leases", &[&name::member_lease(id)], CHANGE),
     ];
-    way_in(set, id, cluster_uid.map(|uid| (label::CLUSTER_UID, uid)), rights)
+    access(set, id, cluster_uid.map(|uid| (label::CLUSTER_UID, uid)), rights)
 }
 
-/// [`objects`] for a member that runs Antrea's controllers: it is marked as such and has what they ask for, no more. It has no
+/// [`objects`] for a member that runs Antrea's controllers: it is marked as such and has only the rights that they need. It has no
 /// Lease, replaces its objects whole, and reports network policies it cannot import by Events.
 ///
-/// The verb `speak-antrea` on its ID lets policy `freeport-records` take the names that Antrea gives to records.
+/// The verb `speak-antrea` on its ID lets policy `freeport-records` accept the names that Antrea gives to records.
 pub fn antrea_objects(set: &str, id: &str) -> Vec<Object> {
     let rights = vec![
         rule(ANTREA, "resourceexports", REPLACE),
@@ -63,11 +62,11 @@ pub fn antrea_objects(set: &str, id: &str) -> Vec<Object> {
         rule_on(ANTREA, "memberclusterannounces", &[&name::announce(id)], &["update", "delete"]),
         rule(CORE, "events", &["create"]),
     ];
-    way_in(set, id, Some((label::SPEAKS, label::ANTREA)), rights)
+    access(set, id, Some((label::SPEAKS, label::ANTREA)), rights)
 }
 
 /// ServiceAccount with one more annotation, its rights, and its token.
-fn way_in(set: &str, id: &str, note: Option<(&str, &str)>, rights: Vec<PolicyRule>) -> Vec<Object> {
+fn access(set: &str, id: &str, note: Option<(&str, &str)>, rights: Vec<PolicyRule>) -> Vec<Object> {
     let (area, account) = (area::name(set), account(id));
     let mut service_account = ServiceAccount {
         metadata: annotated(within(&area, &account), label::CLUSTER_ID, id),

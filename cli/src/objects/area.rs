@@ -29,7 +29,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     namespace.metadata.labels.get_or_insert_default().insert(label::COMMON_AREA.into(), label::TRUE.into());
 
     let rights = vec![
-        // Patch: finalizers, which Antrea's members leave for the leader to take off.
+        // Patch: to remove finalizers of Antrea's members.
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "patch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),
@@ -37,7 +37,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),
-        // Which members run Antrea's controllers is said on their ServiceAccounts.
+        // An annotation of their ServiceAccounts says which members run Antrea's controllers.
         rule(CORE, "serviceaccounts", READ),
         report(),
     ];

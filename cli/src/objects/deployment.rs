@@ -32,12 +32,12 @@ const PORT: i32 = 8080;
 const PORT_NAME: &str = "metrics";
 /// Label by which Deployment and NetworkPolicy find the Pod. It stays as it is: a selector cannot be changed.
 const POD_NAME: &str = "app.kubernetes.io/name";
-/// A user no image and no node gives a meaning to.
+/// A user ID that images and nodes do not use.
 const NOBODY: i64 = 65532;
 
 /// The Deployment of `daemon`, whose name is also that of its program and its ServiceAccount.
 ///
-/// One Pod, and the old one ends before the new one starts: two would fight over the same objects until the newer one has
+/// One Pod, and the old one ends before the new one starts: two would change the same objects until the newer one has
 /// the Lease.
 pub(super) fn deployment(daemon: &str, image: &str) -> Object {
     Object::new(&Deployment {
@@ -56,7 +56,7 @@ pub(super) fn deployment(daemon: &str, image: &str) -> Object {
     })
 }
 
-/// Lets nobody in but to the port a daemon measures itself on. Nothing else listens in its Pod, and nothing else shall.
+/// Allows traffic only to the port of metrics and probes. Nothing else listens in the Pod.
 pub(super) fn network_policy(daemon: &str) -> Object {
     Object::new(&NetworkPolicy {
         metadata: within(SYSTEM, daemon),
@@ -124,7 +124,7 @@ fn container(daemon: &str, image: &str) -> Container {
             ..ContainerPort::default()
         }]),
         liveness_probe: Some(probe("/healthz", 10)),
-        // Whoever installs a daemon waits for it.
+        // Short: commands wait for it.
         readiness_probe: Some(probe("/readyz", 2)),
         resources: Some(ResourceRequirements {
             requests: quantities(&[("cpu", "10m"), ("memory", "32Mi")]),
@@ -141,7 +141,7 @@ fn container(daemon: &str, image: &str) -> Container {
     }
 }
 
-/// `POD_NAMESPACE`, which daemons take for where their ClusterSet and Secrets are.
+/// `POD_NAMESPACE`: where daemons look for their ClusterSet and Secrets.
 fn own_namespace() -> EnvVar {
     EnvVar {
         name: "POD_NAMESPACE".into(),

@@ -5,7 +5,7 @@ use super::{
     rights::{Account, MCS, everywhere_as, rule},
 };
 
-/// Name of the ClusterRole and of its binding, for the ServiceAccount that CoreDNS is nearly everywhere.
+/// Name of the ClusterRole and of its binding, for the ServiceAccount that CoreDNS has in most clusters.
 const NAME: &str = "coredns-serviceimports";
 
 /// Name of the ClusterRole and of its binding: a second CoreDNS in the cluster has others.
@@ -16,7 +16,7 @@ pub fn name(namespace: &str, account: &str) -> String {
     }
 }
 
-/// ClusterRole and binding for the ServiceAccount that CoreDNS is.
+/// ClusterRole and binding for this ServiceAccount of CoreDNS.
 pub fn objects(namespace: &str, account: &str) -> [Object; 2] {
     let rules = vec![rule(MCS, "serviceimports", &["list", "watch"])];
     everywhere_as(&name(namespace, account), &Account { namespace, name: account }, rules)

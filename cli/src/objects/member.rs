@@ -15,16 +15,16 @@ use super::{
     system_namespace, within,
 };
 
-/// CRDs a member looks at before it takes the absence of their objects for somebody's decision.
+/// CRDs that a member reads before it acts on the absence of their objects.
 const CLUSTER_SETS: &str = "clustersets.multicluster.crd.antrea.io";
 const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
-/// The other CRD that may be another's and older: the member says what it does not know.
+/// The other CRD that somebody else may have installed in an older version: the member reports which fields it lacks.
 const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
-/// users of a Namespace may do there, that ServiceImports are not theirs to write, and what nobody may write.
+/// users of a Namespace may do there, and the policies for ServiceImports and ServiceExports.
 pub fn objects() -> Vec<Object> {
     let cluster = vec![
         rule(CORE, "namespaces", READ),
@@ -90,7 +90,7 @@ pub fn workload(image: &str) -> Vec<Object> {
     vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
 }
 
-/// What proves a member to the leader's API server, and that server to the member.
+/// What authenticates a member at the leader's API server, and that server to the member.
 #[derive(Clone, PartialEq, Default)]
 pub struct Credential {
     /// Certificate authorities of the leader's API server, PEM.
@@ -104,8 +104,8 @@ pub fn secret_name(set: &str) -> String {
     format!("{}-{set}", label::LEADER)
 }
 
-/// Secret for `ca.crt` and `token`, as Antrea's members read it. What it holds is not part of what is applied, so that it is
-/// in no file; see `freeport join`.
+/// Secret for `ca.crt` and `token`, as Antrea's members read it. Its data is not applied, so that no file has it; see
+/// `freeport join`.
 pub fn secret(set: &str) -> Object {
     Object::new(&Secret {
         metadata: within(SYSTEM, &secret_name(set)),

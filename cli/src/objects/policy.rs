@@ -1,4 +1,4 @@
-//! Policies the API server itself enforces: no webhook that could be down, and nothing a daemon has to be trusted with.
+//! Policies that the API server itself enforces, without a webhook that could be down.
 //!
 //! | module | policy | where |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //!
 //! [`drift`] tells whether one is in force.
 //!
-//! Rights cannot say either: a Role knows names, not what an object holds, and `create` not even those. They need
+//! RBAC cannot express any of them: a Role knows names, not what an object holds, and for `create` not even names. They need
 //! Kubernetes 1.31.
 
 pub(super) mod drift;
@@ -29,19 +29,19 @@ use k8s_openapi::{
 
 use super::{Object, named};
 
-/// One policy and where it holds. Expressions are CEL.
+/// One policy and where it applies. Expressions are CEL.
 struct Policy<'a> {
     /// Name of the policy and its binding.
     name: &'a str,
-    /// Requests it looks at.
+    /// Requests it checks.
     requests: Vec<NamedRuleWithOperations>,
-    /// Name and expression: it looks at requests for which all of them hold.
+    /// Name and expression: it checks requests for which all of them hold.
     conditions: &'a [(&'a str, &'a str)],
-    /// Label and value of the Namespaces it holds in; everywhere if there is none.
+    /// Label and value of the Namespaces it applies to; all Namespaces if there is none.
     namespaces: Option<(&'a str, &'a str)>,
     /// Name and expression, each for the use of later ones.
     variables: &'a [(&'a str, &'a str)],
-    /// All must hold. The first that does not is what the writer is told.
+    /// All must hold. The first that does not hold is the message to the writer.
     checks: &'a [Check],
 }
 
@@ -88,7 +88,7 @@ impl Policy<'_> {
             spec: Some(ValidatingAdmissionPolicySpec {
                 failure_policy: Some("Fail".into()),
                 match_constraints: Some(MatchResources {
-                    // Of whatever version: what is served beside those named here is looked at as well.
+                    // Of whatever version: versions that are served beside those named here are checked as well.
                     match_policy: Some("Equivalent".into()),
                     resource_rules: Some(self.requests),
                     ..MatchResources::default()

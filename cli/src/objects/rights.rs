@@ -1,4 +1,4 @@
-//! Roles and their bindings, with the rights spelled out one by one.
+//! Roles and their bindings, with each right listed.
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -31,7 +31,7 @@ pub(super) const CHANGE: &[&str] = &["patch", "delete"];
 pub(super) const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// Verbs of the owner of all objects of a kind that replaces them whole.
 pub(super) const REPLACE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
-/// Every verb of people and their tools, who also replace objects and delete many at once.
+/// Verbs of people and their tools, which also replace objects and delete many at once.
 pub(super) const ALL: &[&str] =
     &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// Verbs of the owner of objects that outlive it.

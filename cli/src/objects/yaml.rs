@@ -1,4 +1,4 @@
-//! YAML that kubectl reads as it was meant.
+//! YAML that kubectl reads correctly.
 //!
 //! kubectl follows YAML 1.1, where `no` and `on` are booleans and `2026-11-01` is a time, all of which are names a cluster may
 //! have. The library writes YAML 1.2, where they are text, and leaves them without quotes.

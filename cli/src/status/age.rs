@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::SignedDuration;
 
-/// `12s`, `5m`, `3h` or `4d`. What is yet to come counts as now: clocks differ a little.
+/// `12s`, `5m`, `3h` or `4d`. The future counts as now: clocks differ a little.
 pub(super) fn text(age: SignedDuration) -> String {
     let seconds = age.as_secs().max(0);
     match seconds {

@@ -27,7 +27,7 @@ pub(super) struct Gap {
     pub(super) why: Why,
 }
 
-/// What stood in the way.
+/// Why a part could not be read.
 #[derive(Clone, Debug)]
 pub(super) enum Why {
     /// The API server does not know the kind.
@@ -63,11 +63,11 @@ pub(super) struct Found {
     pub(super) leader: Option<Part<Option<Deployment>>>,
     /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
     pub(super) member: Option<Part<Option<Deployment>>>,
-    /// Lease by which freeport-member shows here that it lives, if there is one; likewise.
+    /// Lease that freeport-member renews in its own cluster, if there is one; likewise.
     pub(super) life: Option<Part<Option<LeaseView>>>,
-    /// ServiceExports; none when the cluster belongs to no set, as far as can be told.
+    /// ServiceExports; none if the cluster is known to belong to no set.
     pub(super) exports: Option<Part<Vec<Entry>>>,
-    /// ServiceImports of ours; none when the cluster belongs to no set, as far as can be told.
+    /// ServiceImports of ours; none if the cluster is known to belong to no set.
     pub(super) imports: Option<Part<Vec<Entry>>>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Area {
 pub(super) struct Record {
     /// Cluster that wrote it, as it says.
     pub(super) cluster: String,
-    /// Whether it offers a Service, and has not taken it back.
+    /// Whether it offers a Service, and is not withdrawn.
     pub(super) offers_service: bool,
     pub(super) entry: Entry,
 }

@@ -1,4 +1,4 @@
-//! Asking one cluster for what is judged. A server that is away ends it; a refusal or a kind it does not know is a [`Gap`].
+//! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
 use api::{label, lease::LeaseView, membership};
 use k8s_openapi::{
@@ -161,7 +161,7 @@ async fn deployment(
     }
 }
 
-/// The member's own sign of life, if it is `needed` here.
+/// The Lease that the member renews in its own cluster, if it is `needed` here.
 async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<LeaseView>>>, Error> {
     if !needed {
         return Ok(None);
@@ -174,8 +174,8 @@ async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Leas
     }
 }
 
-/// Exports or imports of all Namespaces. Who may not read whether the cluster belongs to a set may still read these, and
-/// then nothing speaks for the set being there but the objects themselves.
+/// Exports or imports of all Namespaces. If it is not known whether the cluster belongs to a set, only objects that exist show
+/// that it does.
 async fn services<V>(
     cluster: &Cluster,
     labels: &str,

@@ -1,4 +1,4 @@
-//! What follows from what was found. Pure: the clock is an argument.
+//! Turns what was read into a report. Pure: the clock is an argument.
 
 mod belonging;
 mod daemons;
@@ -61,7 +61,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     }
 }
 
-/// What is being said.
+/// The report while it is made.
 struct Verdict<'a> {
     now: Timestamp,
     version: &'a str,
@@ -125,7 +125,7 @@ fn said(condition: &AntreaCondition) -> Said {
 /// A condition as one sentence. Antrea's Failure is there or not, whatever its status says.
 fn line(said: &Said) -> String {
     if said.type_ == FAILURE {
-        return format!("cannot be judged: {}", said.why());
+        return format!("is not valid: {}", said.why());
     }
     match said.why() {
         why if why.is_empty() => format!("{} is {}", said.type_, said.status),

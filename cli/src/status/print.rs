@@ -90,8 +90,8 @@ fn belong(lines: &mut Vec<String>, belonging: &Belonging, now: Timestamp) {
         or_unknown(belonging.leader.as_deref()),
     ));
     if let Some(ready) = &belonging.ready {
-        // What a daemon said stands when it stops, and its Lease is with the leader.
-        let away = if belonging.stale { "is away, and what it said is stale" } else { "last said" };
+        // The condition stays when the daemon stops.
+        let away = if belonging.stale { "is not running; it last reported" } else { "reports" };
         lines.push(format!("  freeport-member {away}: {}", condition(ready, now)));
     }
 }
@@ -145,7 +145,7 @@ fn count(tally: Option<&Tally>, wrong: &str) -> String {
     }
 }
 
-/// When a Lease was renewed; none, of a holder we know nothing of, is not never.
+/// When a Lease was renewed. Without a time it was never renewed, unless the holder is `unknown`.
 fn renewed(time: Option<&Time>, unknown: bool, now: Timestamp) -> String {
     match time.map(|time| now.duration_since(time.0)) {
         None if unknown => UNKNOWN.into(),
@@ -167,7 +167,7 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Much of this was written by other clusters: none of it may end a line or move the cursor.
+/// Other clusters wrote much of this: none of it may end a line or move the cursor.
 fn printable(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -18,7 +18,7 @@ pub struct Report {
     pub version: String,
     /// What is wrong. Empty when all is well, and only then is the exit code 0.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and not wrong.
+    /// What is worth knowing and no problem.
     pub notes: Vec<String>,
     /// ClusterSets this cluster leads.
     pub leads: Vec<Leading>,
@@ -64,9 +64,9 @@ pub struct Leading {
     pub conditions: Vec<Said>,
     /// The daemon freeport-leader, by its Lease.
     pub leader: Leader,
-    /// All clusters of the set that a Lease, a ServiceAccount or a record tells of, by ID.
+    /// All clusters of the set that a Lease, a ServiceAccount or a record names, by ID.
     pub clusters: Vec<ClusterState>,
-    /// ResourceExports, of all kinds: troubled are those that cannot be judged.
+    /// ResourceExports, of all kinds: troubled are those that are not valid.
     pub resource_exports: Option<Tally>,
     /// Number of ResourceImports with a merged Service.
     pub imports: Option<usize>,
@@ -82,7 +82,7 @@ pub struct Leader {
     pub renewed: Option<Time>,
     /// Its version.
     pub version: Option<String>,
-    /// Wire contract it speaks.
+    /// Wire contract it uses.
     pub wire: Option<String>,
 }
 
@@ -114,7 +114,7 @@ pub struct ClusterState {
     pub renewed: Option<Time>,
     /// Version of its daemon.
     pub version: Option<String>,
-    /// Wire contract it speaks.
+    /// Wire contract it uses.
     pub wire: Option<String>,
     /// Number of Services it exports.
     pub exports: Option<usize>,
@@ -156,9 +156,9 @@ pub struct Belonging {
     pub leader: Option<String>,
     /// Whether freeport-member was told to leave it, and has not done so yet.
     pub leaving: bool,
-    /// Its condition `Ready`, as freeport-member last wrote it: it stands when that daemon stops.
+    /// Its condition `Ready`, as freeport-member last wrote it. It stays when that daemon stops.
     pub ready: Option<Said>,
-    /// Whether freeport-member is known to be away, so that `ready` says what once was.
+    /// Whether freeport-member is known not to run, so that `ready` may be out of date.
     pub stale: bool,
 }
 

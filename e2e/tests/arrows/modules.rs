@@ -42,8 +42,8 @@ impl Crate {
 
     /// Reads a module's file; its children are in `below`.
     fn file(&mut self, file: &Path, below: &Path, module: Module) {
-        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text = fs::read_to_string(file).unwrap();
+        let parsed = syn::parse_file(&text).unwrap();
         self.files.insert(module.clone(), file.to_owned());
         let mut children = BTreeSet::new();
         for item in &parsed.items {

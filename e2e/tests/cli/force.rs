@@ -54,7 +54,7 @@ async fn leaves(set: &MemberSet, cluster: &str, alone: bool) {
     let here = set.cluster(cluster);
     let web = here.api::<Service>(NS).get("web").await.unwrap();
     let said = set.clusters.freeport(&format!("leave --force --context {cluster}")).await.succeeded();
-    assert_eq!(said.contains("clearing away in its place"), alone, "{said}");
+    assert_eq!(said.contains("removing its imports in its place"), alone, "{said}");
     let next = format!(
         "the leader's administrator runs: freeport leave --force --clusterset demo --cluster-id {cluster} --leader-context"
     );

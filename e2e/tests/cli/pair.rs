@@ -134,7 +134,7 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
         let log = format!("logs deploy/{daemon}");
         clusters.freeport(&format!("status --context {cluster}")).await.reported(1, &[&dead, &log]);
     }
-    let stale = "freeport-member is away, and what it said is stale: Ready is True";
+    let stale = "freeport-member is not running; it last reported: Ready is True";
     clusters.freeport("status --context spoke").await.reported(1, &[stale]);
 }
 

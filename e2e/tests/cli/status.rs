@@ -64,7 +64,7 @@ fn a_policy_that_is_off_is_said() {
         // The daemon itself may read no policy.
         let kubeconfig = format!("{}/freeport-member.kubeconfig", clusters.folder("west"));
         let unseen = clusters.freeport(&format!("status --kubeconfig {kubeconfig}")).await;
-        unseen.reported(0, &["note: ValidatingAdmissionPolicy freeport-imports was not looked at: "]);
+        unseen.reported(0, &["note: ValidatingAdmissionPolicy freeport-imports was not checked: "]);
         set.join("east").await;
         all_is_well(set).await;
     });
@@ -99,8 +99,8 @@ pub(crate) async fn names_the_silent_member(set: &MemberSet) {
     .await;
     assert_eq!(state(&report, "west"), "Ready", "{report}");
     let away = [
-        "Lease freeport-system/freeport-member: freeport-member is away: last renewed",
-        "is away, and what it said is stale: Ready is True",
+        "Lease freeport-system/freeport-member: freeport-member does not renew its Lease: last renewed",
+        "is not running; it last reported: Ready is True",
     ];
     within(VOUCHED, "east knows it of itself", || async {
         let ran = set.clusters.freeport("status --context east").await;

@@ -14,10 +14,7 @@ use e2e::{
     waiting::{VOUCHED, always, eventually, within},
     world::World,
 };
-use fleet::{
-    cluster_set,
-    images::{self, DaemonImage},
-};
+use fleet::cluster_set::{self, DaemonImage};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
@@ -69,7 +66,7 @@ impl Pods {
     /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
     async fn up() -> Self {
         let (fleet, clusters) = bring_up_nodes("pods", &FAMILIES).await.unwrap();
-        images::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
+        cluster_set::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
         manifests::apply(&fleet, "leader", "east").await;
         let world = Self(World::new(fleet, clusters));
         world.runs("leader", "freeport-leader").await;

@@ -18,12 +18,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::ListParams};
 
 /// Starts real Kubernetes clusters on this machine, joins them to a ClusterSet, exports a Service from one cluster, shows what
-/// then exists in another, and what a Pod there hears from Pods here. Everything is left running; run it again at any time.
+/// then exists in another, and lets a Pod there send requests to the Pods here. Everything is left running; run it again at any time.
 #[derive(Parser)]
 #[command(name = "cargo quickstart", version)]
 struct Args {
-    /// Whether the clusters get nodes, so that Pods run. That needs root and some packages; `auto` does without where they are
-    /// not, and says so.
+    /// Whether the clusters get nodes, so that Pods run. That needs root and some packages; `auto` falls back to no nodes where they are
+    /// missing, and prints why.
     #[arg(long, value_enum, default_value_t = Nodes::Auto)]
     nodes: Nodes,
     /// Installs what nodes need, with apt-get.
@@ -116,7 +116,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether there are to be nodes: as the fleet has it that is there already. Says why not if there could be.
+/// Whether the clusters get nodes. `auto` keeps to what the running fleet has, and prints why there are none.
 async fn has_nodes(wanted: Nodes, clusters: &[ClusterSpec], dir: &Path) -> anyhow::Result<bool> {
     if let (Nodes::Auto, Ok(fleet)) = (wanted, Fleet::open(dir).await) {
         return Ok(fleet.clusters().iter().any(fleet::Cluster::has_node));
@@ -126,7 +126,7 @@ async fn has_nodes(wanted: Nodes, clusters: &[ClusterSpec], dir: &Path) -> anyho
         (_, Ok(())) => Ok(true),
         (Nodes::Yes, Err(why)) => Err(why.into()),
         (Nodes::Auto, Err(why)) => {
-            println!("Without nodes, so this shows the control-plane half: {why}");
+            println!("No nodes, so no Pods will run: {why}");
             Ok(false)
         }
     }
@@ -218,19 +218,21 @@ fn farewell(fleet: &Fleet, shown: bool) {
             demo::NAMESPACE
         );
     }
-    println!("What the members and the leader say to each other, and whether a member is ready:");
+    println!("The records in the Common Area, and whether a member is ready:");
     println!("   kubectl --context {leader} -n clusterset-{SET} get resourceexport,resourceimport,lease");
     println!("   kubectl --context {importer} -n {SYSTEM} get clusterset {SET} -o yaml");
-    println!("What Freeport says of it, problems first:");
+    println!("Freeport's own status, problems first:");
     println!("   cargo run -p cli --bin freeport -- status --context {importer}");
-    println!("What the daemons log:");
+    println!("The logs of the daemons:");
     if importer_has_node {
         println!("   kubectl --context {importer} -n {SYSTEM} logs deployment/freeport-member");
     } else {
         println!("   tail -f {dir}/logs/freeport-*.log");
     }
     if shown && importer_has_node {
-        println!("Change who answers, and ask again from the Pod in {importer}:");
+        println!(
+            "Change the number of Pods that answer, and send requests again from the Pod in {importer}:"
+        );
         println!(
             "   kubectl --context {exporter} -n {} scale deployment {} --replicas=5",
             demo::NAMESPACE,
@@ -239,11 +241,7 @@ fn farewell(fleet: &Fleet, shown: bool) {
         println!("   kubectl --context {importer} get --raw '{}'", demo::question());
     }
     if shown {
-        let gone = if importer_has_node {
-            "; to ask again is then a bad request, of a name that is gone"
-        } else {
-            ""
-        };
+        let gone = if importer_has_node { "; requests then fail, because the name is gone" } else { "" };
         println!("Take the export back, and it is gone from every cluster{gone}:");
         println!(
             "   kubectl --context {exporter} -n {} delete serviceexport {}",

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::Error;
 use crate::{Fleet, Process, ProcessSpec, started::Started};
 
-/// Tells a daemon that has the credential of now from one that was started with an earlier one.
+/// Distinguishes a daemon that has the current credential from one that was started with an earlier one.
 const CREDENTIAL: &str = "KUBECONFIG_SHA256";
 const LISTEN: &str = "--listen";
 
@@ -80,7 +80,7 @@ impl Daemon {
     /// [`Error::Fleet`].
     pub async fn ensure(&self, fleet: &Fleet) -> Result<Ensured, Error> {
         let done = match running(fleet, &self.spec.name).await? {
-            Some(Some(started)) if started.is(&self.spec) => return Ok(Ensured::Running),
+            Some(Some(started)) if started.matches(&self.spec) => return Ok(Ensured::Running),
             Some(_) => Ensured::Restarted,
             None => Ensured::Started,
         };
@@ -89,7 +89,7 @@ impl Daemon {
     }
 }
 
-/// Whether a process of that name runs and, as far as it can be found out, what it was started with.
+/// Whether a process of that name runs, and with what it was started, if that is known.
 async fn running(fleet: &Fleet, name: &str) -> Result<Option<Option<Started>>, Error> {
     match fleet.process(name).await? {
         Some(process) if process.is_running().await? => {

@@ -17,10 +17,10 @@ use crate::{Cluster, Fleet, log_tail};
 const LIMIT: Duration = Duration::from_secs(120);
 /// For one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
-/// How often a wait says what it waits for.
+/// How often a wait reports what is missing.
 const SAY: Duration = Duration::from_secs(10);
 
-/// Waits until the daemons have seen their clusters and the ClusterSet of every member among them says that it is ready.
+/// Waits until the daemons are ready and the ClusterSet of every member among them has condition `Ready`.
 ///
 /// # Errors
 /// [`Error::Ended`], [`Error::NotReady`].
@@ -28,7 +28,7 @@ pub async fn ready(fleet: &Fleet, set: &str, daemons: &[Daemon]) -> Result<(), E
     ready_saying(fleet, set, daemons, &mut |_| {}).await
 }
 
-/// [`ready`]; `say` gets a line for each member that is ready, and now and then what is waited for.
+/// [`ready`]; `say` gets a line for each member that is ready, and now and then what is missing.
 ///
 /// # Errors
 /// Those of [`ready`].
@@ -73,7 +73,8 @@ async fn missing<'a>(
     for daemon in daemons {
         let up = timeout(REQUEST_LIMIT, is_up(daemon.listen)).await;
         if !matches!(up, Ok(Ok(true))) {
-            let message = format!("http://{}/readyz of {} does not say ok", daemon.listen, daemon.spec.name);
+            let message =
+                format!("http://{}/readyz of {} does not answer ok", daemon.listen, daemon.spec.name);
             return Some((message, Some(daemon)));
         }
     }
@@ -86,7 +87,7 @@ async fn missing<'a>(
             match conditions.into_iter().find(|c| c.type_.as_deref() == Some(READY)) {
                 Some(ready) if ready.status.as_deref() == Some("True") => return None,
                 Some(ready) => ready.message.unwrap_or_default(),
-                None => "its ClusterSet says nothing yet".to_owned(),
+                None => "its ClusterSet has no condition Ready yet".to_owned(),
             }
         }
         Ok(Err(error)) => error.to_string(),

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{NAMESPACE, SERVICE};
 
-/// An API server lets whoever creates an object within 2 seconds after its CRD was established wait for 2 seconds, for the
+/// An API server delays the creation of an object by 2 seconds if its CRD was established less than 2 seconds before, for the
 /// sake of other API servers that do not know the CRD yet (`justCreated` in apiextensions-apiserver). Times are in whole
 /// seconds, hence one more.
 const NEW_CRD: Duration = Duration::from_secs(3);
@@ -35,7 +35,7 @@ pub(super) struct Slice {
     pub(super) addresses: String,
 }
 
-/// Waits until the CRD is old enough for what is measured to be ours.
+/// Waits until that delay is over, so that it is not measured.
 pub(super) async fn may_begin(client: &Client) -> kube::Result<()> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     let status = crds.get(ServiceImport::crd_name()).await?.status.unwrap_or_default();
@@ -85,14 +85,14 @@ pub(super) async fn look(
     }))
 }
 
-/// Whether nothing of `exporter` is left, or what is.
+/// Ok if nothing of `exporter` is left, otherwise what is left.
 pub(super) async fn gone(client: &Client, exporter: &str) -> kube::Result<Result<(), String>> {
     if slices(client).await?.iter().any(|slice| cluster(slice) == exporter) {
         return Ok(Err("there still are EndpointSlices of the cluster that exports no more".into()));
     }
     let import = Api::<ServiceImport>::namespaced(client.clone(), NAMESPACE).get_opt(SERVICE).await?;
     if let Some(import) = import {
-        // Somebody else may export it as well: then it stays, and only says who.
+        // If another cluster exports it as well, it stays and lists only that one.
         let others = import.status.map(|status| status.clusters).unwrap_or_default();
         let stays = !others.is_empty() && others.iter().all(|other| other.cluster != exporter);
         return Ok(if stays { Ok(()) } else { Err("the ServiceImport is still there".into()) });

@@ -13,7 +13,7 @@ use crate::{
     dns::clusterset_name,
 };
 
-/// Who asks.
+/// The Pod that sends requests.
 const CLIENT: &str = "client";
 /// At first, and when scaled.
 const REPLICAS: [usize; 2] = [2, 3];
@@ -35,7 +35,7 @@ pub(super) async fn serve(
     Ok(servers)
 }
 
-/// Lets a Pod of the importing cluster ask by ClusterIP and by name, then scales the Deployment and asks again.
+/// Makes a Pod of the importing cluster send requests to the ClusterIP and to the name, then scales the Deployment and repeats it.
 pub(super) async fn ask(
     exporter: &Client,
     importer: &Client,
@@ -43,7 +43,7 @@ pub(super) async fn ask(
     family: Family,
     ip: &str,
 ) -> Result<(), Error> {
-    println!("\n6. A Pod in {to} asks, and Pods in {from} answer:");
+    println!("\n6. A Pod in {to} sends requests, and Pods in {from} answer:");
     let metadata = json!({"name": CLIENT, "labels": {"app": CLIENT}});
     let client: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": agnhost::pod_spec()}))?;
     apply(Api::namespaced(importer.clone(), NAMESPACE), CLIENT, &client).await?;

@@ -1,4 +1,4 @@
-//! Asking a fleet's keeper.
+//! Requests to a fleet's keeper.
 
 use std::{fs::File, io, os::fd::AsRawFd, time::Duration};
 
@@ -17,29 +17,29 @@ use crate::layout::Layout;
 
 /// The three stages, each with the time after SIGTERM and after SIGKILL, take 75 seconds at worst.
 const STOP_LIMIT: Duration = Duration::from_secs(80);
-/// Stopping one process is the longest that is asked otherwise.
+/// Stopping one process is the longest of the other requests.
 const ANSWER_LIMIT: Duration = Duration::from_secs(45);
 /// How long a keeper may take to end after its processes.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Why a keeper did not do what it was asked.
+/// Why a request to a keeper failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No keeper runs for this directory.
     #[error("the fleet is not running")]
     Gone,
-    /// The keeper says no.
+    /// The keeper refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It ended without an answer, which happens when the fleet is taken down meanwhile.
     #[error("the fleet ended meanwhile")]
     EndedMeanwhile,
-    /// It is there and says nothing.
+    /// It runs but does not answer.
     #[error("the fleet's keeper does not answer: {0}")]
     NoAnswer(#[source] io::Error),
 }
 
-/// Speaks to the keeper of one directory.
+/// A client of the keeper of one directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     layout: Layout,
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// Ends the keeper and all its processes, by force if it does not answer. The states it reports are the
-    /// last ones, none if there was nobody to ask.
+    /// last ones; there are none if no keeper answers.
     pub(crate) async fn shut_down(&self) -> Vec<ProcessState> {
         let stopped = match self.ask(Request::Shutdown).await {
             Ok(stopped) => stopped,

@@ -38,7 +38,7 @@ pub(super) const CHILD: &str = "__child";
 
 pub(super) enum Isolation {
     Namespace {
-        /// The /proc of outside, to tell process ids as users see them.
+        /// The /proc outside of the namespace, which has process ids as users see them.
         outer_proc: File,
         /// The keeper's own process id outside.
         keeper: u32,
@@ -88,7 +88,7 @@ impl Isolation {
     }
 
     /// A command that runs `program` as a child that ends with the keeper, in the namespaces of the process
-    /// `inside` if there is one. (Who has the rights to make those has a PID namespace as well.)
+    /// `inside` if there is one. (A keeper with the rights to make those has a PID namespace as well.)
     pub(super) fn command(&self, program: &Path, inside: Option<Pid>) -> Command {
         match (self, inside) {
             (Self::Namespace { .. }, None) => Command::new(program),
@@ -129,7 +129,7 @@ impl Isolation {
     }
 }
 
-/// Becomes the program named in `args` (keeper's pid, program, its arguments), or says why not.
+/// Becomes the program named in `args` (keeper's pid, program, its arguments), or returns the error.
 pub(super) fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
     let keeper = args.next().and_then(|pid| pid.to_str()?.parse::<u32>().ok());
     let program = args.next().ok_or_else(|| io::Error::other("no program"))?;

@@ -2,6 +2,7 @@
 
 use std::{fs::File, io, path::PathBuf, process::Stdio, sync::atomic::Ordering, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{ChildStdin, Command},
@@ -10,11 +11,11 @@ use tokio::{
 };
 
 use super::{
-    CAN_BECOME_KEEPER, LEAVE, REMOVE, START,
+    CAN_BECOME_KEEPER, START,
     isolation::OWN_EXECUTABLE,
     protocol::{Greeting, PROTOCOL},
 };
-use crate::{layout::Layout, program};
+use crate::{cgroup::Hierarchy, layout::Layout, program};
 
 /// The owner's end of the pipe: closed when dropped, and by the kernel when the owner dies. Other programs the
 /// owner starts do not inherit it (the standard library opens pipes with `O_CLOEXEC`).
@@ -25,8 +26,8 @@ const GREETING_LIMIT: Duration = Duration::from_secs(30);
 /// Why no keeper runs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This program cannot become a keeper, and the program `fleet`, which can, is not to be had.
-    #[error("nothing to keep the processes with: {0}")]
+    /// This program cannot become a keeper, and the program `fleet`, which can, is missing.
+    #[error("no program can be the keeper: {0}")]
     NoProgram(#[from] program::Error),
     /// It was started and did not get ready.
     #[error("the keeper of the processes does not start: {0}")]
@@ -39,15 +40,22 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Starts a keeper for the directory. It stops everything, and with `remove` clears the directory, when the
-/// pipe is closed before it was told to detach.
-pub(crate) async fn launch(layout: &Layout, remove: bool) -> Result<Pipe, Error> {
+/// What a keeper removes when its processes have ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Leftovers {
+    pub(crate) cgroups: Vec<Hierarchy>,
+    /// In this order, and not by a detached keeper.
+    pub(crate) files: Option<Vec<PathBuf>>,
+}
+
+/// Starts a keeper for the directory. It stops everything when the pipe is closed before it was told to detach.
+pub(crate) async fn launch(layout: &Layout, leftovers: &Leftovers) -> Result<Pipe, Error> {
     let program = keeper_program().await?;
     let log = File::options().create(true).append(true).open(layout.keeper_log())?;
     let mut starter = Command::new(program)
         .arg(START)
         .arg(layout.dir())
-        .arg(if remove { REMOVE } else { LEAVE })
+        .arg(serde_json::to_string(leftovers).map_err(io::Error::from)?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log)

@@ -5,7 +5,7 @@
 //! * The *switch* holds the network namespace with the bridge that connects the machines.
 //!
 //! No name or mount refers to any of these namespaces: whatever is in them (interfaces, routes, packet filters,
-//! mounts) is gone when their processes are, even if nobody is left to clean up.
+//! mounts) is gone when their processes are gone, even if no process is left to clean up.
 
 use std::{
     convert::Infallible,
@@ -23,12 +23,16 @@ use nix::{
     sys::prctl,
     unistd,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::{cgroup, layout::Layout, record};
+use crate::{
+    cgroup::{self, Hierarchy},
+    layout::Layout,
+};
 
 /// First argument of a switch.
 pub(crate) const SWITCH: &str = "__switch";
-/// First argument of a machine, followed by the fleet's directory and the cluster's name.
+/// First argument of a machine, followed by its [`MachineSpec`] in JSON.
 pub(crate) const MACHINE: &str = "__machine";
 /// First argument of a process on its way into a machine, followed by the machine's process id and the program.
 pub(super) const ENTER: &str = "__enter";
@@ -39,7 +43,7 @@ const OWN_COPIES: [&str; 3] = ["/run", "/var/lib", "/var/log"];
 /// are.
 const ON_DISK: [(&str, &str); 3] =
     [("/var/lib/containerd", "containerd"), ("/var/lib/kubelet", "kubelet"), ("/var/log/pods", "pods")];
-/// What a kubelet insists on, for the whole of this machine: it is shown what it wants to see.
+/// Settings of the whole machine that a kubelet checks: it sees a file with the value it requires instead.
 const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("vm/overcommit_memory", "1"),
     ("vm/panic_on_oom", "0"),
@@ -49,8 +53,8 @@ const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
-/// Of the machine's own network, if a cluster of the fleet has IPv6: it routes for its Pods, whose gateway is to be there at once, and
-/// hears of routes from nobody.
+/// Of the machine's own network, if a cluster of the fleet has IPv6: it routes for its Pods, whose gateway has to be usable at once, and
+/// no router advertises routes.
 const IPV6_SETTINGS: [(&str, &str); 5] = [
     ("all/disable_ipv6", "0"),
     ("all/forwarding", "1"),
@@ -59,6 +63,19 @@ const IPV6_SETTINGS: [(&str, &str); 5] = [
     ("default/accept_ra", "0"),
 ];
 
+/// What a machine is made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MachineSpec {
+    /// Of the group of its processes, below the fleet's in each hierarchy.
+    pub(crate) group: String,
+    pub(crate) cgroups: Vec<Hierarchy>,
+    /// Seen in the machine as it is outside.
+    pub(crate) shared_dir: PathBuf,
+    /// What the machine has on disk.
+    pub(crate) own_dir: PathBuf,
+    pub(crate) has_ipv6: bool,
+}
+
 /// Holds a network namespace until SIGTERM.
 pub(super) fn be_switch() -> io::Result<()> {
     prctl::set_name(c"fleet-switch")?;
@@ -66,22 +83,32 @@ pub(super) fn be_switch() -> io::Result<()> {
     hold()
 }
 
-/// Holds the namespaces of a cluster until SIGTERM. The network namespace comes last: who sees that this process
+/// Holds the namespaces of a cluster until SIGTERM. The network namespace comes last: whoever sees that this process
 /// has its own knows that all is done.
 pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let (Some(dir), Some(cluster)) = (args.next(), args.next().and_then(|name| name.into_string().ok()))
-    else {
-        return Err(io::Error::other("no directory and cluster"));
-    };
+    let spec = args.next().ok_or_else(|| io::Error::other("the machine's specification is missing"))?;
+    let spec: MachineSpec = serde_json::from_slice(spec.as_encoded_bytes())?;
     prctl::set_name(c"fleet-machine")?;
-    let layout = Layout::new(Path::new(&dir));
-    let record = record::read(&layout).ok_or_else(|| io::Error::other("no fleet in the directory"))?;
-    cgroup::join(&record.cgroups, &cluster)?;
+    cgroup::join(&spec.cgroups, &spec.group)?;
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWCGROUP)?;
-    // That directory is everybody's, wherever it is.
-    let fleet_dir = File::open(layout.dir())?;
-    cgroup::mount_own(&record.cgroups)?;
-    let scratch = layout.cluster(&cluster).join("scratch");
+    make_file_systems(&spec)?;
+    unistd::chdir("/")?;
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    if spec.has_ipv6 {
+        for (setting, value) in IPV6_SETTINGS {
+            fs::write(Path::new("/proc/sys/net/ipv6/conf").join(setting), value)?;
+        }
+    }
+    hold()
+}
+
+/// What the machine's processes see in place of this machine's directories.
+fn make_file_systems(spec: &MachineSpec) -> io::Result<()> {
+    // The fleet's directory stays shared, wherever it is.
+    let fleet_dir = File::open(&spec.shared_dir)?;
+    cgroup::mount_own(&spec.cgroups)?;
+    let scratch = spec.own_dir.join("scratch");
     Layout::make_private_dir(&scratch)?;
     mount(Some("tmpfs"), &scratch, Some("tmpfs"), MsFlags::empty(), Some("mode=755"))?;
     // The paths of overlays: relative, since colons and commas have a meaning to the kernel.
@@ -89,12 +116,12 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
     for dir in OWN_COPIES {
         own_copy(dir)?;
     }
-    let real_dir = fs::canonicalize(layout.dir())?;
+    let real_dir = fs::canonicalize(&spec.shared_dir)?;
     if OWN_COPIES.iter().any(|copied| real_dir.starts_with(copied)) {
         bind(Path::new(&format!("/proc/self/fd/{}", fleet_dir.as_raw_fd())), &real_dir)?;
     }
     for (place, name) in ON_DISK {
-        let dir = layout.cluster(&cluster).join(name);
+        let dir = spec.own_dir.join(name);
         Layout::make_private_dir(&dir)?;
         fs::create_dir_all(place)?;
         bind(&dir, Path::new(place))?;
@@ -107,15 +134,7 @@ pub(super) fn be_machine(mut args: impl Iterator<Item = OsString>) -> io::Result
             bind(&shown, &file)?;
         }
     }
-    unistd::chdir("/")?;
-    unshare(CloneFlags::CLONE_NEWNET)?;
-    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-    if record.has_ipv6() {
-        for (setting, value) in IPV6_SETTINGS {
-            fs::write(Path::new("/proc/sys/net/ipv6/conf").join(setting), value)?;
-        }
-    }
-    hold()
+    Ok(())
 }
 
 fn hold() -> io::Result<()> {
@@ -124,7 +143,7 @@ fn hold() -> io::Result<()> {
     }
 }
 
-/// Puts a copy in memory over a directory: it shows what is there, and keeps what is written to it for itself.
+/// Mounts an overlay in memory over a directory: reads see the directory, writes go to the overlay.
 fn own_copy(dir: &str) -> io::Result<()> {
     let Ok(dir) = fs::canonicalize(dir) else { return Ok(()) };
     let own = dir.to_string_lossy().trim_start_matches('/').replace('/', "-");
@@ -142,7 +161,7 @@ fn bind(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Becomes the program named in `args` (machine's pid, program, its arguments) in a machine, or says why not.
+/// Becomes the program named in `args` (machine's pid, program, its arguments) in a machine, or returns the error.
 pub(super) fn enter(mut args: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
     let missing = || io::Error::other("no machine and program");
     let machine = args.next().and_then(|pid| pid.into_string().ok()).ok_or_else(missing)?;

@@ -153,7 +153,7 @@ pub(crate) enum Reply {
     Refused(Refusal),
 }
 
-/// Why a keeper did not do what it was asked.
+/// Why a keeper refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// A process of that name runs.

@@ -25,14 +25,11 @@ use tokio::{
 use super::{
     identity,
     isolation::Isolation,
+    launch::Leftovers,
     protocol::{Greeting, PROTOCOL, Refusal, Reply, Request},
     table::Table,
 };
-use crate::{
-    cgroup,
-    layout::Layout,
-    record::{self, Record},
-};
+use crate::{cgroup, layout::Layout};
 
 /// How long clients may take to read their last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -50,8 +47,8 @@ struct Keeper {
     attached: AtomicBool,
 }
 
-/// Serves until the owner is gone, somebody asks to stop, or SIGTERM.
-pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io::Result<()> {
+/// Serves until the owner is gone, a client requests the end, or SIGTERM.
+pub(super) async fn run(dir: PathBuf, isolation: Isolation, leftovers: Leftovers) -> io::Result<()> {
     let layout = Layout::new(&dir);
     let listener = match open(&layout, &isolation) {
         Ok(listener) => listener,
@@ -90,23 +87,21 @@ pub(super) async fn run(dir: PathBuf, isolation: Isolation, remove: bool) -> io:
         () = accept(&listener, &keeper, &mut clients) => {}
     }
     keeper.phase.send_replace(Phase::Stopping);
-    // Who asks meanwhile is told so.
+    // Requests that come meanwhile are refused.
     tokio::select! {
         () = keeper.table.stop_all() => {}
         () = accept(&listener, &keeper, &mut clients) => {}
     }
-    if let Some(record) = record::read(&layout).filter(Record::has_nodes) {
-        cgroup::remove(&record.cgroups).await?;
-    }
-    if remove && keeper.attached.load(Ordering::Relaxed) {
-        layout.clear()?;
+    cgroup::remove(&leftovers.cgroups).await?;
+    if let Some(files) = leftovers.files.filter(|_| keeper.attached.load(Ordering::Relaxed)) {
+        layout.remove(&files)?;
     }
     keeper.phase.send_replace(Phase::Stopped);
     let _late = timeout(FAREWELL, async { while clients.join_next().await.is_some() {} }).await;
     Ok(())
 }
 
-/// Never comes back.
+/// Never returns.
 async fn accept(listener: &UnixListener, keeper: &Arc<Keeper>, clients: &mut JoinSet<()>) {
     loop {
         tokio::select! {
@@ -136,7 +131,7 @@ fn greet(greeting: &Greeting) -> io::Result<()> {
     io::stdout().write_all(&line)
 }
 
-/// Comes back when the other end of stdin is closed; never, if stdin is no pipe.
+/// Returns when the other end of stdin is closed; never, if stdin is no pipe.
 async fn owner_gone() {
     let reader = io::stdin().as_fd().try_clone_to_owned().and_then(|fd| pipe::Receiver::from_file(fd.into()));
     match reader {

@@ -36,7 +36,7 @@ const DAEMON_GRACE: Duration = Duration::from_secs(25);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether nothing is left.
+/// How often a wait for the end of Pods polls.
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Table {
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// SIGTERM, then SIGKILL. Comes back when the process is gone.
+    /// SIGTERM, then SIGKILL. Waits for the end of the process.
     pub(super) async fn stop(&self, name: &str) -> Result<(), Refusal> {
         self.signal(name, Signal::Terminate)?;
         self.end(&[name.to_owned()]).await;

@@ -1,4 +1,4 @@
-//! `KUBERNETES_BINARIES`: where others have built the programs, a folder or a URL with the layout of the Kubernetes project's
+//! `KUBERNETES_BINARIES`: a place that has built programs, a folder or a URL with the layout of the Kubernetes project's
 //! release downloads, `v1.2.3/bin/linux/amd64/kube-apiserver` and `kube-apiserver.sha256` beside it.
 
 use std::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::image;
 
-/// Where programs are that nobody has to build.
+/// A place that has built programs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Binaries {
     /// A directory with the layout of the downloads, or with the programs themselves.

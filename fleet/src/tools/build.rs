@@ -15,6 +15,7 @@ use tokio::{
 use super::{
     Error, Tool, go,
     lock::{interval, lock},
+    minutes,
     module::{COMPILER_FLAGS, KUBERNETES, MODULE},
 };
 use crate::{disk, log_tail};
@@ -53,11 +54,10 @@ async fn build(tools: &[Tool], dir: &Path, progress: &impl Fn(&str)) -> Result<(
     if free_mib < NEEDED_MIB {
         return Err(Error::DiskFull { dir: dir.to_owned(), free_mib, needed_mib: NEEDED_MIB });
     }
-    let seconds: u32 = tools.iter().map(|tool| tool.seconds()).sum();
     progress(&format!(
         "building {names} (Kubernetes {}) from source: happens once, takes about {} min on 2 cores; kept in {}",
         MODULE.version(KUBERNETES),
-        seconds.div_ceil(60),
+        minutes(tools),
         dir.display()
     ));
     let source = dir.join("source");
@@ -100,7 +100,7 @@ fn built_name(tool: Tool) -> &'static str {
 
 async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn(&str)) -> Result<(), Error> {
     let mut child = go::command()
-        // -v names each package when it is compiled, which shows that something goes on.
+        // -v names each package when it is compiled, which shows progress.
         .args(["build", "-v", "-trimpath", "-mod=readonly"])
         .args(COMPILER_FLAGS.map(|flags| format!("-gcflags={flags}")))
         .args(["-ldflags", &MODULE.linker_flags(), "-o"])
@@ -121,7 +121,7 @@ async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn
     if status.success() { Ok(()) } else { Err(output.error(tools, status)) }
 }
 
-/// What `go build` has said so far.
+/// The output of `go build` so far.
 #[derive(Default)]
 struct Output {
     last: Vec<String>,

@@ -24,7 +24,7 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// Asks for a file, wherever the server redirects to.
+    /// Requests a file and follows redirects.
     pub(super) async fn start(url: &str) -> Result<Self, Error> {
         let failed = |why: String| Error::Download { url: url.to_owned(), why };
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
@@ -47,7 +47,7 @@ impl Download {
         Ok(Self { url: url.to_owned(), length, body: answer.into_body() })
     }
 
-    /// How many bytes there are, if the server says so.
+    /// The number of bytes, if the server announces it.
     pub(super) fn length(&self) -> Option<u64> {
         self.length
     }
@@ -89,7 +89,7 @@ fn silent() -> String {
     format!("nothing was received for {} s", SILENCE.as_secs())
 }
 
-/// An error and its causes: the first alone says only that there was one.
+/// An error with its causes, which hold the reason.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! The Go module that pins all programs, `fleet/tools/go.mod`, and what its files say.
+//! The Go module that pins all programs, `fleet/tools/go.mod`, and the versions in it.
 //!
 //! It is one module, so that the programs share what they are compiled from: etcd and CoreDNS have the versions that kubeadm of
 //! this Kubernetes installs, and nearly all of their dependencies are Kubernetes' own.

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 /// A condition takes as long as it takes; this is for one that never comes.
 const LIMIT: Duration = Duration::from_secs(90);
-pub fn options(dir: &Path, clusters: &[&str]) -> Options {
+pub(crate) fn options(dir: &Path, clusters: &[&str]) -> Options {
     Options {
         dir: dir.to_owned(),
         clusters: clusters.iter().map(|cluster| cluster.parse().unwrap()).collect(),
@@ -22,27 +22,27 @@ pub fn options(dir: &Path, clusters: &[&str]) -> Options {
     }
 }
 
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     eprintln!("{line}");
 }
 
-pub fn fleet_command(args: &[&str], dir: &Path) -> Command {
+pub(crate) fn fleet_command(args: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleet"));
     command.args(args).arg("--dir").arg(dir).env_remove("KUBEBUILDER_ASSETS").stdin(Stdio::null());
     command
 }
 
-pub fn run(args: &[&str], dir: &Path) -> Output {
+pub(crate) fn run(args: &[&str], dir: &Path) -> Output {
     let output = fleet_command(args, dir).output().unwrap();
     eprintln!("fleet {args:?}: {}\n{}", output.status, text(&output));
     output
 }
 
-pub fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !holds().await {
         assert!(start.elapsed() < LIMIT, "still not: {what}");
@@ -51,7 +51,7 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// Process ids of everything that has the directory in its command line, keeper included.
-pub fn processes_of(dir: &Path) -> Vec<u32> {
+pub(crate) fn processes_of(dir: &Path) -> Vec<u32> {
     let dir = dir.to_str().unwrap();
     let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -61,7 +61,7 @@ pub fn processes_of(dir: &Path) -> Vec<u32> {
     pids.filter(|pid| *pid != std::process::id()).collect()
 }
 
-pub fn script(path: &Path, body: &str) {
+pub(crate) fn script(path: &Path, body: &str) {
     fs::write(path, format!("#!/bin/sh\n{body}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -38,7 +38,12 @@ fn building_says_what_is_wrong_with_go() {
     script(&bin.join("go"), "[ $1 = env ] && echo go1.99 && exit; echo cannot compile >&2; exit 1");
     let failed = up();
     assert!(failed.contains("happens once, takes about 5 min"), "{failed}");
-    assert!(failed.contains("building etcd, kube-apiserver, kube-controller-manager, kubectl failed (exit status: 1)"), "{failed}");
+    assert!(
+        failed.contains(
+            "building etcd, kube-apiserver, kube-controller-manager, kubectl failed (exit status: 1)"
+        ),
+        "{failed}"
+    );
     assert!(failed.contains("    cannot compile"), "{failed}");
 }
 
@@ -129,9 +134,14 @@ impl Home {
 async fn published_programs_are_downloaded_once() {
     let (home, server) = (Home::new(), Server::start(release()).await);
     let said = home.up(&server.url).await;
-    assert!(said.contains(&format!("downloading {}/{} (0 MiB)", server.url, published(Tool::Kubectl))), "{said}");
+    assert!(
+        said.contains(&format!("downloading {}/{} (0 MiB)", server.url, published(Tool::Kubectl))),
+        "{said}"
+    );
     assert!(said.contains("etcd ended at start (exit status 3)"), "the programs are there: {said}");
-    for (path, tool) in home.downloaded().iter().zip([Tool::KubeApiserver, Tool::KubeControllerManager, Tool::Kubectl]) {
+    for (path, tool) in
+        home.downloaded().iter().zip([Tool::KubeApiserver, Tool::KubeControllerManager, Tool::Kubectl])
+    {
         assert!(path.ends_with(tool.name()), "{}", path.display());
         assert_eq!(fs::read_to_string(path).unwrap(), release()[&published(tool)]);
     }
@@ -151,7 +161,10 @@ async fn a_download_that_cannot_be_trusted_is_refused() {
     let url = format!("{}/{program}", server.url);
     assert!(said.contains(&format!("KUBERNETES_BINARIES: the checksum of {url} is ")), "{said}");
     assert!(said.contains(&format!(" as {url}.sha256 says")), "{said}");
-    assert!(!home.downloaded().iter().any(|path| path.ends_with("kube-apiserver")), "nothing is run unverified");
+    assert!(
+        !home.downloaded().iter().any(|path| path.ends_with("kube-apiserver")),
+        "nothing is run unverified"
+    );
 }
 
 #[tokio::test]
@@ -166,7 +179,10 @@ async fn a_place_without_programs_is_named() {
     let said = home.up(&server.url).await;
     assert!(said.contains(&failed) && said.contains("Connection refused"), "{said}");
     let said = home.up("ftp://127.0.0.1").await;
-    assert!(said.contains("KUBERNETES_BINARIES=ftp://127.0.0.1: a URL begins with https:// or http://"), "{said}");
+    assert!(
+        said.contains("KUBERNETES_BINARIES=ftp://127.0.0.1: a URL begins with https:// or http://"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -14,10 +14,10 @@ use api::{
     resource_export::ResourceExport,
 };
 use kit::{
-    drive::{Queue, drive},
+    drive::drive,
     index::Shared,
     objects::{Change, Objects},
-    queue::Outcome,
+    queue::{Outcome, Queue},
     write::{Error, Writer},
 };
 use kube::{

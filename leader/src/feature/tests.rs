@@ -5,12 +5,12 @@ use std::time::Duration;
 use api::resource_export::ResourceExport;
 use futures::FutureExt;
 use kit::{
-    drive::{Queue, drive},
+    drive::drive,
     events,
     holder::Holder,
     index::{Entry, Part, Readers},
     metrics::Metrics,
-    queue::Outcome,
+    queue::{Outcome, Queue},
     serve::Readiness,
     store::Store,
 };

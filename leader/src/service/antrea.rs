@@ -2,8 +2,8 @@
 //! take back. Pure.
 //!
 //! Such a member deletes its record and leaves a finalizer on it: a record that is being deleted is withdrawn, and the
-//! finalizer is taken off once the imports say so. Whoever deletes it, with its CRD or its Namespace too, is taken for the
-//! member: nothing tells them apart.
+//! finalizer is taken off once the imports say so. If somebody else deletes it, also with its CRD or its Namespace, that looks the
+//! same: the leader cannot distinguish it.
 
 use api::{
     ServiceName,
@@ -21,21 +21,21 @@ use super::index::{
     record::is_held,
 };
 
-/// What has to become of the import of all endpoints.
+/// What to do about the import of all endpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
-    /// It is as it has to be, or it is not known how that is.
+    /// Nothing: it is as it has to be, or that is not known.
     Keep,
-    /// It has to say this.
+    /// Write this.
     Put(Box<ResourceImportSpec>),
-    /// It has to go.
+    /// Delete it.
     Remove(Import),
 }
 
-/// Plans for the import of all endpoints, given what the Service's own import has to say. It is only there while members that
+/// What to do about the import of all endpoints, given what the Service's own import has to be. It exists only while members that
 /// read it take part.
 ///
-/// An exporter without a record of its endpoints has not said that it has none: until it does, what is there stays.
+/// An exporter without a record of its endpoints has not said that it has none: until it does, the import stays as it is.
 pub(super) fn desired(
     service: &ServiceName,
     entry: &ServiceEntry,
@@ -49,8 +49,8 @@ pub(super) fn desired(
     if members.is_empty() || exporters.is_empty() {
         return have.cloned().map_or(Step::Keep, Step::Remove);
     }
-    let told: Vec<_> = exporters.iter().filter_map(|cluster| endpoints_of(cluster, entry)).collect();
-    if told.len() < exporters.len() && have.is_some() {
+    let known: Vec<_> = exporters.iter().filter_map(|cluster| endpoints_of(cluster, entry)).collect();
+    if known.len() < exporters.len() && have.is_some() {
         return Step::Keep;
     }
     let merged = import.and_then(|import| import.service_import.as_ref());
@@ -58,7 +58,7 @@ pub(super) fn desired(
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
         kind: Some(ENDPOINTS.into()),
-        endpoints: Some(payload(told.iter().flatten(), |port| merged_name(port, merged))),
+        endpoints: Some(payload(known.iter().flatten(), |port| merged_name(port, merged))),
         ..ResourceImportSpec::default()
     };
     match have.is_some_and(|have| have.spec.0.as_ref() == Ok(&spec)) {
@@ -67,7 +67,7 @@ pub(super) fn desired(
     }
 }
 
-/// What a cluster's record says, if it has one and it is known which ports its Service has.
+/// The endpoints of a cluster, if it has a record of them and of its Service.
 fn endpoints_of(cluster: &str, entry: &ServiceEntry) -> Option<Vec<SlicePayload>> {
     let (offer, endpoints) = (entry.offers.get(cluster)?, entry.endpoints.get(cluster)?);
     let ports = offer.payload.service_spec.ports.as_deref().unwrap_or_default();
@@ -82,7 +82,7 @@ fn merged_name(port: &SlicePort, merged: Option<&MergedService>) -> Option<Optio
     merged?.spec.ports.iter().find(is_same).map(|port| port.name.clone())
 }
 
-/// Records of endpoints that are taken back, and wait for us to let them go.
+/// Records of endpoints that are withdrawn, and wait for us to take the finalizer off.
 pub(super) fn held(entry: &ServiceEntry) -> Vec<ObjectMeta> {
     let all = entry.endpoints.values().map(|endpoints| &endpoints.metadata);
     all.filter(|metadata| is_held(metadata)).cloned().collect()

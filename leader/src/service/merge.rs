@@ -222,8 +222,8 @@ impl Merging {
         self.entries.delete(&self.writer, MERGE, import, true).await
     }
 
-    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Those that
-    /// their members deleted, and that wait for us, are let go.
+    /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Where the
+    /// member deleted the record itself, takes the finalizer off.
     async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<(), Error> {
         for metadata in withdrawn {
             let record = Judged::named(metadata);

@@ -1,8 +1,8 @@
 //! One Service out of what all clusters export under its name, and where each export differs from it: pure, total, and the
 //! same for the same exports in any order (rules ).
 //!
-//! Ports are united. Everything else is the oldest export's, but for IP families, of which only those that all exporters have
-//! lead to all of them. Every difference is told to all exporters, the oldest ones included.
+//! The Service has the ports of all exports. Everything else is as in the oldest export, except IP families: only through a family
+//! that all exporters have does a client reach all of them. Each difference is reported to all exporters, also to the oldest.
 
 mod ports;
 mod property;
@@ -40,31 +40,32 @@ pub(super) fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
     })
 }
 
-/// The Service of exports of now and of one merged before, of which some exports cannot be judged any more: all ports, and
-/// everything else as `older` says.
+/// The Service that valid exports make together with one merged before, some of whose exports are not valid any more: the ports of
+/// both, and everything else as in `older`.
 pub(super) fn together(older: MergedService, younger: &MergedService) -> MergedService {
     let ports = ports::union_of_merged(&older.spec.ports, &younger.spec.ports);
     MergedService { spec: ServiceImportSpec { ports, ..older.spec }, ..older }
 }
 
-/// What is told to each exporter of where the exports differ; in the order of `oldest_first`.
+/// Where the exports differ, as it is reported to each exporter; in the order of `oldest_first`.
 pub(super) fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
     let merged = merged(oldest_first).unwrap_or_default().spec;
-    let mut told = vec![Vec::new(); oldest_first.len()];
-    for (about, told) in oldest_first.iter().zip(&mut told) {
+    let mut conflicts = vec![Vec::new(); oldest_first.len()];
+    for (about, conflicts) in oldest_first.iter().zip(&mut conflicts) {
         for property in &PROPERTIES {
-            told.extend(property.conflict(oldest_first, about, &merged));
+            conflicts.extend(property.conflict(oldest_first, about, &merged));
         }
     }
-    told
+    conflicts
 }
 
-/// Families that every exporter has, in the oldest one's order: with more, whom a client reaches would depend on the family it
-/// happens to use. An exporter that has not the oldest one's first is passed over, or its coming would take away the address
-/// that everybody uses; it is reached in the families that it shares, if any.
+/// Families that every exporter has, in the order of the oldest export: with more, it would depend on the family that a client
+/// happens to use which exporters it reaches. An exporter without the first family of the oldest export does not count here:
+/// otherwise its export would take away the address that everybody uses. Clients reach it through the families that it
+/// shares, if any.
 ///
-/// Of a headless import there is no such address: each endpoint has its own, by which it is found, and none goes because another
-/// cluster's endpoints have fewer.
+/// A headless import has no such address: clients find each endpoint by the endpoint's own address, so a headless import has the
+/// families of all exporters.
 fn families(oldest_first: &[Exported<'_>]) -> Vec<String> {
     let mut exporters = oldest_first.iter().map(|(_, payload)| property::families_of(payload));
     let mut common = exporters.next().unwrap_or_default();

@@ -7,11 +7,11 @@ use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kit::{
     boot::Env,
-    drive::{Queue, before, drive},
+    drive::{before, drive},
     failure::{Failure, classify},
     index::Shared,
     objects::{Change, Objects},
-    queue::Outcome,
+    queue::{Outcome, Queue},
     watch::{Source, Watches},
     write::{Error, Writer},
 };
@@ -131,6 +131,6 @@ impl Run for CopiesRun {
     }
 
     fn retry_failed(&self) {
-        self.queue.hurry();
+        self.queue.retry_failed();
     }
 }

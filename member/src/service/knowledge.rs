@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use api::{ServiceName, antrea::namesakes, membership::Wire};
 use kit::{
-    drive::Queue,
     index::{Index, Part, Readers, Shared},
     objects::Change,
+    queue::Queue,
     store::Store,
     write::{Error, Writer},
 };

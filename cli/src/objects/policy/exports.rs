@@ -1,7 +1,7 @@
 //! `freeport-exports`: a ServiceExport is refused where the administrator does not want any (rule R-7), and with labels or annotations
 //! that no ServiceImport could have.
 //!
-//! Deleting and the status are not looked at, nor is an object that says nothing new: what was exported before can always end. The
+//! Deletions, the status and updates that change nothing are not checked: an existing export can always end. The
 //! member itself exports nothing from an excluded Namespace either, so an export that was there before is withdrawn.
 
 use super::{Check, Policy, Refused, requests};

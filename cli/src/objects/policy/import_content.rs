@@ -1,7 +1,7 @@
 //! `freeport-import-content`: a ServiceImport that no cluster could serve as it says is refused, whoever writes it. The CRD as the
 //! Multi-Cluster Services API has it checks none of this.
 //!
-//! It looks only at what a spec newly says, so that finalizers of an old one can still go. Objects are `dyn`: an installed CRD may be
+//! It checks only what changes in a spec, so that finalizers of an old object can still be removed. Objects are `dyn`: an installed CRD may be
 //! older and lack fields that are asked for here. Looking for doubles takes time that grows with the square of the ports; 250
 //! ports with the longest names are well within what the API server spends on an expression.
 

@@ -1,7 +1,7 @@
-//! `freeport-imports`: a ServiceImport is what a controller makes of exports, not what a user of the Namespace writes.
+//! `freeport-imports`: controllers write ServiceImports, users of a Namespace do not.
 //!
-//! Who is a controller is a matter of rights, not of names, so that another implementation beside ours, and the garbage
-//! collector, get along: who may write the status of ServiceImports there may write the rest of them.
+//! Rights decide who is a controller, not names, so that another implementation and the garbage collector work beside ours: who
+//! may write the status of ServiceImports may write the rest of them.
 
 use super::{Check, Policy, Refused, requests};
 use crate::objects::{Object, rights::MCS};
@@ -14,7 +14,7 @@ const IS_CONTROLLER: &str = "
     authorizer.group('multicluster.x-k8s.io').resource('serviceimports').subresource('status')
         .namespace(request.namespace).check(verb).allowed())";
 
-/// Deleting stays a matter of rights: the member makes anew what is still imported.
+/// RBAC decides about deletions: the member recreates what is still imported.
 pub(crate) fn objects() -> [Object; 2] {
     Policy {
         name: NAME,

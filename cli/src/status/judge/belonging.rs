@@ -1,4 +1,4 @@
-//! What the member's side says: its ClusterSet, and the note of a membership that outlives it while the cluster leaves.
+//! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
 use api::membership;
 use kube::ResourceExt;
@@ -11,8 +11,7 @@ use crate::{
 };
 
 impl Verdict<'_> {
-    /// The sets the cluster belongs to, the one it has not left yet among them. What is `stale` was said by a daemon that is
-    /// away.
+    /// The sets the cluster belongs to, including one that it has not left yet. `stale`: the member does not run.
     pub(super) fn belongings(
         &mut self,
         sets: &[ClusterSetView],
@@ -43,7 +42,7 @@ impl Verdict<'_> {
         match &ready {
             None => self.problem(
                 &place,
-                "has no Ready condition: freeport-member has not looked at it yet",
+                "has no Ready condition: freeport-member has not processed it yet",
                 "start freeport-member in this cluster, or read its log",
             ),
             Some(ready) if ready.status != TRUE || is_limited(ready) => {
@@ -51,7 +50,7 @@ impl Verdict<'_> {
             }
             Some(_) if !set.is_observed() => self.problem(
                 &place,
-                "was changed, and freeport-member has not looked at it since",
+                "was changed, and freeport-member has not processed the change",
                 "wait a moment; else start freeport-member in this cluster, or read its log",
             ),
             Some(_) => {}
@@ -66,7 +65,7 @@ impl Verdict<'_> {
         }
     }
 
-    /// A membership that has not ended although somebody wants it to, or took its ClusterSet away.
+    /// A membership that is to end and has not, or whose ClusterSet was deleted.
     fn departure(&mut self, noted: &Note, has_set: bool) {
         let set = noted.cluster_set.as_deref().unwrap_or_default();
         let place = format!("ConfigMap {SYSTEM}/{}", membership::NAME);
@@ -87,12 +86,12 @@ impl Verdict<'_> {
     }
 }
 
-/// Whether it is Ready, and something is wrong all the same.
+/// Whether it is Ready although something is wrong.
 fn is_limited(ready: &Said) -> bool {
     ["ClockSkew", "LeaderSilent", "CRDOutdated"].contains(&ready.reason.as_str())
 }
 
-/// What to do about a set that is not Ready, or not wholly.
+/// What to do about a set that is not Ready, or limited.
 fn mend(set: &ClusterSetView, ready: &Said) -> String {
     match ready.reason.as_str() {
         "AnotherClusterSet" => format!(

@@ -1,4 +1,4 @@
-//! The daemons: whether anybody is there to act on what the rest of the report is about.
+//! Whether the daemons run.
 
 use api::{label, lease::LeaseView, name};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
@@ -13,7 +13,7 @@ use crate::{
     view::{Sign, sign},
 };
 
-/// What a daemon's Deployment tells of the daemon.
+/// What a daemon's Deployment shows of the daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Away,
@@ -24,8 +24,7 @@ enum Presence {
 }
 
 impl Verdict<'_> {
-    /// Says what is wrong with the daemons. Whether freeport-member is known to be away: then what it wrote last is what once
-    /// was.
+    /// Reports what is wrong with the daemons. Returns whether freeport-member is known not to run: then its conditions are stale.
     pub(super) fn is_member_away(&mut self, found: &Found) -> bool {
         self.presence(found.leader.as_ref(), label::LEADER, self.leader_lives(found));
         let life = self.seen(found.life.as_ref());
@@ -37,7 +36,7 @@ impl Verdict<'_> {
             Some(None) if presence == Presence::Elsewhere => {
                 self.problem(
                     place,
-                    "freeport-member was never here",
+                    "freeport-member has never run for this cluster",
                     "start freeport-member for this cluster",
                 );
             }
@@ -45,7 +44,7 @@ impl Verdict<'_> {
                 Sign::Alive => {}
                 Sign::Ahead(by) => self.ahead(&place, by),
                 Sign::Silent => {
-                    let what = format!("freeport-member is away: {}", self.silence(lease));
+                    let what = format!("freeport-member does not renew its Lease: {}", self.silence(lease));
                     self.problem(place, what, "start freeport-member for this cluster, or read its log");
                     return true;
                 }
@@ -110,11 +109,11 @@ impl Verdict<'_> {
         Presence::Away
     }
 
-    /// What was read, if it was asked for. Who may not read it is told, and that is no problem.
+    /// What was read, if it was asked for. If it may not be read, that is a note and no problem.
     fn seen<'a, T>(&mut self, part: Option<&'a Part<Option<T>>>) -> Option<Option<&'a T>> {
         match part? {
             Err(Gap { part, why: Why::Forbidden(message) }) => {
-                self.notes.push(format!("{part} was not looked at: {message}"));
+                self.notes.push(format!("{part} was not checked: {message}"));
                 None
             }
             part => self.part(part, "join").map(Option::as_ref),

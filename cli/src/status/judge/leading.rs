@@ -1,4 +1,4 @@
-//! A ClusterSet this cluster leads: who takes part, and whether their daemons live.
+//! A ClusterSet this cluster leads: who takes part, and whether their daemons run.
 //!
 //! A daemon is alive if its Lease is not stale by our clock. A renewal in our future shows only that clocks differ.
 
@@ -81,7 +81,7 @@ impl Verdict<'_> {
         };
         let place = format!("Lease {}/{}", area.namespace, name::LEADER_LEASE);
         let Some(lease) = leases.get(name::LEADER_LEASE) else {
-            self.problem(place, "freeport-leader was never here", "start freeport-leader in this cluster");
+            self.problem(place, "freeport-leader has never run", "start freeport-leader in this cluster");
             return Leader { state: LeaderState::Missing, ..unknown };
         };
         let state = match sign(lease, self.now) {
@@ -91,7 +91,7 @@ impl Verdict<'_> {
                 LeaderState::Unknown
             }
             Sign::Silent => {
-                let what = format!("freeport-leader is away: {}", self.silence(lease));
+                let what = format!("freeport-leader does not renew its Lease: {}", self.silence(lease));
                 self.problem(&place, what, "start freeport-leader in this cluster, or read its log");
                 LeaderState::Stale
             }
@@ -105,9 +105,9 @@ impl Verdict<'_> {
         }
     }
 
-    /// Clusters by ID. One that joined and whose daemon never came has no Lease yet.
+    /// Clusters by ID. One that joined and whose daemon has never run has no Lease yet.
     fn clusters(&mut self, area: &Area, leader_id: Option<&str>) -> Vec<ClusterState> {
-        // That Leases cannot be read is said already, with the leader's.
+        // If Leases cannot be read, `leader` has reported it.
         let leases = area.leases.as_ref().ok();
         let members: BTreeMap<&str, &LeaseView> = leases
             .into_iter()
@@ -142,7 +142,7 @@ impl Verdict<'_> {
         let Some(lease) = lease else {
             self.problem(
                 place,
-                format!("cluster {id} has no Lease: its freeport-member was never here"),
+                format!("cluster {id} has no Lease: its freeport-member has never run"),
                 format!("start freeport-member in cluster {id}, or read its log"),
             );
             return MemberState::NotReady;
@@ -178,7 +178,10 @@ impl Verdict<'_> {
     pub(super) fn ahead(&mut self, place: &str, by: SignedDuration) {
         self.problem(
             place,
-            format!("was renewed {} in the future: whether its holder lives cannot be told", age::text(by)),
+            format!(
+                "was renewed {} in the future: the clocks differ, so it is not known whether its holder runs",
+                age::text(by)
+            ),
             "set the clocks right, there or here",
         );
     }
@@ -188,13 +191,13 @@ impl Verdict<'_> {
         if let Some(wire) = lease.wire().filter(|wire| *wire != ours) {
             self.problem(
                 place,
-                format!("{who} speaks wire contract {wire:?}, not {ours:?}"),
-                "install versions that speak the same in all clusters of the set",
+                format!("{who} uses wire contract {wire:?}, not {ours:?}"),
+                "install versions with the same wire contract in all clusters of the set",
             );
         }
     }
 
-    /// Versions may differ while a set is being upgraded, so it is only worth knowing.
+    /// Versions may differ while a set is being upgraded, so that is a note.
     fn versions(&mut self, area: &Area, leader: &Leader, clusters: &[ClusterState]) {
         let here = clusters.iter().filter(|cluster| cluster.state != MemberState::Left);
         let said: Vec<(&str, &str)> = [(label::LEADER, leader.version.as_deref())]

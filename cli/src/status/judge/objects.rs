@@ -39,7 +39,7 @@ pub(super) fn unless_true(have: &[AntreaCondition], wanted: &[&str], unwanted: &
         type_: type_.into(),
         status: "Unknown".into(),
         reason: String::new(),
-        message: "freeport-member has not looked at it yet".into(),
+        message: "freeport-member has not processed it yet".into(),
         since: None,
     };
     wanted

@@ -1,4 +1,4 @@
-//! The policies that say what rights cannot: whether they are in force.
+//! Whether the admission policies are in force.
 
 use super::Verdict;
 use crate::{
@@ -17,12 +17,12 @@ impl Verdict<'_> {
         }
     }
 
-    /// What refuses mistakes guards nobody's rights: that it is off is for whoever reads, and no problem.
+    /// A policy that only refuses mistakes protects no rights: if it is off, that is a note and no problem.
     fn check(&mut self, part: Option<&Part<[Option<Object>; 2]>>, wanted: &[Object; 2]) {
         match part {
             None => {}
             Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
-                self.notes.push(format!("{part} was not looked at: {message}"));
+                self.notes.push(format!("{part} was not checked: {message}"));
             }
             Some(part) => {
                 let there = self.part(part, "join");
@@ -44,7 +44,7 @@ impl Verdict<'_> {
         match part {
             None => {}
             Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
-                self.notes.push(format!("{part} was not looked at: {message}"));
+                self.notes.push(format!("{part} was not checked: {message}"));
             }
             Some(part) => {
                 let there = self.part(part, command);

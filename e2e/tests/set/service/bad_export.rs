@@ -42,7 +42,7 @@ fn r8_r9_r17_what_cannot_be_exported_says_why_and_leaves_no_record() {
             eventually(name, || says(east, (&ns, name), "Ready", "False", "Pending")).await;
             eventually("its Event", || event(east, &ns, name, reason)).await;
         }
-        let (mark, looks) = (audit::mark(world), world.looks().await);
+        let (mark, before) = (audit::mark(world), world.reconciles().await);
         always("nothing is written or tried", || async {
             for (name, _) in wrong {
                 holds(world, &ns, name, 0).await?;
@@ -53,8 +53,8 @@ fn r8_r9_r17_what_cannot_be_exported_says_why_and_leaves_no_record() {
         let about: Vec<_> =
             audit::writes(world, &mark).into_iter().filter(|w| w.contains(&format!("/{ns}/"))).collect();
         assert_eq!(about, Vec::<String>::new());
-        let looked = world.looks().await["freeport-member-east"] - looks["freeport-member-east"];
-        assert!(looked < 500.0, "{looked} looks in three seconds: a storm");
+        let reconciles = world.reconciles().await["freeport-member-east"] - before["freeport-member-east"];
+        assert!(reconciles < 500.0, "{reconciles} in three seconds: a storm");
         world.release(&ns).await;
     });
 }

@@ -55,7 +55,7 @@ fn r34_r35_the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
         assert_eq!(exporter.observed, format!("uid-{}/1", exporter.cluster_id));
         let [conflict] = exporter.conflicts.as_slice() else { panic!("{exporter:?}") };
         assert_eq!(conflict.reason, "PortConflict");
-        assert!(conflict.message.contains("of cluster north, the oldest export"), "{}", conflict.message);
+        assert!(conflict.message.contains("cluster north has the oldest export"), "{}", conflict.message);
     }
 }
 

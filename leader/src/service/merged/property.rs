@@ -1,4 +1,4 @@
-//! What can differ between exports of one Service, and how that is said.
+//! What can differ between exports of one Service, and the message about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) struct Property {
     /// Of the condition `Conflict`: a reason of the Multi-Cluster Services API.
     reason: &'static str,
     field: &'static str,
-    /// Equal for exports that agree, and what it says in words.
+    /// Equal for exports that agree; shown in the message.
     value: fn(&ServicePayload) -> String,
     wins: Wins,
 }
@@ -35,7 +35,7 @@ enum Wins {
     Intersection,
 }
 
-/// In the order in which they are told.
+/// In the order in which they are reported.
 pub(super) const PROPERTIES: [Property; 9] = [
     Property { reason: "PortConflict", field: "ports", value: ports::words, wins: Wins::Union },
     Property { reason: "TypeConflict", field: "type", value: type_name, wins: Wins::Oldest },
@@ -74,8 +74,8 @@ pub(super) const PROPERTIES: [Property; 9] = [
 ];
 
 impl Property {
-    /// What the exporter `about` is told if not all agree (R-37): field, winning value and cluster, how many disagree, and on
-    /// which side it is itself.
+    /// What is reported to the exporter `about` if not all agree (R-37): field, winning value and cluster, how many disagree, and
+    /// what this export has.
     pub(super) fn conflict(
         &self,
         oldest_first: &[Exported<'_>],
@@ -90,9 +90,12 @@ impl Property {
         }
         let (field, all) = (self.field, oldest_first.len());
         let from = match self.wins {
-            Wins::Oldest => format!("{:?} of cluster {winner}, the oldest export, is used", short(&winning)),
+            Wins::Oldest => {
+                format!("the value {:?} of cluster {winner}, the oldest export, is used", short(&winning))
+            }
             Wins::Union => format!(
-                "all ports are used, those of cluster {winner}, the oldest export, first: {}",
+                "the Service has the ports of all exports; where two ports have the same name or number, it has the port of the \
+                 older export (cluster {winner} has the oldest export): {}",
                 short(&ports::words_of_merged(&merged.ports))
             ),
             Wins::Intersection if oldest.is_headless() => {
@@ -102,7 +105,8 @@ impl Property {
                 )
             }
             Wins::Intersection => format!(
-                "{} is used: what cluster {winner}, the oldest export, has, less those but its first that others lack",
+                "{} is used: the first IP family of cluster {winner}, the oldest export, always; its second one only while every \
+                 other export that has the first also has the second",
                 merged.ip_families.join(", ")
             ),
         };
@@ -116,12 +120,12 @@ impl Property {
             Wins::Oldest => format!("this export has {:?}", short(&own)),
             Wins::Union => {
                 let left_out = ports::left_out(about.1, &merged.ports);
-                let lost = left_out.map(|ports| format!(", of which nobody reaches {}", short(&ports)));
+                let lost = left_out.map(|ports| format!("; clients cannot reach {}", short(&ports)));
                 format!("this export has {}{}", short(&own), lost.unwrap_or_default())
             }
             Wins::Intersection => {
                 let is_reached = !family::common(&families_of(about.1), &merged.ip_families).is_empty();
-                let lost = if is_reached { "" } else { ", and nobody reaches it" };
+                let lost = if is_reached { "" } else { "; clients cannot reach it" };
                 format!("this export has {own}{lost}")
             }
         };
@@ -146,7 +150,7 @@ fn type_name(payload: &ServicePayload) -> String {
     format!("{:?}", type_of(payload))
 }
 
-/// What is not said is `None` (R-45).
+/// Unset means `None` (R-45).
 fn affinity(payload: &ServicePayload) -> String {
     let said = payload.service_spec.session_affinity.as_deref();
     said.filter(|affinity| !affinity.is_empty()).unwrap_or("None").to_owned()
@@ -165,12 +169,12 @@ pub(super) fn affinity_config(config: &core::SessionAffinityConfig) -> SessionAf
     }
 }
 
-/// What is not said is `Cluster` (R-46).
+/// Unset means `Cluster` (R-46).
 fn internal_traffic_policy(payload: &ServicePayload) -> String {
     payload.service_spec.internal_traffic_policy.clone().unwrap_or_else(|| "Cluster".into())
 }
 
-/// Not to say it is a choice of its own; of one value there are two names.
+/// Unset is a value of its own; one value has two names.
 fn traffic_distribution(payload: &ServicePayload) -> String {
     match payload.service_spec.traffic_distribution.as_deref() {
         None => "unset".into(),

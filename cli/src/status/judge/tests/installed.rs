@@ -22,7 +22,7 @@ fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
     let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
     let unseen = report(&Found { records_policy: Some(Err(refused)), ..good() }, now());
     assert!(unseen.is_well(), "{:?}", unseen.problems);
-    let note = "ValidatingAdmissionPolicy freeport-records was not looked at: jane may not";
+    let note = "ValidatingAdmissionPolicy freeport-records was not checked: jane may not";
     assert_eq!(unseen.notes, [note]);
 }
 
@@ -48,7 +48,7 @@ fn a_daemon_without_a_pod_is_a_problem_and_what_it_said_is_stale() {
     assert!(dead.problems[0].next.contains("logs deploy/freeport-member"), "{}", dead.problems[0].next);
     assert!(dead.belongs[0].stale);
     let text = text(&dead);
-    assert!(text.contains("is away, and what it said is stale: Ready is True for 10m"), "{text}");
+    assert!(text.contains("is not running; it last reported: Ready is True for 10m"), "{text}");
 
     let mut off = Found { leader: Some(Ok(Some(deployment(0, 0)))), ..good() };
     area(&mut off).leases = Ok(leases([("hub", renewed(7)), ("east", renewed(12))]));
@@ -66,13 +66,13 @@ fn a_daemon_elsewhere_shows_by_its_lease_that_it_lives() {
     let dead = report(&Found { life: Some(Ok(Some(renewed(40)))), ..outside }, now());
     assert_eq!(dead.problems.len(), 1, "{:?}", dead.problems);
     assert_eq!(dead.problems[0].place, "Lease freeport-system/freeport-member");
-    assert_eq!(dead.problems[0].what, "freeport-member is away: last renewed 40s ago");
+    assert_eq!(dead.problems[0].what, "freeport-member does not renew its Lease: last renewed 40s ago");
     assert!(dead.belongs[0].stale);
 
     let outside = Found { leader: Some(Ok(None)), member: Some(Ok(None)), ..good() };
     let never = report(&Found { life: Some(Ok(None)), ..outside }, now());
     assert!(
-        never.problems.len() == 1 && never.problems[0].what.contains("never here"),
+        never.problems.len() == 1 && never.problems[0].what.contains("never run"),
         "{:?}",
         never.problems
     );
@@ -88,5 +88,5 @@ fn a_daemon_that_may_not_be_looked_at_is_a_note() {
     let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
     let unseen = report(&Found { member: Some(Err(refused)), ..good() }, now());
     assert!(unseen.is_well(), "{:?}", unseen.problems);
-    assert_eq!(unseen.notes, ["Deployment freeport-system/freeport-member was not looked at: jane may not"]);
+    assert_eq!(unseen.notes, ["Deployment freeport-system/freeport-member was not checked: jane may not"]);
 }

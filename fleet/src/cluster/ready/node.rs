@@ -12,7 +12,9 @@ use tokio::{
 
 use super::{LIMIT, POLL, died, until};
 use crate::{
-    Cluster, Component, Error, dns, images,
+    Component, Error,
+    cluster::Cluster,
+    containerd, dns,
     keeper::{self, machine},
     node,
 };
@@ -27,33 +29,33 @@ pub(crate) struct Nodes {
     pub(crate) images: Vec<PathBuf>,
 }
 
-/// Waits until the switch is there.
+/// Waits until the switch has made its namespace.
 pub(crate) async fn switch(keeper: &keeper::Client, name: &str, pid: u32) -> Result<(), Error> {
     let deadline = Instant::now() + LIMIT;
     while machine::is_complete(pid).is_err() {
         // Its end is the error.
         keeper.pid(name).await?;
         if Instant::now() >= deadline {
-            return Err(Error::NoNetwork);
+            return Err(Error::NoSwitch);
         }
         sleep(POLL).await;
     }
     Ok(())
 }
 
-/// What a component that runs makes possible.
+/// The steps that follow the start of a component.
 pub(super) async fn go_on(cluster: &Cluster, done: Component, nodes: &Nodes) -> Result<(), Error> {
-    let Some(network) = cluster.record.network else { return Ok(()) };
-    let index = cluster.record.index;
+    let Some(network) = cluster.layout.record.network else { return Ok(()) };
+    let index = cluster.layout.record.index;
     match done {
         Component::Machine => {
-            network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await
+            Ok(network.attach(nodes.switch, cluster.machine().await?, index, nodes.count).await?)
         }
         Component::Containerd => cluster.load(&nodes.images).await,
         Component::KubeProxy => {
             let client = cluster.client().await?;
             let said = |source| Error::Dns { cluster: cluster.name().to_owned(), source: Box::new(source) };
-            dns::deploy(&client, &node::dns_addresses(cluster)).await.map_err(said)?;
+            dns::deploy(&client, &node::dns_addresses(&cluster.layout)).await.map_err(said)?;
             until(cluster, Component::Kubelet, || dns::ready(&client)).await
         }
         _ => Ok(()),
@@ -67,16 +69,16 @@ pub(super) async fn serves(cluster: &Cluster, component: Component) -> Result<()
             let machine = cluster.machine().await?;
             until(cluster, component, || async move { machine::is_complete(machine) }).await
         }
-        // It serves nobody; what it does shows when Pods run.
+        // It has no clients; Pods that run show that it works.
         Component::Scheduler => died(cluster, component).await,
         Component::Containerd => {
             let machine = cluster.machine().await?;
-            until(cluster, component, || connect(images::socket(machine))).await
+            until(cluster, component, || connect(containerd::socket(machine))).await
         }
         Component::Kubelet => {
             let client = cluster.client().await?;
             let address = (cluster.address(), node::KUBELET_HEALTH_PORT);
-            // The Node tells of earlier as well.
+            // The Node object may be of an earlier run.
             until(cluster, component, || is_healthy(address)).await?;
             until(cluster, component, || node_is_ready(&client, cluster.name())).await
         }
@@ -98,7 +100,7 @@ async fn node_is_ready(client: &Client, name: &str) -> Result<(), String> {
     match conditions.iter().find(|condition| condition.type_ == "Ready") {
         Some(ready) if ready.status == "True" => Ok(()),
         Some(ready) => Err(format!("the Node is not ready: {}", ready.message.clone().unwrap_or_default())),
-        None => Err("the Node says nothing yet".into()),
+        None => Err("the Node has no condition Ready yet".into()),
     }
 }
 

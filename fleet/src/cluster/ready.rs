@@ -1,22 +1,16 @@
-//! Bringing a cluster up and telling when it is ready.
+//! Starting a cluster and waiting until it is ready.
 
 mod node;
 
-use std::{fs, future::Future, io, path::Path, time::Duration};
+use std::{future::Future, time::Duration};
 
 use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client};
 use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use self::node::{Nodes, switch};
-use crate::{
-    Cluster, Component, Error, control_plane,
-    kubeconfig::{self, Access},
-    log_tail,
-};
+use super::Cluster;
+use crate::{Component, Error, assembly, client, log_tail};
 
 /// A loaded machine takes a while; ready within 6 seconds otherwise.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -46,7 +40,8 @@ pub(crate) async fn bring_up(
 
 /// Starts a component and waits until it serves.
 pub(crate) async fn start(cluster: &Cluster, component: Component) -> Result<(), Error> {
-    let spec = control_plane::spec(cluster, component).map_err(Error::file(component.name()))?;
+    let spec = assembly::spec(&cluster.layout, &cluster.equipment, component)
+        .map_err(Error::file(component.name()))?;
     cluster.keeper.start(spec).await?;
     serves(cluster, component).await
 }
@@ -54,7 +49,7 @@ pub(crate) async fn start(cluster: &Cluster, component: Component) -> Result<(),
 async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     match component {
         Component::Etcd => {
-            let client = etcd_client(cluster).await?;
+            let client = client::of_etcd(&cluster.layout).await?;
             until(cluster, component, || get(&client, "/health", "\"true\"")).await
         }
         Component::ApiServer => {
@@ -69,7 +64,7 @@ async fn serves(cluster: &Cluster, component: Component) -> Result<(), Error> {
     }
 }
 
-/// Tries until it succeeds; a component that ends meanwhile is an error at once.
+/// Polls until the probe succeeds. A component that ends meanwhile is an error at once.
 async fn until<F>(cluster: &Cluster, component: Component, probe: impl Fn() -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), String>>,
@@ -77,8 +72,8 @@ where
     let deadline = Instant::now() + LIMIT;
     loop {
         let reason = match timeout(REQUEST_LIMIT, probe()).await {
-            // Who answers on the port is not necessarily our process, which may have found it taken. (Its
-            // certificate says so too, but here the reason is known.)
+            // Another program may answer on the port, if our process found it taken. (Its
+            // certificate would be wrong too, but here the reason is known.)
             Ok(Ok(())) => return died(cluster, component).await,
             Ok(Err(reason)) => reason,
             Err(_) => "no answer".to_owned(),
@@ -108,7 +103,7 @@ async fn died(cluster: &Cluster, waited_for: Component) -> Result<(), Error> {
         let log = cluster.log(component);
         let tail = log_tail::of_file(&log);
         let cluster_name = cluster.name().to_owned();
-        if let Some(port) = cluster.port_in_use(component, &tail) {
+        if let Some(port) = cluster.layout.port_in_use(component, &tail) {
             return Err(Error::PortTaken { cluster: cluster_name, component, port });
         }
         return Err(Error::Died { cluster: cluster_name, component, exit, log, tail });
@@ -125,7 +120,7 @@ async fn get(client: &Client, path: &str, expected: &str) -> Result<(), String> 
     }
 }
 
-/// What the API server and the controllers make by themselves is there. The ServiceAccount comes last, from
+/// Whether the objects exist that the API server and the controllers create by themselves. The ServiceAccount is the last, from
 /// kube-controller-manager.
 async fn defaults(client: &Client) -> Result<(), String> {
     let said = |what: &'static str| move |error: kube::Error| format!("{what}: {error}");
@@ -135,34 +130,4 @@ async fn defaults(client: &Client) -> Result<(), String> {
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
     accounts.get("default").await.map_err(said("ServiceAccount default"))?;
     Ok(())
-}
-
-pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {
-    let read = Kubeconfig::read_from(kubeconfig).map_err(io::Error::other);
-    client_of(read.map_err(Error::file(kubeconfig))?).await.map_err(Error::file(kubeconfig))
-}
-
-async fn etcd_client(cluster: &Cluster) -> Result<Client, Error> {
-    let dir = cluster.pki("etcd");
-    let read = |file: &str| fs::read_to_string(dir.join(file)).map_err(Error::file(dir.join(file)));
-    let text = kubeconfig::render(&[Access {
-        cluster: "etcd",
-        server: &control_plane::etcd_url(cluster),
-        ca: &read("ca.crt")?,
-        user: "etcd".into(),
-        certificate: &read("client.crt")?,
-        key: &read("client.key")?,
-    }]);
-    let access = text
-        .map_err(io::Error::other)
-        .and_then(|text| Kubeconfig::from_yaml(&text).map_err(io::Error::other));
-    client_of(access.map_err(Error::file(&dir))?).await.map_err(Error::file(dir))
-}
-
-async fn client_of(kubeconfig: Kubeconfig) -> io::Result<Client> {
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(io::Error::other)?;
-    // A proxy from the environment has no business on this machine.
-    config.proxy_url = None;
-    Client::try_from(config).map_err(io::Error::other)
 }

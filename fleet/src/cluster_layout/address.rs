@@ -1,28 +1,29 @@
-//! Where a cluster is to be found: addresses and networks, of each family that it has.
+//! Addresses and networks of a cluster, of each family that it has.
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{Cluster, Families, Family, network, subnet::Subnet};
+use super::ClusterLayout;
+use crate::{Families, Family, network, subnet::Subnet};
 
-impl Cluster {
+impl ClusterLayout {
     /// The families of its Pods and Services.
-    pub fn families(&self) -> Families {
+    pub(crate) fn families(&self) -> Families {
         self.record.families
     }
 
     /// Where the cluster's components listen: 127.0.0.1, or the address of its machine, which is its node's too, in the family that
     /// comes first.
-    pub fn address(&self) -> IpAddr {
+    pub(crate) fn address(&self) -> IpAddr {
         self.record.address()
     }
 
     /// The API server's URL, for clients on this machine and in clusters that have the family that comes first in this one.
-    pub fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         self.url(self.record.ports.api)
     }
 
     /// The API server's URL for another cluster's Pods; `None` if no family is common to both.
-    pub fn server_for(&self, other: &Self) -> Option<String> {
+    pub(crate) fn server_for(&self, other: &Self) -> Option<String> {
         let Some(network) = self.record.network else { return Some(self.server()) };
         let shared = self.families().shared_with(other.families())?;
         let address = SocketAddr::new(network.address(shared, self.record.index), self.record.ports.api);
@@ -30,12 +31,12 @@ impl Cluster {
     }
 
     /// The network of Pods, if it has a node and this family: routed between all machines of the fleet and this one.
-    pub fn pod_network(&self, family: Family) -> Option<String> {
+    pub(crate) fn pod_network(&self, family: Family) -> Option<String> {
         self.pods().get(self.position(family)?).map(ToString::to_string)
     }
 
     /// The network of ClusterIPs, if it has this family: disjoint from those of the fleet's other clusters.
-    pub fn service_network(&self, family: Family) -> Option<String> {
+    pub(crate) fn service_network(&self, family: Family) -> Option<String> {
         self.services().get(self.position(family)?).map(ToString::to_string)
     }
 
@@ -59,13 +60,13 @@ impl Cluster {
         self.families().list().iter().map(of).collect()
     }
 
-    /// Those of its machine that the cluster is told of, in the order of families; none without node.
+    /// Those addresses of its machine that the cluster uses, in the order of families; none without node.
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let Some(network) = self.record.network else { return Vec::new() };
         self.families().list().iter().map(|family| network.address(*family, self.record.index)).collect()
     }
 
-    /// What certificates of the machine's servers are for; none without node.
+    /// All addresses of its machine, for certificates; none without node.
     pub(crate) fn machine_addresses(&self) -> Vec<IpAddr> {
         let Some(network) = self.record.network else { return Vec::new() };
         network.families().iter().map(|family| network.address(*family, self.record.index)).collect()
@@ -78,18 +79,18 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, path::Path, sync::Arc};
+    use std::path::Path;
 
     use serde_json::json;
 
     use super::*;
-    use crate::{cluster::Ports, keeper::Client, layout::Layout, record::ClusterRecord};
+    use crate::{component::Ports, layout::Layout, record::ClusterRecord};
 
     /// The second cluster of a fleet.
-    fn cluster(families: &str, has_node: bool) -> Cluster {
+    fn cluster(families: &str, has_node: bool) -> ClusterLayout {
         let layout = Layout::new(Path::new("/nowhere"));
         let network = has_node.then(|| json!({"number": 200, "has_ipv6": true}));
-        Cluster {
+        ClusterLayout {
             record: ClusterRecord {
                 name: "east".into(),
                 families: families.parse().unwrap(),
@@ -97,9 +98,7 @@ mod tests {
                 ports: Ports { api: 6443, etcd: 2379, etcd_peer: 2380 },
                 network: serde_json::from_value(json!(network)).unwrap(),
             },
-            keeper: Client::new(layout.clone()),
             layout,
-            tools: Arc::new(BTreeMap::new()),
         }
     }
 
