@@ -11,7 +11,7 @@ use axum::{
 use fleet::tools::Tool;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::command::{fleet_command, script, text};
 
@@ -50,7 +50,7 @@ fn building_says_what_is_wrong_with_go() {
 /// A server that has programs as `dl.k8s.io` has them, at another path than is asked first.
 struct Server {
     url: String,
-    task: JoinHandle<()>,
+    task: JoinSet<()>,
 }
 
 type Files = Arc<BTreeMap<String, String>>;
@@ -60,7 +60,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let app = Router::new().fallback(answer).with_state(Arc::new(files));
-        let task = tokio::spawn(async { axum::serve(listener, app).await.unwrap() });
+        let mut task = JoinSet::new();
+        task.spawn(async { axum::serve(listener, app).await.unwrap() });
         Self { url, task }
     }
 }
@@ -132,7 +133,7 @@ impl Home {
 
 #[tokio::test]
 async fn published_programs_are_downloaded_once() {
-    let (home, server) = (Home::new(), Server::start(release()).await);
+    let (home, mut server) = (Home::new(), Server::start(release()).await);
     let said = home.up(&server.url).await;
     assert!(
         said.contains(&format!("downloading {}/{} (0 MiB)", server.url, published(Tool::Kubectl))),
@@ -145,7 +146,7 @@ async fn published_programs_are_downloaded_once() {
         assert!(path.ends_with(tool.name()), "{}", path.display());
         assert_eq!(fs::read_to_string(path).unwrap(), release()[&published(tool)]);
     }
-    server.task.abort();
+    server.task.shutdown().await;
     let again = home.up(&server.url).await;
     assert!(!again.contains("downloading") && again.contains("etcd ended at start"), "{again}");
 }
@@ -169,13 +170,12 @@ async fn a_download_that_cannot_be_trusted_is_refused() {
 
 #[tokio::test]
 async fn a_place_without_programs_is_named() {
-    let (home, server) = (Home::new(), Server::start(BTreeMap::new()).await);
+    let (home, mut server) = (Home::new(), Server::start(BTreeMap::new()).await);
     let said = home.up(&format!("{}/", server.url)).await;
     let url = format!("{}/{}.sha256", server.url, published(Tool::KubeApiserver));
     let failed = format!("KUBERNETES_BINARIES: downloading {url} failed: ");
     assert!(said.contains(&format!("{failed}the server answers 404 Not Found")), "{said}");
-    server.task.abort();
-    let _aborted = server.task.await;
+    server.task.shutdown().await;
     let said = home.up(&server.url).await;
     assert!(said.contains(&failed) && said.contains("Connection refused"), "{said}");
     let said = home.up("ftp://127.0.0.1").await;

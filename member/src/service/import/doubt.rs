@@ -124,16 +124,23 @@ impl Importing {
             return self.confirm_endpoints_gone(known, cluster, api).await;
         }
         let selector = format!(
-            "{}={cluster},{}={},{}={},{}={ENDPOINT_SLICE}",
+            "{}={cluster},{}={},{}={}",
             label::SOURCE_CLUSTER_ID,
             label::SOURCE_NAMESPACE,
             service.namespace,
             label::SOURCE_NAME,
             service.name,
-            label::SOURCE_KIND
         );
-        let listed = api.list(&ListParams::default().labels(&selector)).await;
-        let listed = listed?;
+        let listed = api.list(&ListParams::default().labels(&selector)).await?;
+        let is_slice = |record: &PartialObjectMeta<ResourceExport>| {
+            record.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == ENDPOINT_SLICE)
+        };
+        // A cluster without a Lease has left, unless other records of it stand: one that runs Antrea's controllers and is not
+        // marked any more keeps its endpoints in a record of another kind.
+        let has_lease = self.vouching.state(&name::member_lease(cluster)) != WriterState::Unknown;
+        if !has_lease && !listed.iter().all(is_slice) {
+            return Ok(false);
+        }
         let there: BTreeSet<_> =
             listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
         let gone: BTreeSet<_> =
