@@ -17,6 +17,7 @@ mod names;
 mod namespace;
 mod ports;
 mod process;
+mod reconciles;
 mod refused;
 mod restart;
 mod slices;

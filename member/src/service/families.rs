@@ -13,7 +13,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::knowledge::Knowledge;
 
-/// A cluster gets another family once in its life, and nothing tells of it.
+/// A cluster gets another family once in its life, and no watch shows it.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 /// Long enough that a hiccup at the start is over before anything is made of what is not known.
 const RETRY: Backoff = Backoff { first: Duration::from_secs(3), longest: Duration::from_secs(60) };

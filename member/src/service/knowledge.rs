@@ -48,7 +48,7 @@ impl Knowledge {
         Self { services, namespaces: Shared::default(), cluster: Shared::new(Arc::new(cluster)) }
     }
 
-    /// Takes in what the watch of Namespaces told: all Services in them are reconciled.
+    /// Takes in a change of Namespaces: all Services in them are reconciled.
     pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
         let namespaces: BTreeMap<String, Readers> =
             self.namespaces.with(|namespaces| namespaces.change(change));

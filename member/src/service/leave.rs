@@ -63,7 +63,7 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
                 );
                 return Ok(());
             }
-            // The leader was faster, or has said something about a record: the next list shows it.
+            // The leader was faster, or wrote the status of a record: the next list shows it.
             Ok(()) | Err(Error::Stale | Error::Gone) => tokio::time::sleep(PAUSE).await,
             Err(error) => return Err(failure(&error)),
         }
@@ -121,7 +121,7 @@ where
     all(objects.into_iter().map(delete)).await
 }
 
-/// Takes back what we said of exports that are none any more.
+/// Empties the status of ServiceExports, which export nothing any more.
 pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
     let exports = listed::<Export>(&env.client, &ListParams::default()).await?;
     let has_status =

@@ -1,4 +1,4 @@
-//! ExportStatus users how their export stands: watches ServiceExports, Services, and for each our record and the leader's
+//! The status of exports: watches ServiceExports, Services, and for each our record and the leader's
 //! verdict; writes the `Valid`, `Ready` and `Conflict` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
@@ -144,7 +144,7 @@ impl ExportStatus {
             return Ok(Outcome::Done);
         }
         match self.knowledge.services.put_status(&self.writer, STATUS, export, &want).await {
-            // Deleted meanwhile: nobody is left to be told.
+            // Deleted meanwhile: there is no status to write.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
             Ok(_) => {
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             under_antrea(&settings)[1..],
             [(READY, "True", "Exported".into())],
-            "Antrea's leader tells no conflicts"
+            "Antrea's leader reports no conflicts"
         );
         settings.under_antrea.rival = Some(ServiceName::new("shop-web", "x"));
         assert_eq!(

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn words(words: &[&str]) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
+        words.iter().map(|text| (*text).to_owned()).collect()
     }
 
     fn service(ips: &[&str], families: &[&str]) -> ServiceSpec {

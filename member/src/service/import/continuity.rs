@@ -1,6 +1,6 @@
 //! How far what the Common Area says about an import may be believed, measured against what is here: pure.
 //!
-//! An import that was measured before is believed for who is missing in it. Another one (the hub was replaced, records were deleted,
+//! An import that was measured before is believed for who is missing in it. Another one (the leader was replaced, records were deleted,
 //! a backup restored) may not know yet of all who take part; who does not occur in it stays until that is known to be meant.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::service::{
 /// What is known of those who write about one Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writers {
-    /// uid of the leader's Lease: another one is another hub.
+    /// uid of the leader's Lease: another uid is another leader.
     pub(super) leader_uid: String,
     /// The Common Area was restored from a backup while we watched it.
     pub(super) restored: bool,
@@ -34,12 +34,12 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// Whether what the leader says is of before a restore.
+    /// Whether the leader's records are of before a restore.
     pub(super) fn leader_is_outdated(&self) -> bool {
         self.outdated.contains(name::LEADER_LEASE)
     }
 
-    /// Whether what a cluster says is of before a restore.
+    /// Whether a cluster's records are of before a restore.
     pub(super) fn is_outdated(&self, cluster: &str) -> bool {
         self.outdated.contains(&name::member_lease(cluster))
     }

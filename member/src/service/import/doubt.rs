@@ -63,7 +63,7 @@ impl Importing {
     }
 
     /// The Lease of who has to vouch for it: who writes the record. For a cluster that has no Lease, so does not belong to the set any
-    /// more, it is the leader, but only one that can have known the cluster: a new or restored hub has not.
+    /// more, it is the leader, but only one that can have known the cluster: a new or restored leader has not.
     fn who_vouches(&self, writers: &Writers, known: &Known, doubt: &Doubt) -> Option<String> {
         let cluster = match doubt {
             Doubt::Import => return Some(name::LEADER_LEASE.into()),

@@ -79,7 +79,7 @@ pub(super) struct DesiredImport {
     pub(super) taken: bool,
     /// Clusters that take part, sorted.
     pub(super) clusters: Vec<String>,
-    /// Those of them that take part only because nobody said that they do not.
+    /// Those of them that take part only because nobody withdrew their part.
     pub(super) kept: BTreeSet<String>,
     /// The EndpointSlices.
     pub(super) slices: Vec<Slice>,
@@ -149,7 +149,7 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
     }
 }
 
-/// `named` take part because the leader says so, `kept` because nobody said otherwise.
+/// `named` take part because the import names them, `kept` because nobody withdrew their part.
 fn desired_import(
     known: &Known,
     writers: &Writers,
@@ -217,8 +217,8 @@ impl Sliced {
                 all.held.extend(entry.imported_from(cluster).cloned());
                 continue;
             }
-            let said = entry.peers.get(cluster).into_iter().flatten();
-            let served = said.filter(|(_, payload)| families.contains(&payload.address_type));
+            let payloads = entry.peers.get(cluster).into_iter().flatten();
+            let served = payloads.filter(|(_, payload)| families.contains(&payload.address_type));
             all.slices.extend(served.filter_map(|(record, payload)| {
                 imported(service, &Source { cluster, record, local: None }, payload, merged)
             }));

@@ -17,7 +17,7 @@ use crate::service::index::view::{Endpoint, Slice, SlicePort};
 pub(super) struct Source<'a> {
     /// The cluster.
     pub(super) cluster: &'a str,
-    /// Name of the record that tells of it, or would tell others.
+    /// Name of its record, or of the record it would have.
     pub(super) record: &'a str,
     /// The slice itself, where it is of this cluster.
     pub(super) local: Option<&'a Slice>,

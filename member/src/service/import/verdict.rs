@@ -1,4 +1,4 @@
-//! What is said of an import, and what the API server would not take of it: pure.
+//! The condition of an import, and what the API server refused of it: pure.
 
 use api::{
     condition::{Condition, Status, Verdict},
@@ -26,7 +26,7 @@ pub(super) enum Refusal {
 pub(super) struct Refusals(Vec<(Refusal, String)>);
 
 impl Refusals {
-    /// What a write came to: a refusal is kept to be told, and what else can be done is done.
+    /// What a write came to: a refusal is kept for the status, and what else can be done is done.
     pub(super) fn note<T>(&mut self, what: Refusal, written: Result<T, Error>) -> Result<Option<T>, Error> {
         match written {
             Ok(written) => Ok(Some(written)),
@@ -108,7 +108,7 @@ pub(super) enum Transition {
     Better,
 }
 
-/// What `verdict` changes in what was said before.
+/// What `verdict` changes in the conditions of before.
 pub(super) fn transition(have: &[Condition], verdict: &Verdict) -> Option<Transition> {
     let before = have.iter().find(|condition| condition.type_ == verdict.type_);
     let is_bad = verdict.status == Status::False;

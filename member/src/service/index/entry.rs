@@ -1,4 +1,4 @@
-//! Everything about one Service name, as objects and reads told it.
+//! Everything about one Service name, as objects and reads show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ pub(crate) struct ServiceEntry {
 }
 
 impl ServiceEntry {
-    /// Whether a Service of this cluster that has this name matters to anybody: it is exported, was exported, or is said to be.
+    /// Whether a Service of this cluster that has this name matters to anybody: it is exported, was exported, or has a part in what is imported here.
     pub(crate) fn is_exported(&self) -> bool {
         self.export.is_some()
             || self.own_service.is_some()
@@ -72,7 +72,7 @@ impl ServiceEntry {
         self.antrea.get(cluster).is_some_and(Peer::has_endpoints)
     }
 
-    /// Whether the slices that are known of that cluster are all it has, as its one record says: others did not just vanish.
+    /// Whether the slices that are known of that cluster are all it has, which its one record shows: others did not just vanish.
     pub(crate) fn is_complete(&self, cluster: &str) -> bool {
         self.antrea.get(cluster).is_some_and(Peer::is_complete)
     }
@@ -114,7 +114,7 @@ impl ServiceEntry {
     }
 
     /// Whether the import is the one that what is here was measured by, by this very process: while it was away the Common Area
-    /// may have been restored from a backup, of which nothing tells.
+    /// may have been restored from a backup, and no watch shows that.
     pub(crate) fn is_measured(&self, import: &LeaderRecord) -> bool {
         self.accepted.as_ref() == Some(&import.uid)
     }
@@ -144,7 +144,7 @@ impl Entry for ServiceEntry {
 pub(crate) struct LeaderRecord {
     /// Its uid.
     pub(crate) uid: String,
-    /// What it says.
+    /// Its spec.
     pub(crate) spec: ResourceImportSpec,
 }
 

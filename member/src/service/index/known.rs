@@ -25,7 +25,7 @@ pub(crate) struct Known {
     pub(crate) under_antrea: UnderAntrea,
 }
 
-/// What a leader of Antrea's does not say and other objects tell.
+/// What an import of Antrea's does not say, derived from other objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UnderAntrea {
     /// Another Service of ours that has the names our records need.

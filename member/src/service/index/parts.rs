@@ -15,7 +15,7 @@ use kube::{Resource, ResourceExt};
 use super::{IMPORT, STATUS, entry::ServiceEntry};
 
 /// The controller of imports, where there is something to import or to remove.
-pub(crate) fn import(entry: &ServiceEntry) -> Readers {
+fn import(entry: &ServiceEntry) -> Readers {
     let is_imported = entry.leader_import.is_some()
         || entry.import.is_some()
         || entry.derived.is_some()
@@ -24,7 +24,7 @@ pub(crate) fn import(entry: &ServiceEntry) -> Readers {
 }
 
 /// The controller of the status, where there is a ServiceExport to write it to.
-pub(crate) fn status(entry: &ServiceEntry) -> Readers {
+fn status(entry: &ServiceEntry) -> Readers {
     STATUS.when(entry.export.is_some())
 }
 
@@ -61,7 +61,7 @@ impl Differs {
     }
 }
 
-/// [`replace`], which tells a new status apart. `status` is where an object has it.
+/// [`replace`], which reports a new status by itself. `status` is where an object has it.
 fn replace_with_status<T, S>(place: &mut Option<T>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
 where
     T: Resource + PartialEq,

@@ -1,7 +1,7 @@
-//! What a member that runs Antrea's controllers says about one Service.
+//! What a member that runs Antrea's controllers exports of one Service.
 //!
-//! Such a member has one record with its Service and one with all its endpoints, and takes either back by deleting it. What the
-//! one record says is all there is: no slice can be missing beside it.
+//! Such a member has one record with its Service and one with all its endpoints, and takes either back by deleting it. The
+//! one record has all endpoints there are: no slice can be missing beside it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Its slices, by what a record of each would be called; `None` if it has not said all that it takes to know them.
+    /// Its slices, by what a record of each would be called; `None` if a record is missing that it takes to know them.
     pub(crate) fn slices(&self) -> Option<BTreeMap<String, SlicePayload>> {
         let (record, payload) = self.endpoints.as_ref()?;
         let ports = match &self.service {

@@ -29,12 +29,12 @@ pub(crate) struct Export {
     /// Labels and annotations to export.
     #[serde(default)]
     pub(crate) spec: Lenient<ServiceExportSpec>,
-    /// What we said about it.
+    /// Conditions that we write.
     #[serde(default)]
     pub(crate) status: Lenient<ServiceExportStatus>,
 }
 
-/// A Service of this cluster: a user's, or one that realises an import.
+/// A Service of this cluster: a user's, or that of an import.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
 pub(crate) struct Service {
@@ -53,10 +53,10 @@ pub(crate) struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub(crate) type_: Option<String>,
-    /// Its first address; `None` in words on a headless Service.
+    /// Its first address; the word `None` on a headless Service.
     #[serde(rename = "clusterIP", default, skip_serializing_if = "Option::is_none")]
     pub(crate) cluster_ip: Option<String>,
-    /// Its addresses, or `None` in words.
+    /// Its addresses, or the word `None`.
     #[serde(rename = "clusterIPs", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) cluster_ips: Vec<String>,
     /// Families of its addresses, in their order; on a headless Service those of its endpoints.
@@ -90,7 +90,7 @@ impl ServiceSpec {
 
     /// Its addresses, in the order of its families.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &String> {
-        // An API server tells all of them; what is to be written may say only the first.
+        // An API server returns all of them; what is to be written may have only the first.
         let first = self.cluster_ip.iter().filter(|_| self.cluster_ips.is_empty());
         self.cluster_ips.iter().chain(first).filter(|ip| !ip.is_empty() && *ip != HEADLESS)
     }
@@ -165,7 +165,7 @@ pub(crate) struct Import {
     /// The merged Service and its addresses here.
     #[serde(default)]
     pub(crate) spec: Lenient<ServiceImportSpec>,
-    /// What we said about it.
+    /// Conditions that we write.
     #[serde(default, skip_serializing)]
     pub(crate) status: Lenient<ServiceImportStatus>,
 }
@@ -186,10 +186,10 @@ pub(crate) struct OwnRecord {
     /// Name, labels, generation.
     #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// What we said.
+    /// What it exports.
     #[serde(default)]
     pub(crate) spec: Lenient<ResourceExportSpec>,
-    /// What the leader said about it.
+    /// What the leader writes about it.
     #[serde(default, skip_serializing)]
     pub(crate) status: Lenient<ResourceExportStatus>,
 }
@@ -209,7 +209,7 @@ pub(crate) struct PeerSlice {
     /// Name.
     #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// What the other cluster said.
+    /// What the other cluster exports.
     #[serde(default)]
     pub(crate) spec: Lenient<ResourceExportSpec>,
 }
@@ -221,12 +221,12 @@ pub(crate) struct LeaderImport {
     /// Name.
     #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// What the leader said.
+    /// What the leader merged.
     #[serde(default)]
     pub(crate) spec: Lenient<ResourceImportSpec>,
 }
 
-/// The Service in its role of realising the import it is named after (`antrea-mc-<name>`), whoever made it.
+/// The Service of the import it is named after (`antrea-mc-<name>`), whoever made it.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
 #[serde(from = "Service", into = "Service")]
@@ -249,7 +249,7 @@ impl From<Derived> for Service {
     }
 }
 
-/// Whether the label that says so is on the object.
+/// Whether the object has the label of what Freeport makes.
 pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
     let labels: Option<&BTreeMap<String, String>> = metadata.labels.as_ref();
     labels.and_then(|labels| labels.get(api::label::MANAGED_BY)).is_some_and(|by| by == api::label::FREEPORT)

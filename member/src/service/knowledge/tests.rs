@@ -1,11 +1,37 @@
-use api::antrea::namesakes;
+use std::collections::BTreeSet;
+
+use kit::{drive::drive, metrics::Metrics, queue::Outcome};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     fixture::{IMPORT, export, golden, nothing, read, steps, succeeded, taken_in, written},
     *,
 };
-use crate::service::{antrea::leader::AntreaImport, index::entry::Unexported, offer::record::Step};
+use crate::service::{
+    antrea::leader::AntreaImport,
+    index::{STATUS, entry::Unexported},
+    offer::record::Step,
+};
+
+/// The Services that the controllers of the status have to reconcile.
+async fn to_reconcile(known: &Knowledge) -> BTreeSet<ServiceName> {
+    let (stop, seen) = (CancellationToken::new(), Shared::<BTreeSet<_>>::default());
+    let reconcile = |service| {
+        seen.with(|seen| seen.insert(service));
+        async { Ok(Outcome::Done) }
+    };
+    let queue = known.services.queue(2);
+    let driven = drive("test", queue, Metrics::new().unwrap(), stop.clone(), reconcile);
+    let until_idle = async {
+        while !known.services.is_idle(STATUS) {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    tokio::join!(driven, until_idle);
+    seen.with(std::mem::take)
+}
 
 fn rival(known: &Knowledge, service: &ServiceName) -> Option<ServiceName> {
     known.known(service).unwrap().under_antrea.rival
@@ -46,19 +72,21 @@ fn the_records_are_those_of_the_wire_contract_and_the_endpoints_wait_for_the_ser
     assert_eq!(written(&steps(&known, &web)).len(), 1, "nor is it written again before");
 }
 
-#[test]
-fn of_two_services_that_want_one_name_the_older_export_has_it() {
+#[tokio::test]
+async fn of_two_services_that_want_one_name_the_older_export_has_it() {
     let (known, long, short) = (nothing(), ServiceName::new("a-b", "c"), ServiceName::new("a", "b-c"));
     export(&known, &long, 12);
     assert_eq!(steps(&known, &long).len(), 1);
     let first = written(&steps(&known, &long)).remove(0);
     taken_in(&known, first, |_| {});
+    assert_eq!(to_reconcile(&known).await, [long.clone()].into());
     export(&known, &short, 10);
+    let both = [short.clone(), long.clone()].into();
+    assert_eq!(to_reconcile(&known).await, both, "what changes for one is reconciled for the other");
     assert_eq!(rival(&known, &long), Some(short.clone()));
     assert_eq!(written(&steps(&known, &long)), [json!({"delete": "east-a-b-c-service"})]);
     assert_eq!(rival(&known, &short), None);
     assert_eq!(steps(&known, &short).len(), 1);
-    assert!(namesakes(&short).contains(&long), "what changes for one is looked at for the other");
 
     known.services.note(&short, |entry| entry.service = None);
     assert_eq!(rival(&known, &long), None, "the older one cannot be exported");

@@ -12,7 +12,7 @@ use crate::service::index::{
 /// Why a ServiceExport exports nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
-    /// One CamelCase word: standard where the Multi-Cluster Services API has one.
+    /// In CamelCase: the standard reason where the Multi-Cluster Services API has one.
     pub(crate) reason: &'static str,
     /// A sentence.
     pub(crate) message: String,
@@ -27,7 +27,7 @@ impl Invalid {
 /// What we exported last under that name, if its ServiceExport is gone and it is not known that somebody decided that.
 ///
 /// The record may have vanished as well, where this cluster leads and all CRDs were deleted. Then our own part in what is
-/// imported here tells that there was one: it is no younger than the export.
+/// imported here shows that there was one: it is no younger than the export.
 pub(crate) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePayload> {
     if entry.export.is_some() || entry.unexported == Some(Unexported::Decided) {
         return None;

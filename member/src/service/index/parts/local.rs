@@ -56,7 +56,7 @@ impl Part<ServiceName, ServiceEntry> for Export {
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         entry.unexported = None;
         let differs = replace_with_status(&mut entry.export, self, |export| &mut export.status);
-        // What we said about it is read only to say the next.
+        // The status is read only to write the next one.
         EXPORT.and(import(entry)).when(differs.content).and(STATUS.when(differs.any()))
     }
 
@@ -68,7 +68,7 @@ impl Part<ServiceName, ServiceEntry> for Export {
 
 impl Part<ServiceName, ServiceEntry> for Derived {
     fn key(&self) -> Option<ServiceName> {
-        // A long name was shortened; then only the label tells of which Service it is.
+        // A long name was shortened; then only the label shows of which Service it is.
         let name = self.name_any();
         let labelled = self.labels().get(label::MCS_SERVICE_NAME).map(String::as_str);
         let of = labelled.filter(|of| name::imported_service(of) == name);

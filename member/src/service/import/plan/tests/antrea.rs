@@ -55,7 +55,7 @@ fn who_takes_part_is_read_from_the_others_records() {
 
     known.services.change(Change::Remove(peer(&going)));
     let Plan::Import(import) = planned(&known) else { panic!() };
-    assert_eq!(import.kept, ["north-1".to_owned()].into(), "that it merely vanished is no word");
+    assert_eq!(import.kept, ["north-1".to_owned()].into(), "it merely vanished");
     assert!(import.leftover.is_empty());
     known.services.change(Change::Remove(read::<AntreaImport>(&golden(IMPORT, |_| {}))));
     let Plan::Hold(doubts) = planned(&known) else { panic!("{:?}", planned(&known)) };

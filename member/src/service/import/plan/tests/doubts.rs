@@ -59,11 +59,11 @@ fn another_import_is_measured_before_it_is_believed() {
     assert_eq!(ready("web", &imports("west", &replaced), &Refusals::default()).status, Status::True);
     let held = carried_out("west", replaced.clone());
     assert_eq!(held.imported_slices, both.imported_slices);
-    assert_eq!(continuity::noted(&held), Some("hub-1"), "the hub is the same");
+    assert_eq!(continuity::noted(&held), Some("leader-1"), "the leader is the same");
 
     replaced.parts_gone.insert("east".into());
     let settled = carried_out("west", replaced);
-    assert_eq!((settled.imported_slices.len(), continuity::noted(&settled)), (1, Some("hub-1")));
+    assert_eq!((settled.imported_slices.len(), continuity::noted(&settled)), (1, Some("leader-1")));
 
     let mut whole = both;
     whole.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) });
@@ -137,8 +137,8 @@ fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     index.note(&service(), |known| known.accepted = entry.accepted.clone());
     index.change(Change::Apply(import(json!([]), "2")));
     index.change(Change::Remove(import(json!([]), "3")));
-    let told = index.get(&service()).unwrap();
-    (entry.import_gone, entry.parts_gone) = (told.import_gone, told.parts_gone.clone());
+    let seen = index.get(&service()).unwrap();
+    (entry.import_gone, entry.parts_gone) = (seen.import_gone, seen.parts_gone.clone());
     entry.leader_import = None;
     assert_eq!(plan("west", &entry), Plan::Remove);
 }

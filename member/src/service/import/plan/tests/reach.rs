@@ -52,7 +52,7 @@ fn r26_an_import_has_an_address_and_slices_of_each_family_that_both_sides_have()
         assert_eq!(import.ip_families, of);
         assert_eq!(address_types(&entry).len(), 2 * ips.len());
         assert!(address_types(&entry).iter().all(|address_type| of.contains(address_type)));
-        assert_eq!(carried_out(&here, entry.clone()), entry, "a second look changes nothing");
+        assert_eq!(carried_out(&here, entry.clone()), entry, "a second reconcile changes nothing");
     }
 }
 
@@ -101,10 +101,14 @@ fn r25_r27_a_headless_import_has_endpoints_with_or_without_ports_and_no_address(
         assert!(derived.spec.is_headless());
         assert_eq!(entry.imported_slices.len(), 4);
         assert!(entry.imported_slices.values().all(|slice| slice.ports.len() == ports.len()));
-        assert_eq!(carried_out(&here, entry.clone()), entry, "a second look changes nothing");
+        assert_eq!(carried_out(&here, entry.clone()), entry, "a second reconcile changes nothing");
         let mut vanished = entry;
         vanished.leader_import = None;
-        assert_eq!(carried_out(&here, vanished.clone()), vanished, "nor what vanishes without a word");
+        assert_eq!(
+            carried_out(&here, vanished.clone()),
+            vanished,
+            "nor does what vanishes without being withdrawn"
+        );
     }
 }
 
