@@ -192,8 +192,9 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
         let leader = world.leader();
         leader.patch::<ServiceAccount>(AREA, &cli::objects::access::account(ID), &unmarked()).await;
         eventually("not marked", || leader_names(world, "")).await;
-        sees(west, &stays, ID, &["10.201.0.7:80"]).await.expect("stays");
         eventually("without", || holds(world, &ns, "ours", 3)).await;
+        world.vouches(LEADER_LEASE).await;
+        sees(west, &stays, ID, &["10.201.0.7:80"]).await.expect("stays");
         north.unexport(&stays).await;
         eventually("its records are let go all the same", || gone(&north, &stays)).await;
         drop(heart);
