@@ -1,6 +1,8 @@
 //! Dependencies point one way: between crates, and inside each crate between the modules of one parent. A circle fails with the files
 //! that make it, one arrow a line.
 
+#![cfg(test)]
+
 mod modules;
 
 use std::{
