@@ -17,6 +17,12 @@ pub const STALE: Duration = Duration::from_secs(30);
 /// The longest that a Lease may say: longer silence always counts.
 const LONGEST: i32 = 3600;
 
+/// After how long without a renewal a Lease is stale that says this in `leaseDurationSeconds`, whoever wrote it.
+pub fn stale(seconds: Option<i32>) -> Duration {
+    let seconds = seconds.filter(|seconds| *seconds > 0);
+    seconds.map_or(STALE, |seconds| Duration::from_secs(seconds.min(LONGEST).unsigned_abs().into()))
+}
+
 /// How often the holder of a Lease renews it: three times before it is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -64,8 +70,7 @@ pub struct LeaseView {
 impl LeaseView {
     /// After how long without a renewal it is stale, as it says itself.
     pub fn stale(&self) -> Duration {
-        let seconds = self.spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
-        seconds.map_or(STALE, |seconds| Duration::from_secs(seconds.min(LONGEST).unsigned_abs().into()))
+        stale(self.spec.lease_duration_seconds)
     }
 
     /// How far its holder is with what it has to write. A word we do not know vouches for nothing.

@@ -23,7 +23,7 @@ pub struct DaemonArgs {
     pub listen: SocketAddr,
     /// Seconds after its last renewal at which the Lease of this daemon is stale, which shows that the daemon is gone. It is
     /// renewed three times in this time.
-    #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(3..=3600))]
+    #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(6..=3600))]
     pub lease_seconds: u16,
     /// How log lines look.
     #[arg(long, env = "FREEPORT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]

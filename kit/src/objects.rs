@@ -51,7 +51,7 @@ impl<P: Resource> Objects<P> {
                 self.guard.see(version(&object));
                 self.put(object);
             }
-            Change::Remove(object) => self.remove(&object),
+            Change::Remove(object) => drop(self.guard.remove(&object)),
             Change::Reset(objects) => {
                 self.guard.reset(&objects);
                 objects.into_iter().for_each(|object| self.put(object));
@@ -79,17 +79,6 @@ impl<P: Resource> Objects<P> {
     /// All of them, by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.guard.known.values().map(|known| &known.value)
-    }
-
-    /// A deletion that is older than what we know was of another object of that name, which we have replaced since.
-    fn remove(&mut self, object: &P) {
-        let name = name(object);
-        if self.guard.known.get(&name).is_some_and(|known| known.version > version(object)) {
-            self.guard.see(version(object));
-            self.guard.deleted.remove(&name);
-        } else {
-            self.guard.remove(object);
-        }
     }
 
     fn put(&mut self, object: P) {
@@ -142,6 +131,12 @@ impl<T> Guard<T> {
         self.known.get(name).map(|known| &known.value)
     }
 
+    /// The version of the object of that name, 0 without one.
+    #[cfg(test)]
+    pub(crate) fn version_of(&self, name: &ObjectName) -> u64 {
+        self.known.get(name).map_or(0, |known| known.version)
+    }
+
     /// The watch has come to this version.
     pub(crate) fn see(&mut self, version: u64) {
         self.seen = self.seen.max(version);
@@ -168,11 +163,16 @@ impl<T> Guard<T> {
         self.known.remove(name).map(|known| known.value)
     }
 
-    /// The watch told that the object is gone. Whatever its uid: after a restore another one of that name may be known.
+    /// The watch told that the object is gone. A deletion that is older than what we know was of another object of that name, which
+    /// we have replaced since.
     pub(crate) fn remove<P: Resource>(&mut self, object: &P) -> Option<T> {
-        self.see(version(object));
-        self.deleted.remove(&name(object));
-        self.forget(&name(object))
+        let (name, version) = (name(object), version(object));
+        self.see(version);
+        self.deleted.remove(&name);
+        if self.known.get(&name).is_some_and(|known| known.version > version) {
+            return None;
+        }
+        self.forget(&name)
     }
 
     /// The API server deleted the object at our request: what a watch on its way still says of it is late.

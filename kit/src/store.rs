@@ -72,10 +72,8 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
 
     /// Asks these controllers to reconcile these keys.
     pub fn enqueue(&self, dirty: Dirty<K>) {
-        let related: Vec<(K, Readers)> = dirty
-            .iter()
-            .flat_map(|(key, readers)| (self.related)(key).into_iter().map(|key| (key, *readers)))
-            .collect();
+        // Their entries may change in other ways.
+        let related: Vec<_> = dirty.keys().flat_map(self.related).map(|key| (key, Readers::ALL)).collect();
         let related = related.into_iter().filter(|(key, _)| self.get(key).is_some());
         let all: Vec<_> = related.chain(dirty).collect();
         for (number, queue) in (0..).zip(self.queues.iter()) {
@@ -173,26 +171,33 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
 struct Write<'a, K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> {
     store: &'a Store<K, E>,
     name: ObjectName,
+    /// Its answer was taken in.
+    answered: bool,
     kind: std::marker::PhantomData<fn() -> P>,
 }
 
 impl<'a, K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> Write<'a, K, E, P> {
     fn begin(store: &'a Store<K, E>, name: ObjectName, by: Readers) -> Self {
         store.index.with(|index| index.writing::<P>(name.clone(), by));
-        Self { store, name, kind: std::marker::PhantomData }
+        Self { store, name, answered: false, kind: std::marker::PhantomData }
     }
 
-    fn written(self, answer: P) {
+    fn written(mut self, answer: P) {
+        self.answered = true;
         self.store.enqueue(self.store.index.with(|index| index.written(answer)));
     }
 
-    fn deleted(self, object: &P) {
+    fn deleted(mut self, object: &P) {
+        self.answered = true;
         self.store.enqueue(self.store.index.with(|index| index.deleted(object)));
     }
 }
 
 impl<K: Clone + Eq + Hash + Ord, E: Entry, P: Part<K, E>> Drop for Write<'_, K, E, P> {
     fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
         self.store.enqueue(self.store.index.with(|index| index.unwritten::<P>(&self.name)));
     }
 }

@@ -184,7 +184,7 @@ impl Parts {
                 health::seen(&self.access, &self.table, &self.peers.watches, lacking, present_for)
             }
             Presence::Failing { failure } => Health::Lost { failure },
-            Presence::Taken { holder } => Health::IdTaken { holder },
+            Presence::Taken { holder, .. } => Health::IdTaken { holder },
         };
         let members = self.access.leases.with(|leases| leases.members());
         let new = SessionState { health, wire: self.access.wire, members };

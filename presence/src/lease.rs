@@ -11,7 +11,7 @@ use std::{
 
 use api::{
     label,
-    lease::{Pace, STALE, Settled},
+    lease::{self, Pace, Settled},
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -46,6 +46,8 @@ pub enum Presence {
     Taken {
         /// Its holder identity.
         holder: String,
+        /// Without a renewal for this long the Lease is stale, and ours.
+        stale: Duration,
     },
     /// The API server holds an older Lease of ours than it told us of, or none: it was restored, or emptied.
     Restored,
@@ -89,6 +91,11 @@ impl Seen {
         spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
     }
 
+    /// After how long without a renewal the Lease is stale.
+    fn stale(&self) -> Duration {
+        lease::stale(self.lease.as_ref().and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds))
+    }
+
     fn step(&self, us: &Holder, now: Instant) -> Step {
         if self.lease.is_none() {
             return Step::Create;
@@ -101,9 +108,7 @@ impl Seen {
         }
         let same_cluster = holder.split_once('/').is_some_and(|(uid, _)| uid == us.cluster_uid);
         let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let lasts = self.lease.as_ref().and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds);
-        let stale = lasts.and_then(|seconds| u64::try_from(seconds).ok()).map_or(STALE, Duration::from_secs);
-        if same_cluster || age >= stale { Step::Take } else { Step::KeepOut }
+        if same_cluster || age >= self.stale() { Step::Take } else { Step::KeepOut }
     }
 }
 
@@ -180,7 +185,8 @@ impl Keeper {
             Step::KeepOut => {
                 // It is not ours, so that it goes or is made anew tells nothing of the API server.
                 detector.forget();
-                return Ok(Presence::Taken { holder: seen.holder().unwrap_or_default().to_owned() });
+                let holder = seen.holder().unwrap_or_default().to_owned();
+                return Ok(Presence::Taken { holder, stale: seen.stale() });
             }
             Step::Create => {
                 let mut lease = Lease {
@@ -236,6 +242,8 @@ fn says(settled: Settled, also: Annotations) -> Annotations {
 
 #[cfg(test)]
 mod tests {
+    use api::lease::STALE;
+
     use super::*;
 
     fn us() -> Holder {
@@ -269,6 +277,20 @@ mod tests {
         seen.see(Some(lease("u2/a", "5")), t + STALE);
         assert!(!seen.doubtful);
         assert_eq!(seen.step(&us(), t + STALE / 2 + STALE), Step::Take);
+    }
+
+    #[test]
+    fn a_lease_that_says_something_odd_is_neither_free_at_once_nor_taken_for_ever() {
+        let t = Instant::now();
+        for (seconds, stale) in [(0, 30), (-1, 30), (6, 6), (i32::MAX, 3600)] {
+            let mut odd = lease("u2/a", "1");
+            odd.spec.as_mut().unwrap().lease_duration_seconds = Some(seconds);
+            let mut seen = Seen::default();
+            seen.see(Some(odd), t);
+            let after = |seconds| t + Duration::from_secs(seconds);
+            assert_eq!(seen.step(&us(), after(stale - 1)), Step::KeepOut, "{seconds}");
+            assert_eq!(seen.step(&us(), after(stale)), Step::Take, "{seconds}");
+        }
     }
 
     #[test]

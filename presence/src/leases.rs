@@ -207,10 +207,11 @@ impl Leases {
     /// It is `now`, and something was heard.
     fn time(&mut self, now: Instant) {
         let passed = |since: Instant| now.saturating_duration_since(since);
-        let was_deaf = self.last.replace(now).is_some_and(|last| passed(last) >= self.pace.stale());
+        let deaf = self.last.replace(now).map(passed).filter(|deaf| *deaf >= self.pace.stale());
         for heard in self.holders.values_mut() {
             let Some((since, stale)) = &mut heard.silence else { continue };
-            if was_deaf {
+            // Heartbeats come less often than short Leases are renewed.
+            if deaf.is_some_and(|deaf| deaf >= *stale) {
                 *since = now;
             } else if passed(*since) >= *stale {
                 heard.standing = Some(Standing::Silent { since: heard.renewed });

@@ -110,7 +110,8 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
                 doubts.outdated.entry(writer.to_owned()).or_default().insert(key.clone());
             });
         }
-        is_current
+        // A renewal that came meanwhile did not know of the key.
+        is_current || self.leases.with(|leases| leases.is_current(writer))
     }
 
     /// What `writer` should have written about `key` is `missing` (names). Whether the writer has vouched for that since this

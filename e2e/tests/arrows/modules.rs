@@ -96,6 +96,23 @@ impl Crate {
         uses
     }
 
+    /// Whether there is such a module.
+    pub(crate) fn has(&self, module: &[&str]) -> bool {
+        self.files.keys().any(|known| known.iter().map(String::as_str).eq(module.iter().copied()))
+    }
+
+    /// A use of a module, or of what is below it, by another.
+    pub(crate) fn uses_of(&self, to: &[&str], by: &[&str]) -> Option<Use> {
+        let is_below = |module: &Module, top: &[&str]| {
+            module.len() >= top.len() && module.iter().zip(top).all(|(a, b)| a == b)
+        };
+        let users = self.named.iter().filter(|(from, _)| is_below(from, by));
+        users
+            .map(|(from, path)| (from, self.target(path, 8)))
+            .find(|(_, used)| is_below(used, to))
+            .map(|(from, used)| Use { from: self.files[from].clone(), to: self.files[&used].clone() })
+    }
+
     /// Uses that are part of a circle of siblings.
     pub(crate) fn circles(&self) -> Vec<Use> {
         let reaches = |uses: &BTreeMap<(String, String), Use>, from: &String, to: &String| {

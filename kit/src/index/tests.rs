@@ -186,7 +186,112 @@ fn a_writer_hears_of_what_others_wrote_meanwhile() {
     assert_eq!(index.written(of_uid("2", 2)), writer, "deleted since");
 }
 
+#[test]
+fn a_writer_hears_of_what_takes_the_place_of_what_it_deleted() {
+    let writer = [("x".to_owned(), WRITER)].into();
+    let another = || {
+        let mut another = map("a", "x", "2", 5);
+        another.metadata.uid = Some("v".into());
+        another
+    };
+    let mut index = being_written();
+    let _ = index.change(Change::Remove(of_uid("1", 4)));
+    let _ = index.change(Change::Apply(another()));
+    assert_eq!(index.deleted(&of_uid("1", 1)), writer, "told before the answer came");
+
+    let mut index = being_written();
+    let _ = index.deleted(&of_uid("1", 1));
+    let _ = index.change(Change::Remove(of_uid("1", 4)));
+    assert!(index.change(Change::Apply(another()))["x"].has(WRITER), "told after it");
+}
+
+#[test]
+fn a_writer_hears_that_a_list_does_not_have_what_it_wrote() {
+    let mut index = being_written();
+    let mut other = map("b", "y", "1", 9);
+    other.metadata.uid = Some("w".into());
+    let _ = index.change(Change::Reset(vec![other]));
+    assert!(index.written(of_uid("2", 2))["x"].has(WRITER));
+}
+
+#[test]
+fn of_two_writers_neither_loses_what_was_withheld() {
+    let mut index = being_written();
+    index.writing::<ConfigMap>(name(&of_uid("1", 1)), Readers::one(1));
+    let _ = index.change(Change::Apply(of_uid("theirs", 2)));
+    let both = WRITER.and(Readers::one(1));
+    assert_eq!(index.unwritten::<ConfigMap>(&name(&of_uid("1", 1)))["x"], both);
+    let _ = index.change(Change::Apply(of_uid("again", 3)));
+    assert_eq!(index.unwritten::<ConfigMap>(&name(&of_uid("1", 1)))["x"], both);
+}
+
+fn concerns_writer(dirty: Dirty<String>) -> bool {
+    dirty.values().any(|readers| readers.has(WRITER))
+}
+
+/// What another than the writer does to the object, or how the write ends.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Told,
+    Theirs(u8),
+    Begins,
+    Written(u8),
+    Fails,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        3 => Just(Happens::Told),
+        2 => (0..3u8).prop_map(Happens::Theirs),
+        2 => Just(Happens::Begins),
+        2 => (0..3u8).prop_map(Happens::Written),
+        1 => Just(Happens::Fails),
+    ]
+}
+
 proptest! {
+    /// A writer writes on what it knows, or is refused. Whatever order answers and the watch come in: when all is told, either
+    /// the entry says what the writer wrote last, or the writer was asked to reconcile since.
+    #[test]
+    fn a_writer_hears_of_all_but_its_own_writes(steps in prop::collection::vec(happens(), 0..40)) {
+        let (mut server, mut index) = (Server::default(), Index::<String, Seen>::default());
+        let first = server.put(0, 0, 0);
+        let object = name(&first);
+        let mut heard = concerns_writer(index.change(server.untold.pop_front().unwrap()));
+        let (mut wrote, mut running) = (None::<String>, None::<u64>);
+        for step in steps.into_iter().chain([Happens::Fails]) {
+            match step {
+                Happens::Told => if let Some(change) = server.untold.pop_front() { heard |= concerns_writer(index.change(change)) },
+                Happens::Theirs(value) => drop(server.put(0, 0, 10 + value)),
+                Happens::Begins => if running.is_none() {
+                    index.writing::<ConfigMap>(object.clone(), WRITER);
+                    running = Some(index.places::<ConfigMap>().keys.version_of(&object));
+                },
+                // Bound to the version that it knows, as every write is.
+                Happens::Written(value) if running.is_some_and(|known| known == server.version) => {
+                    running = None;
+                    wrote = Some(format!("v{value}"));
+                    let answer = server.put(0, 0, value);
+                    heard |= concerns_writer(index.written(answer));
+                }
+                Happens::Written(_) | Happens::Fails => if running.take().is_some() {
+                    heard |= concerns_writer(index.unwritten::<ConfigMap>(&object));
+                },
+            }
+            if heard && running.is_none() {
+                // It reconciles: it knows what the entry says.
+                wrote = index.get(&"k0".to_owned()).and_then(|entry| entry.0.values().next().cloned());
+                heard = false;
+            }
+        }
+        while let Some(change) = server.untold.pop_front() {
+            heard |= concerns_writer(index.change(change));
+        }
+        let says = index.get(&"k0".to_owned()).and_then(|entry| entry.0.values().next().cloned());
+        prop_assert!(heard || wrote == says, "wrote {:?}, the entry says {:?}", wrote, says);
+    }
+
+
     /// Whoever writes, and however late the watch tells of it: in the end the entries are those of a fresh list of what
     /// exists.
     #[test]

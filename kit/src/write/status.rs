@@ -53,7 +53,8 @@ impl Writer {
         let patch = json!({
             "apiVersion": P::api_version(&()),
             "kind": P::kind(&()),
-            "metadata": {"uid": of.uid()},
+            // Bound to what the status says something about, so that the answer holds nothing we do not know but our own write.
+            "metadata": {"uid": of.uid(), "resourceVersion": of.resource_version()},
             "status": status,
         });
         let params = PatchParams::apply(self.manager).force();

@@ -165,7 +165,7 @@ impl Session {
                 tracing::info!("holding the Lease");
                 self.features.retry_failed();
             }
-            Presence::Taken { holder } => tracing::warn!(holder, "another cluster holds the Lease"),
+            Presence::Taken { holder, .. } => tracing::warn!(holder, "another cluster holds the Lease"),
             Presence::Restored => tracing::warn!("the Lease is older than the one last seen, or gone"),
             Presence::Failing { failure } => tracing::warn!(
                 %failure,

@@ -22,7 +22,7 @@ use kube::{Client, Resource};
 
 use super::{
     antrea::{leader, peers},
-    index::{EXPORT, entry::Unexported, known::Known, view::OwnRecord},
+    index::{EXPORT, IMPORT, entry::Unexported, known::Known, view::OwnRecord},
     knowledge::Knowledge,
     offer::{
         Offer, offer,
@@ -169,6 +169,8 @@ impl Exporting {
         self.knowledge
             .services
             .note(service, |entry| entry.unexported = entry.export.is_none().then_some(why));
+        // Whether our own endpoints are imported depends on it, and perhaps no record is left whose removal would tell.
+        self.knowledge.services.enqueue([(service.clone(), IMPORT)].into());
         Ok(true)
     }
 

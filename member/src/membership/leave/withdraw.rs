@@ -73,7 +73,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
     tasks.spawn(keeper.keep(|| Settled::No, presence));
     match known_presence(&mut present).await {
         Presence::Held => {}
-        Presence::Taken { holder } => {
+        Presence::Taken { holder, .. } => {
             tracing::warn!(
                 holder,
                 "another cluster uses our cluster ID: the records at the leader are not ours, so none is withdrawn"
@@ -119,12 +119,15 @@ async fn delete_announce(access: &Access) -> Result<(), Failure> {
 /// The presence of this member, once it is known. If another cluster holds our Lease, we wait long enough to see whether it renews
 /// it: the Lease of a cluster that was rebuilt since is taken over.
 async fn known_presence(present: &mut watch::Receiver<Presence>) -> Presence {
-    let known = present.wait_for(|now| !matches!(now, Presence::Unknown | Presence::Taken { .. }));
-    let known = tokio::time::timeout(2 * STALE, known).await.map(|now| now.map(|now| now.clone()));
-    match known {
-        Ok(now) => now.unwrap_or(Presence::Unknown),
-        Err(_) => present.borrow().clone(),
-    }
+    let is_known = |now: &Presence| !matches!(now, Presence::Unknown | Presence::Taken { .. });
+    let answered = present.wait_for(|now| *now != Presence::Unknown);
+    let answered = tokio::time::timeout(2 * STALE, answered).await.map(|now| now.map(|now| now.clone()));
+    let Ok(Ok(Presence::Taken { stale, .. })) = answered else {
+        return answered.map_or(Presence::Unknown, |now| now.unwrap_or(Presence::Unknown));
+    };
+    let known = tokio::time::timeout(2 * stale, present.wait_for(is_known)).await;
+    let known = known.map(|now| now.map_or(Presence::Unknown, |now| now.clone()));
+    known.unwrap_or_else(|_| present.borrow().clone())
 }
 
 fn writer(access: &Access) -> Writer {
