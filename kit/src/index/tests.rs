@@ -226,7 +226,7 @@ fn of_two_writers_neither_loses_what_was_withheld() {
 }
 
 fn concerns_writer(dirty: Dirty<String>) -> bool {
-    dirty.values().any(|readers| readers.has(WRITER))
+    dirty.into_values().any(|readers| readers.has(WRITER))
 }
 
 /// What another than the writer does to the object, or how the write ends.
