@@ -54,7 +54,7 @@ fn incomplete(work: &Work) -> String {
     let names = work.noted.as_ref().map(|noted| (noted.cluster_set.as_str(), noted.cluster_id.as_str()));
     let (set, cluster) = names.unwrap_or(("NAME", "ID"));
     format!(
-        "{why}. The leader keeps the records of this cluster until its administrator runs: freeport leave --force --clusterset \
+        "{why}. The leader keeps the records of this cluster until the leader's administrator runs: freeport leave --force --clusterset \
          {set} --cluster-id {cluster} --leader-context LEADER"
     )
 }
