@@ -79,7 +79,8 @@ pub struct ClusterSetStatus {
     /// One entry for each cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_statuses: Vec<ClusterStatus>,
-    /// `Ready`: whether exports and imports flow.
+    /// `Ready`: whether exports and imports flow. In a member also `ImportsComplete`: whether everything is imported that others
+    /// export.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<AntreaCondition>,
     /// Generation of the spec this status is about.
@@ -113,6 +114,8 @@ pub fn server_uri(server: &str) -> Option<http::Uri> {
 
 /// Condition type of a ClusterSet and of each cluster in it.
 pub const READY: &str = "Ready";
+/// Condition type of a member's ClusterSet: everything is imported that others export.
+pub const IMPORTS_COMPLETE: &str = "ImportsComplete";
 /// Condition type of a cluster in a member's ClusterSet: it leads (Antrea).
 pub const IS_LEADER: &str = "IsLeader";
 

@@ -1,5 +1,6 @@
 //! The CustomResourceDefinitions, generated from the types.
 
+mod bounds;
 mod lacks;
 mod version;
 
@@ -10,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+use self::bounds::bounded;
 pub use self::{lacks::lacks, version::SchemaVersion};
 use crate::{
     announce::MemberClusterAnnounce,
@@ -25,8 +27,8 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
     [
         ClusterSet::crd(),
         ClusterClaim::crd(),
-        MemberClusterAnnounce::crd(),
-        ResourceExport::crd(),
+        bounded(MemberClusterAnnounce::crd()),
+        bounded(ResourceExport::crd()),
         ResourceImport::crd(),
     ]
     .map(described)

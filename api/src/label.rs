@@ -13,6 +13,10 @@ pub const EXPORT: &str = "multicluster.freeport.dev/export";
 /// [`FALSE`] when it cannot see all that it has to.
 pub const SETTLED: &str = "multicluster.freeport.dev/settled";
 
+/// Annotation of a Lease that says [`WRITING`]: the time of this renewal, and the names of what its holder has left to write, with spaces
+/// between ([`unwritten`](crate::unwritten)). Nothing where that is too much to say.
+pub const UNWRITTEN: &str = "multicluster.freeport.dev/unwritten";
+
 /// Annotation of a Lease: version of the wire contract its holder speaks, [`WIRE_VERSION`].
 pub const WIRE: &str = "multicluster.freeport.dev/wire";
 
@@ -24,6 +28,13 @@ pub const VERSION: &str = "multicluster.freeport.dev/version";
 
 /// Annotation of a Lease: [`TRUE`] when its cluster was removed from the set for good, so nobody waits for its word.
 pub const LEFT: &str = "multicluster.freeport.dev/left";
+
+/// Annotation of a Lease: another cluster, or a copy of its holder's, that would hold it if it were free, and when it last said so.
+pub const WAITING: &str = "multicluster.freeport.dev/waiting";
+
+/// Annotation of the Lease that a member keeps in its own cluster: when the backup was made from which its API server was restored
+/// last, and when that was noticed, with a slash between.
+pub const RESTORED: &str = "multicluster.freeport.dev/restored";
 
 /// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
 /// hub can know that a cluster without a Lease has left.

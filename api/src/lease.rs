@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::coordination::v1::{Lease, LeaseSpec},
-    apimachinery::pkg::apis::meta::v1::MicroTime,
-};
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 use serde::Deserialize;
 
-use crate::{antrea, label, view::annotated};
+use crate::{
+    antrea, label,
+    unwritten::Unwritten,
+    view::{Lenient, annotated},
+};
 
 /// A Lease that does not say how long it lasts is stale after this long without a renewal.
 pub const STALE: Duration = Duration::from_secs(30);
@@ -57,34 +58,49 @@ impl Pace {
     }
 }
 
-/// What others read of a Lease.
+/// What is read of a Lease, our own included: whoever may write it may put a time there that the API server takes and we cannot
+/// hold. Such a field counts as missing, and nothing else does.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Lease)]
 pub struct LeaseView {
     #[serde(deserialize_with = "annotated")]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: LeaseSpec,
+    spec: Lenient<Spec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    holder_identity: Lenient<Option<String>>,
+    lease_duration_seconds: Lenient<Option<i32>>,
+    renew_time: Lenient<Option<MicroTime>>,
 }
 
 impl LeaseView {
     /// After how long without a renewal it is stale, as it says itself.
     pub fn stale(&self) -> Duration {
-        stale(self.spec.lease_duration_seconds)
+        stale(self.spec().and_then(|spec| spec.lease_duration_seconds.0.clone().ok()?))
+    }
+
+    fn spec(&self) -> Option<&Spec> {
+        self.spec.0.as_ref().ok()
     }
 
     /// How far its holder is with what it has to write. A word we do not know vouches for nothing.
     pub fn settled(&self) -> Settled {
         match self.says(label::SETTLED) {
             Some(label::TRUE) => Settled::Yes,
-            Some(label::WRITING) => Settled::Writing,
+            Some(label::WRITING) => {
+                Settled::Writing(Unwritten::said(self.says(label::UNWRITTEN), self.renew_time()))
+            }
             _ => Settled::No,
         }
     }
 
     /// Who holds it; none if nobody does.
     pub fn holder(&self) -> Option<&str> {
-        self.spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+        self.spec()?.holder_identity.0.as_ref().ok()?.as_deref().filter(|holder| !holder.is_empty())
     }
 
     /// Version of the daemon that holds it.
@@ -112,12 +128,13 @@ impl LeaseView {
         let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();
         let metadata =
             ObjectMeta { name: Some(name), uid, annotations: Some(annotations), ..ObjectMeta::default() };
-        Self { metadata, spec: LeaseSpec { renew_time: renewed.map(MicroTime), ..LeaseSpec::default() } }
+        let spec = Spec { renew_time: Lenient(Ok(renewed.map(MicroTime))), ..Spec::default() };
+        Self { metadata, spec: Lenient(Ok(spec)) }
     }
 
     /// When its holder last renewed it, by the holder's clock: only good for telling renewals apart.
     pub fn renew_time(&self) -> Option<Timestamp> {
-        self.spec.renew_time.as_ref().map(|time| time.0)
+        self.spec()?.renew_time.0.as_ref().ok()?.as_ref().map(|time| time.0)
     }
 
     fn says(&self, annotation: &str) -> Option<&str> {
@@ -126,32 +143,116 @@ impl LeaseView {
 }
 
 /// How far the holder of a Lease is with what it has to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// It cannot see all that it has to: it does not know.
     No,
-    /// Its watches are open; something is left to write, perhaps because it is refused again and again.
-    Writing,
+    /// Its watches are open; this is left to write, perhaps because it is refused again and again.
+    Writing(Unwritten),
     /// Its watches are open, and nothing is left to write.
     Yes,
 }
 
 impl Settled {
-    /// Of a holder whose watches are all open or not, and that has nothing left to write or has.
-    pub fn of(open: bool, idle: bool) -> Self {
-        match (open, idle) {
+    /// Of a holder whose watches are all open or not, and that has this left to write.
+    pub fn of(open: bool, unwritten: Unwritten) -> Self {
+        match (open, unwritten.is_nothing()) {
             (false, _) => Self::No,
-            (true, false) => Self::Writing,
+            (true, false) => Self::Writing(unwritten),
             (true, true) => Self::Yes,
         }
     }
 
     /// The value of annotation [`SETTLED`](label::SETTLED) that says so.
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self {
             Self::No => label::FALSE,
-            Self::Writing => label::WRITING,
+            Self::Writing(_) => label::WRITING,
             Self::Yes => label::TRUE,
+        }
+    }
+
+    /// The value of annotation [`UNWRITTEN`](label::UNWRITTEN) of a Lease that is renewed at that time.
+    pub fn unwritten(&self, at: Timestamp) -> String {
+        match self {
+            Self::Writing(unwritten) => unwritten.annotation(at),
+            Self::No | Self::Yes => String::new(),
+        }
+    }
+
+    /// Whether it says what of its word counts: all of it, or all but what is left to write.
+    pub fn is_known(&self) -> bool {
+        match self {
+            Self::No => false,
+            Self::Writing(unwritten) => unwritten.is_known(),
+            Self::Yes => true,
+        }
+    }
+
+    /// Whether nothing is left to write of what has this name ([`named`](crate::unwritten::named)).
+    pub fn is_about(&self, name: &str) -> bool {
+        match self {
+            Self::No => false,
+            Self::Writing(unwritten) => !unwritten.has(name),
+            Self::Yes => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn decoded(spec: &serde_json::Value) -> LeaseView {
+        serde_json::from_value(json!({"metadata": {"name": "l"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a1_what_we_cannot_hold_is_missing_and_hides_nothing_else() {
+        for odd in ["9999-12-31T23:59:59Z", "-001-12-31T00:01:00Z", ""] {
+            let lease =
+                decoded(&json!({"holderIdentity": "u/a", "leaseDurationSeconds": 6, "renewTime": odd}));
+            assert_eq!((lease.holder(), lease.renew_time()), (Some("u/a"), None), "{odd}");
+            assert_eq!(lease.stale(), Duration::from_secs(6), "{odd}");
+        }
+        let lease = decoded(&json!({"leaseDurationSeconds": 1e300, "renewTime": "2026-11-01T12:00:00Z"}));
+        assert_eq!((lease.stale(), lease.renew_time().is_some()), (STALE, true));
+        assert_eq!(decoded(&serde_json::Value::Null).holder(), None);
+    }
+
+    /// Anything that JSON can say, with the names of a Lease's fields.
+    fn anything() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            ".{0,8}".prop_map(Into::into),
+            Just("9999-12-31T23:59:59Z".into()),
+        ];
+        let key = prop::sample::select(vec!["holderIdentity", "leaseDurationSeconds", "renewTime", "x"]);
+        leaf.prop_recursive(3, 16, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::btree_map(key.clone(), inner, 0..4).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a1_no_lease_stops_a_list(spec in anything()) {
+            let odd = json!({"metadata": {"name": "odd"}, "spec": spec});
+            let list = json!({"metadata": {}, "items": [odd, {"metadata": {"name": "good"}}]});
+            let list: kube::core::ObjectList<LeaseView> = serde_json::from_value(list).unwrap();
+            let names: Vec<_> = list.iter().map(ResourceExt::name_any).collect();
+            prop_assert_eq!(names, ["odd", "good"]);
+            for lease in &list {
+                let _ = (lease.holder(), lease.stale(), lease.renew_time(), lease.settled());
+            }
         }
     }
 }

@@ -18,6 +18,7 @@
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
 //! | [`lease`] | the Lease of a member or a leader |
+//! | [`unwritten`] | what the holder of a Lease has left to write |
 //! | [`view`] | decoding only what is used, and keeping what does not decode apart |
 //! | [`crd`] | the CustomResourceDefinitions of all of the above |
 //!
@@ -43,6 +44,7 @@ pub mod resource_export;
 pub mod resource_import;
 mod schema;
 pub mod slice;
+pub mod unwritten;
 pub mod view;
 
 /// Name and Namespace of a Service: equal in every cluster of a set, so it identifies the merged Service (rule R-4).

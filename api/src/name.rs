@@ -24,6 +24,24 @@ pub fn service_export(cluster: &str, service: &ServiceName) -> String {
     }
 }
 
+/// The cluster and the Service whose record [`service_export`] calls `record`. There is but one way to split such a name.
+pub fn of_service_export(record: &str) -> Option<(String, ServiceName)> {
+    let (cluster, namespace, name) = match record.strip_suffix(".service") {
+        Some(parts) => {
+            let mut parts = parts.rsplitn(3, '.');
+            let (name, namespace) = (parts.next()?, parts.next()?);
+            (parts.next()?, namespace, name)
+        }
+        None => {
+            let mut parts = record.strip_suffix("-service")?.splitn(3, '-');
+            (parts.next()?, parts.next()?, parts.next()?)
+        }
+    };
+    let service = ServiceName::new(namespace, name);
+    let is_tuple = check_cluster_id(cluster).is_ok() && is_dns_label(namespace) && is_dns_label(name);
+    (is_tuple && service_export(cluster, &service) == record).then(|| (cluster.to_owned(), service))
+}
+
 /// Name of the ResourceImport of a merged Service: `<ns>-<name>-service` or `<ns>.<name>.service`.
 pub fn service_import(service: &ServiceName) -> String {
     let ServiceName { namespace, name } = service;
@@ -44,6 +62,20 @@ pub fn endpoints_import(service: &ServiceName) -> String {
     for_endpoints(&service_import(service))
 }
 
+/// The Service that a ResourceImport of this name merges: the inverse of [`service_import`].
+pub fn of_service_import(name: &str) -> Option<ServiceName> {
+    let split = |between: char| name.strip_suffix("service")?.strip_suffix(between)?.split_once(between);
+    let (namespace, service) = split('.').or_else(|| split('-'))?;
+    let service = ServiceName::new(namespace, service);
+    let is_label = is_dns_label(&service.namespace) && is_dns_label(&service.name);
+    (is_label && service_import(&service) == name).then_some(service)
+}
+
+/// The Service whose endpoints a ResourceImport of this name has: the inverse of [`endpoints_import`].
+pub fn of_endpoints_import(name: &str) -> Option<ServiceName> {
+    of_service_import(&format!("{}service", name.strip_suffix("endpoints")?))
+}
+
 /// The name of a Service's record or import ends with its kind.
 fn for_endpoints(name: &str) -> String {
     format!("{}endpoints", name.strip_suffix("service").unwrap_or(name))
@@ -58,9 +90,7 @@ pub fn slice_export(cluster: &str, service: &ServiceName, source_slice: &str) ->
 /// Whether `record` is a name [`slice_export`] gives for some slice of this Service.
 pub fn is_slice_export(record: &str, cluster: &str, service: &ServiceName) -> bool {
     let ServiceName { namespace, name } = service;
-    record.strip_prefix(&format!("{cluster}.{namespace}.{name}.slice.")).is_some_and(|rest| {
-        rest.len() == HASH_LEN && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-    })
+    record.strip_prefix(&format!("{cluster}.{namespace}.{name}.slice.")).is_some_and(is_hash)
 }
 
 /// Name of the Service that realises an import: `antrea-mc-<name>`, or, if that is too long for a Service,
@@ -80,6 +110,19 @@ pub fn imported_service(name: &str) -> String {
 /// `reference/mcs.md` 1.6, item 9).
 pub fn imported_slice(service: &str, record: &str) -> String {
     format!("{}-{}", imported_service(service), hash(record))
+}
+
+/// The import that a Service of this name realises. Where the name was shortened only the label says it: `labelled`.
+pub fn import_of<'a>(service: &'a str, labelled: Option<&'a str>) -> Option<&'a str> {
+    labelled
+        .filter(|of| imported_service(of) == service)
+        .or_else(|| service.strip_prefix(label::IMPORTED_PREFIX))
+}
+
+/// The Service that realises the import which an EndpointSlice of this name is of, if [`imported_slice`] gives such names.
+pub fn service_of_slice(slice: &str) -> Option<&str> {
+    let (service, hash) = slice.rsplit_once('-')?;
+    (service.starts_with(label::IMPORTED_PREFIX) && is_hash(hash)).then_some(service)
 }
 
 /// Name of a member's MemberClusterAnnounce (Antrea).
@@ -156,6 +199,10 @@ pub fn is_label_value(text: &str) -> bool {
 
 const HASH_LEN: usize = 16;
 
+fn is_hash(text: &str) -> bool {
+    text.len() == HASH_LEN && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// 64 bits of SHA-256 in hex: enough that two slices of one Service do not meet by accident.
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
@@ -199,12 +246,49 @@ mod tests {
     }
 
     #[test]
+    fn a_name_says_of_which_import_an_object_is() {
+        let (web, long) = ("web", "s".repeat(60));
+        for service in [web, &long] {
+            let (derived, slice) =
+                (imported_service(service), imported_slice(service, "east.shop.x.slice.0"));
+            assert_eq!(service_of_slice(&slice), Some(derived.as_str()));
+            assert_eq!(import_of(&derived, Some(service)), Some(service));
+        }
+        assert_eq!(import_of("antrea-mc-web", Some("other")), Some("web"), "the name cannot be changed");
+        assert_eq!(import_of("web", Some("web")), None);
+        for other in ["antrea-mc-web-x7k2p", "web-0123456789abcdef", "antrea-mc-web"] {
+            assert_eq!(service_of_slice(other), None, "{other}: of one that Kubernetes made");
+        }
+        for other in ["east-clusterinfo", "a.b.c.service", "shop-web", "-web-service", "Shop-web-service"] {
+            assert_eq!(of_service_import(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn r1_cluster_ids_are_one_or_two_labels() {
         for good in ["east", "eu-1", "a.b", "0"] {
             assert_eq!(check_cluster_id(good), Ok(()), "{good}");
         }
         for bad in ["", "East", "a.b.c", "-a", "a-", "a_b", ".a", "a.", &"x".repeat(64)] {
             assert!(check_cluster_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_service_says_by_its_name_whose_it_is() {
+        let web = || ServiceName::new("shop", "web-front");
+        assert_eq!(of_service_export("east-shop-web-front-service"), Some(("east".into(), web())));
+        assert_eq!(of_service_export("eu-1.x.shop.web-front.service"), Some(("eu-1.x".into(), web())));
+        for other in [
+            "",
+            "service",
+            "-service",
+            "east-shop-service",
+            "east.shop.web.service",
+            "x-clusterinfo",
+            "East-shop-web-service",
+        ] {
+            assert_eq!(of_service_export(other), None, "{other}");
         }
     }
 
@@ -230,6 +314,9 @@ mod tests {
             let (sa, sb) = (ServiceName::new(&a.1, &a.2), ServiceName::new(&b.1, &b.2));
             prop_assert_eq!(service_export(&a.0, &sa) == service_export(&b.0, &sb), a == b);
             prop_assert_eq!(service_import(&sa) == service_import(&sb), sa == sb);
+            prop_assert_eq!(of_service_export(&service_export(&a.0, &sa)), Some((a.0.clone(), sa.clone())));
+            prop_assert_eq!(of_service_import(&service_import(&sa)), Some(sa.clone()));
+            prop_assert_eq!(of_endpoints_import(&endpoints_import(&sa)), Some(sa.clone()));
             prop_assert!(is_slice_export(&slice_export(&a.0, &sa, "x"), &a.0, &sa));
             prop_assert_eq!(is_slice_export(&slice_export(&b.0, &sb, "x"), &a.0, &sa), a == b);
         }

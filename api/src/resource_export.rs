@@ -116,7 +116,21 @@ impl ServicePayload {
 /// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
 const METADATA_MAX: usize = 64 * 1024;
 
+/// Whether the time can be written again: it has to have a year of four digits in UTC. One that an API server took may not: it does
+/// not look at the offset.
+pub fn can_be_written(time: &Time) -> bool {
+    (1..=9999).contains(&time.0.to_zoned(jiff::tz::TimeZone::UTC).year())
+}
+
 impl ServicePayload {
+    /// Whether the time of the export can be copied into an import.
+    pub fn check_time(&self) -> Result<(), String> {
+        match self.exported_at.as_ref().filter(|time| !can_be_written(time)) {
+            Some(time) => Err(format!("exportedAt {} has no year between 1 and 9999 in UTC", time.0)),
+            None => Ok(()),
+        }
+    }
+
     /// Whether an API server would take the exported labels and annotations on an object; what it would object to otherwise.
     pub fn check_metadata(&self) -> Result<(), String> {
         let bytes = |(key, value): (&String, &String)| key.len() + value.len();
@@ -166,3 +180,5 @@ pub struct ResourceExportStatus {
 pub const SUCCEEDED: &str = "Succeeded";
 /// Condition type: the record cannot be judged.
 pub const FAILURE: &str = "Failure";
+/// Reason of a failure: the member has too many records. Importers do not take in such a slice.
+pub const OVER_QUOTA: &str = "OverQuota";

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    condition::AntreaCondition, mcs::ServiceImportSpec, resource_export::EndpointsPayload,
+    condition::AntreaCondition,
+    mcs::{ServiceImportSpec, ServicePort},
+    resource_export::EndpointsPayload,
     schema::preserved_object,
 };
 
@@ -117,6 +119,9 @@ pub struct Exporter {
     /// `<uid>/<generation>` of the ResourceExport this verdict is about.
     #[serde(default)]
     pub observed: String,
+    /// Its ports, where the merged Service has others: what is left of the ports when it can be asked no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<ServicePort>>,
     /// Where its Service differs from the merged one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Objection>,

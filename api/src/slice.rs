@@ -112,11 +112,13 @@ impl Endpoint {
                 return Err(format!("other clusters cannot reach address {address:?}"));
             }
         }
-        match &self.hostname {
-            Some(hostname) if !name::is_dns_label(hostname) => {
-                Err(format!("hostname {hostname:?} is not a DNS label"))
-            }
-            _ => Ok(()),
+        if let Some(hostname) = self.hostname.as_ref().filter(|hostname| !name::is_dns_label(hostname)) {
+            return Err(format!("hostname {hostname:?} is not a DNS label"));
+        }
+        // Importers make hints of it, which have to be values of labels.
+        match self.zone.as_ref().filter(|zone| !name::is_label_value(zone)) {
+            Some(zone) => Err(format!("zone {zone:?} is not the value of a label")),
+            None => Ok(()),
         }
     }
 }
@@ -127,7 +129,9 @@ fn reachable(ip: IpAddr) -> bool {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
-    !(link_local || ip.is_loopback() || ip.is_unspecified() || ip.is_multicast())
+    // IPv4 in the form of IPv6: different programs take it for different addresses.
+    let is_mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+    !(link_local || is_mapped || ip.is_loopback() || ip.is_unspecified() || ip.is_multicast())
 }
 
 impl SlicePort {
@@ -159,15 +163,27 @@ mod tests {
             endpoints: vec![endpoint("10.0.0.1")],
         };
         assert_eq!(good.check(), Ok(()));
+        let in_zone = |zone: &str| {
+            let endpoints = vec![Endpoint { zone: Some(zone.into()), ..endpoint("10.0.0.1") }];
+            SlicePayload { endpoints, ..good.clone() }
+        };
+        assert_eq!((in_zone("eu-west.1_A").check(), in_zone("").check()), (Ok(()), Ok(())));
         for bad in [
             SlicePayload { address_type: "FQDN".into(), ..good.clone() },
             SlicePayload { address_type: "IPv6".into(), ..good.clone() },
             SlicePayload { endpoints: vec![endpoint("127.0.0.1")], ..good.clone() },
             SlicePayload { endpoints: vec![endpoint("example.com")], ..good.clone() },
+            SlicePayload {
+                address_type: "IPv6".into(),
+                endpoints: vec![endpoint("::ffff:10.0.0.1")],
+                ..good.clone()
+            },
+            in_zone("a b"),
+            in_zone(&"z".repeat(64)),
             SlicePayload { endpoints: vec![Endpoint::default()], ..good.clone() },
             SlicePayload { endpoints: vec![endpoint("10.0.0.1"); 1001], ..good.clone() },
             SlicePayload { ports: vec![port.clone(), port.clone()], ..good.clone() },
-            SlicePayload { ports: vec![SlicePort { port: 0, ..port }], ..good },
+            SlicePayload { ports: vec![SlicePort { port: 0, ..port }], ..good.clone() },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }

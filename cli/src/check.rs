@@ -1,6 +1,6 @@
 //! What must hold before anything is changed: usable names first, then what the clusters already hold.
 
-use api::{label, lease::LeaseView, name};
+use api::{label, lease::LeaseView, name, view::Meta};
 use k8s_openapi::{api::core::v1::Namespace, jiff::Timestamp};
 use kube::{Api, Resource, ResourceExt, api::ListParams};
 
@@ -179,9 +179,9 @@ async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<ClusterS
 
 /// Names of all Common Areas, for a message.
 async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
-    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let wanted = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
-    let found = cluster.request("list Namespaces", namespaces.list_metadata(&wanted)).await?;
+    let found = cluster.request("list Namespaces", namespaces.list(&wanted)).await?;
     let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
     Ok(list(&names))
 }

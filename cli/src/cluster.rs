@@ -2,10 +2,10 @@
 
 use std::{fmt::Display, future::Future, path::PathBuf, time::Duration};
 
+use api::view::Meta;
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
 use kube::{
     Api, Client, Config, ResourceExt,
-    api::DynamicObject,
     config::{KubeConfigOptions, Kubeconfig},
     core::discovery::ApiResource,
 };
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::{
     Error,
+    dynamic::Dynamic,
     error::{Failure, classify},
     objects::Object,
     proxy,
@@ -68,9 +69,9 @@ impl Cluster {
 
     /// Asks the API server who it is.
     pub(crate) async fn identified(mut self) -> Result<Self, Error> {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let namespaces: Api<Meta<Namespace>> = Api::all(self.client.clone());
         let doing = format!("reach {}", self.server);
-        let system = self.request(doing, namespaces.get_metadata("kube-system")).await?;
+        let system = self.request(doing, namespaces.get("kube-system")).await?;
         self.uid = system.uid().unwrap_or_default();
         Ok(self)
     }
@@ -143,7 +144,16 @@ impl Cluster {
     }
 
     /// Where objects of a kind are, in one Namespace or in all.
-    pub(crate) fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<Dynamic> {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        }
+    }
+
+    /// [`api`](Self::api), for metadata alone.
+    pub(crate) fn metadata(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<Meta<Dynamic>> {
         let client = self.client.clone();
         match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, resource),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::label;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::discovery::ApiResource,
 };
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     cluster::{Cluster, known},
+    dynamic::Dynamic,
     error::{Failure, classify},
     install::MANAGER,
     objects::Object,
@@ -102,9 +103,9 @@ impl<'a> Eraser<'a> {
     /// Number of objects of a kind in all Namespaces; none without their CRD.
     pub(crate) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
         let resource = ApiResource::erase::<K>(&());
-        let api = self.cluster.api(&resource, None);
+        let api = self.cluster.metadata(&resource, None);
         let params = ListParams::default().labels(labels);
-        let list = known(api.list_metadata(&params));
+        let list = known(api.list(&params));
         let found = self.cluster.request(format!("list {}", resource.plural), list).await?;
         Ok(found.map_or(0, |list| list.items.len()))
     }
@@ -186,7 +187,7 @@ impl<'a> Eraser<'a> {
     pub(crate) async fn create(&mut self, object: &Object) -> Result<(), Error> {
         if !self.dry_run {
             let doing = format!("create {object}");
-            let body: DynamicObject = self
+            let body: Dynamic = self
                 .cluster
                 .request(&doing, async {
                     serde_json::from_value(object.body.clone()).map_err(kube::Error::SerdeError)
@@ -208,7 +209,7 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
-    fn api(&self, object: &Object) -> Api<DynamicObject> {
+    fn api(&self, object: &Object) -> Api<Dynamic> {
         self.cluster.api(&object.resource, object.namespace.as_deref())
     }
 }

@@ -11,13 +11,14 @@ use std::{
 use api::label;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::Value;
 
 use crate::{
     Daemons, Error,
     cluster::Cluster,
+    dynamic::Dynamic,
     objects::Object,
     run::{Part, Run},
 };
@@ -142,16 +143,15 @@ impl<'a> Installer<'a> {
         })
     }
 
-    fn api(&self, object: &Object) -> Api<DynamicObject> {
+    fn api(&self, object: &Object) -> Api<Dynamic> {
         self.cluster.api(&object.resource, object.namespace.as_deref())
     }
 }
 
 /// The object without status and without the bookkeeping of the API server.
-fn content(mut object: DynamicObject) -> DynamicObject {
-    object.metadata.managed_fields = None;
-    object.metadata.resource_version = None;
-    if let Some(fields) = object.data.as_object_mut() {
+fn content(mut object: Dynamic) -> Dynamic {
+    object.0.metadata.resource_version = None;
+    if let Some(fields) = object.0.data.as_object_mut() {
         fields.remove("status");
     }
     object
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn who_owns_a_field_is_not_what_an_object_says() {
-        let object = |version: &str, manager: &str, label: &str, status: i32| -> DynamicObject {
+        let object = |version: &str, manager: &str, label: &str, status: i32| -> Dynamic {
             serde_json::from_value(json!({
                 "apiVersion": "v1",
                 "kind": "Namespace",

@@ -26,6 +26,7 @@ pub mod args;
 mod check;
 mod cluster;
 mod dns;
+mod dynamic;
 mod eraser;
 mod error;
 mod holder;

@@ -37,6 +37,7 @@ pub struct StatusOptions {
 /// [`Error::Kubeconfig`], and [`Error::Request`] if the server does not answer or does not accept the credential.
 pub async fn status(options: &StatusOptions) -> Result<Report, Error> {
     let cluster = Cluster::open(&options.cluster).await?;
-    let found = gather::gather(&cluster, options.cluster_set.as_deref()).await?;
+    // What it holds between its many questions is too much for the stack.
+    let found = Box::pin(gather::gather(&cluster, options.cluster_set.as_deref())).await?;
     Ok(judge::report(&found, Timestamp::now()))
 }

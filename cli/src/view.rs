@@ -58,7 +58,12 @@ impl ClusterSetView {
 
     /// Its condition `Ready`.
     pub(crate) fn ready(&self) -> Option<&AntreaCondition> {
-        self.conditions().iter().find(|condition| condition.type_.as_deref() == Some(READY))
+        self.condition(READY)
+    }
+
+    /// Its condition of this type.
+    pub(crate) fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
+        self.conditions().iter().find(|condition| condition.type_.as_deref() == Some(type_))
     }
 
     /// Whether the status is about the spec as it is now.

@@ -198,6 +198,26 @@ fn all_a_member_may_write_in_the_common_area_is_looked_at() {
 }
 
 #[test]
+fn all_a_member_may_write_in_its_own_cluster_is_looked_at() {
+    let policy = only(member::objects(), "ValidatingAdmissionPolicy freeport-member-own");
+    let mut writes = Vec::new();
+    for role in ["ClusterRole freeport-member", "Role freeport-system/freeport-member"] {
+        for rule in only(member::objects(), role)["rules"].as_array().unwrap() {
+            let reads = ["get", "list", "watch"];
+            if rule["verbs"].as_array().unwrap().iter().any(|verb| !reads.contains(&verb.as_str().unwrap())) {
+                writes.push((rule["apiGroups"][0].clone(), rule["resources"][0].clone()));
+            }
+        }
+    }
+    // Conditions on objects of others: nothing but the status, by the nature of the subresource.
+    writes.retain(|(_, resource)| resource != "serviceexports/status" && resource != "clustersets/status");
+    assert!(writes.len() >= 7, "{writes:?}");
+    for (group, resource) in writes {
+        assert!(is_looked_at(&policy, &group, &resource), "{resource}");
+    }
+}
+
+#[test]
 fn the_policy_holds_in_every_common_area() {
     let binding = only(leader::objects(), "ValidatingAdmissionPolicyBinding freeport-records");
     let area = only(area::objects("demo", "leader"), "Namespace clusterset-demo");
@@ -230,7 +250,7 @@ fn policies_refuse_what_they_cannot_decide() {
             _ => {}
         }
     }
-    assert_eq!(policies, 4);
+    assert_eq!(policies, 5);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use api::{
     name,
 };
 use fleet::Exit;
-use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{
@@ -44,6 +44,11 @@ impl World {
     /// Starts the daemon, and waits until it is present and has reconciled a key.
     pub async fn start(&self, daemon: &str) {
         self.launch(daemon).await;
+        self.is_there(daemon).await;
+    }
+
+    /// Waits until the daemon is present and has reconciled a key.
+    pub async fn is_there(&self, daemon: &str) {
         eventually(&format!("{daemon} is there again"), || async {
             let metrics = self.metrics(daemon).await?;
             let present = metrics.sum("freeport_present");
@@ -85,16 +90,15 @@ impl World {
     pub async fn settled(&self) {
         let names = CLUSTERS.map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()]);
         let names: Vec<_> = names.collect();
-        let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
+        let leases = Api::<LeaseView>::namespaced(self.leader().client.clone(), AREA);
         let heard = RefCell::new(BTreeMap::<String, Vec<Timestamp>>::new());
         within(VOUCHED, "settled", || async {
             let found = leases.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
             for lease in found {
                 let renewals = heard.entry(lease.name_any()).or_default();
-                let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-                match view.renew_time() {
-                    _ if view.settled() != Settled::Yes => renewals.clear(),
+                match lease.renew_time() {
+                    _ if lease.settled() != Settled::Yes => renewals.clear(),
                     Some(at) if renewals.last() != Some(&at) => renewals.push(at),
                     _ => {}
                 }
@@ -109,17 +113,16 @@ impl World {
     /// Waits until the daemon whose Lease this is has renewed it several times and said that nothing is left to write: by then
     /// the others have believed it.
     pub async fn vouches(&self, lease: &str) {
-        let leases = Api::<Lease>::namespaced(self.leader().client.clone(), AREA);
+        let leases = Api::<LeaseView>::namespaced(self.leader().client.clone(), AREA);
         let heard = RefCell::new(Vec::new());
         within(VOUCHED, &format!("{lease} vouches"), || async {
             let lease = leases.get(lease).await.map_err(|error| error.to_string())?;
             let mut heard = heard.borrow_mut();
-            let view: LeaseView = serde_json::from_value(serde_json::to_value(lease).unwrap()).unwrap();
-            match view.renew_time() {
-                Some(at) if view.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
+            match lease.renew_time() {
+                Some(at) if lease.settled() == Settled::Yes && heard.last() != Some(&at) => heard.push(at),
                 _ => {}
             }
-            if heard.len() > 3 { Ok(()) } else { Err(format!("{heard:?}, now {view:?}")) }
+            if heard.len() > 3 { Ok(()) } else { Err(format!("{heard:?}, now {lease:?}")) }
         })
         .await;
     }

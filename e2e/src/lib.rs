@@ -14,12 +14,17 @@
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | starts and ends daemons, waits for their Leases |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
+//! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
+//! | [`odd`] | objects as nobody would write them, by a seed |
+//! | [`proxy`] | a proxy in front of an API server, for one daemon |
 //! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`seen`] | what a user sees of an import or an export |
+//! | [`trap`] | at which of its writes a daemon is killed |
+//! | [`victim`] | a daemon that is killed at its writes |
 //! | [`waiting`] | waits for conditions |
 //! | [`watched`] | the events of a watch, for what must never happen |
 //! | [`audit`] | requests that wrote, from the audit logs |
@@ -47,15 +52,19 @@ pub mod crds;
 pub mod daemon;
 pub mod dns;
 pub mod fixture;
-
+pub mod life;
 pub mod manifests;
 pub mod metrics;
+pub mod odd;
 pub mod pod;
+pub mod proxy;
 pub mod record;
 pub mod restore;
 pub mod say;
 pub mod seen;
 pub mod shared;
+pub mod trap;
+pub mod victim;
 pub mod waiting;
 pub mod watched;
 pub mod world;

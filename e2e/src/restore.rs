@@ -1,40 +1,46 @@
-//! The leader's cluster is restored from a backup, or replaced by an empty one.
+//! A cluster is restored from a backup, or the leader's is replaced by an empty one.
 
 use std::{fs, path::Path};
 
-use fleet::{Component, cluster_set::Composition};
+use fleet::{Cluster, Component, cluster_set::Composition};
 
 use crate::fixture::{SET, World};
 
-/// A copy of what the leader's cluster held.
-pub struct Backup(tempfile::TempDir);
+/// A copy of what a cluster held.
+pub struct Backup {
+    cluster: String,
+    data: tempfile::TempDir,
+}
 
 impl World {
-    /// Copies what the leader's cluster holds. Its API server is away meanwhile.
-    pub async fn back_up(&self) -> Backup {
-        let backup = Backup(tempfile::tempdir().unwrap());
-        self.down().await;
-        copy(&self.leader_cluster().dir().join("etcd"), backup.0.path());
-        self.up_again().await;
+    /// Copies what a cluster holds. Its API server is away meanwhile.
+    pub async fn back_up(&self, cluster: &str) -> Backup {
+        let backup = Backup { cluster: cluster.to_owned(), data: tempfile::tempdir().unwrap() };
+        let cluster = self.fleet.cluster(cluster).unwrap();
+        down(cluster).await;
+        copy(&cluster.dir().join("etcd"), backup.data.path());
+        up_again(cluster).await;
         backup
     }
 
-    /// Puts the leader's cluster back to what it was.
+    /// Puts the cluster back to what it was.
     pub async fn restore(&self, backup: &Backup) {
-        self.down().await;
-        let data = self.leader_cluster().dir().join("etcd");
+        let cluster = self.fleet.cluster(&backup.cluster).unwrap();
+        down(cluster).await;
+        let data = cluster.dir().join("etcd");
         fs::remove_dir_all(&data).unwrap();
-        copy(backup.0.path(), &data);
-        self.up_again().await;
+        copy(backup.data.path(), &data);
+        up_again(cluster).await;
     }
 
     /// Replaces the leader's cluster by an empty one under the same address and authority.
     pub async fn replace_leader(&self) {
-        self.down().await;
-        let data = self.leader_cluster().dir().join("etcd");
+        let cluster = self.fleet.cluster("leader").unwrap();
+        down(cluster).await;
+        let data = cluster.dir().join("etcd");
         fs::remove_dir_all(&data).unwrap();
         fs::create_dir(&data).unwrap();
-        self.up_again().await;
+        up_again(cluster).await;
     }
 
     /// Runs `freeport init` and `join` again, and starts the daemons that run and have got another credential.
@@ -50,21 +56,17 @@ impl World {
             }
         }
     }
+}
 
-    fn leader_cluster(&self) -> &fleet::Cluster {
-        self.fleet.cluster("leader").unwrap()
-    }
+async fn down(cluster: &Cluster) {
+    cluster.kill(Component::ControllerManager).await.unwrap();
+    cluster.kill(Component::ApiServer).await.unwrap();
+    cluster.stop(Component::Etcd).await.unwrap();
+}
 
-    async fn down(&self) {
-        self.leader_cluster().kill(Component::ControllerManager).await.unwrap();
-        self.leader_cluster().kill(Component::ApiServer).await.unwrap();
-        self.leader_cluster().stop(Component::Etcd).await.unwrap();
-    }
-
-    async fn up_again(&self) {
-        for component in [Component::Etcd, Component::ApiServer, Component::ControllerManager] {
-            self.leader_cluster().start(component).await.unwrap();
-        }
+async fn up_again(cluster: &Cluster) {
+    for component in [Component::Etcd, Component::ApiServer, Component::ControllerManager] {
+        cluster.start(component).await.unwrap();
     }
 }
 

@@ -77,12 +77,38 @@ where
     }
 
     /// Checks every state of every object so far.
-    pub fn each(&self, look: impl Fn(&K)) {
+    pub fn each(&self, mut look: impl FnMut(&K)) {
         for event in self.told.lock().unwrap().iter() {
             if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
                 look(object);
             }
         }
+    }
+
+    /// What was deleted so far, as it was then.
+    pub fn deleted(&self) -> Vec<K> {
+        let told = self.told.lock().unwrap();
+        let deleted = told.iter().filter_map(|event| match event {
+            WatchEvent::Deleted(object) => Some(object.clone()),
+            WatchEvent::Error(error) => panic!("{error:?}"),
+            _ => None,
+        });
+        deleted.collect()
+    }
+
+    /// What was created after it had been deleted.
+    pub fn returned(&self) -> Vec<K> {
+        let (mut deleted, mut returned) = (BTreeSet::new(), Vec::new());
+        for event in self.told.lock().unwrap().iter() {
+            match event {
+                WatchEvent::Deleted(object) => drop(deleted.insert(object.name_any())),
+                WatchEvent::Added(object) if deleted.contains(&object.name_any()) => {
+                    returned.push(object.clone());
+                }
+                _ => {}
+            }
+        }
+        returned
     }
 
     /// Nothing was deleted so far.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use api::lease::Pace;
+use api::{lease::Pace, view::Meta};
 use clap::Parser;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
@@ -189,7 +189,7 @@ async fn finish(mut parts: JoinSet<&'static str>) {
 /// uid of the Namespace kube-system: what tells clusters apart. Waits for an API server that is not there yet.
 async fn cluster_uid(client: &Client) -> String {
     loop {
-        match Api::<Namespace>::all(client.clone()).get_metadata("kube-system").await.map(|ns| ns.uid()) {
+        match Api::<Meta<Namespace>>::all(client.clone()).get("kube-system").await.map(|ns| ns.uid()) {
             Ok(Some(uid)) => return uid,
             Ok(None) => tracing::warn!("Namespace kube-system has no uid, trying again"),
             Err(error) => {
@@ -201,13 +201,14 @@ async fn cluster_uid(client: &Client) -> String {
     }
 }
 
-/// Tells this process from others of the same cluster: a Pod's host name is its own, a process on a shared host has its pid.
+/// Tells this process from others of the same cluster: a Pod's host name is its own, a process on a shared host has its pid. Where
+/// a machine was copied, its Pods were, too: so each process has something random besides.
 fn instance(name: &str) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match host.trim() {
-        "" => format!("{name}-{}", std::process::id()),
-        host => format!("{host}-{}", std::process::id()),
-    }
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let (host, uuid) = (read("/proc/sys/kernel/hostname"), read("/proc/sys/kernel/random/uuid"));
+    let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(name);
+    let random: String = uuid.chars().take_while(char::is_ascii_hexdigit).collect();
+    format!("{host}-{}-{random}", std::process::id())
 }
 
 /// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its

@@ -24,6 +24,9 @@ pub const TOKEN: &str = "token";
 const CONNECT: Duration = Duration::from_secs(5);
 /// A link that is dead without saying so is found after two of these.
 const PING: Duration = Duration::from_secs(20);
+/// A connection to our own API server on which nothing came for so long is dead: every watch is ended and begun anew once a minute,
+/// and no other request takes as long.
+const SILENT: Duration = Duration::from_secs(90);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +50,7 @@ pub enum Error {
 
 /// A client for the cluster this daemon serves: the kubeconfig given, else `KUBECONFIG`, else the Pod's ServiceAccount.
 pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
-    let mut config = match kubeconfig {
+    let config = match kubeconfig {
         Some(path) => {
             let file =
                 Kubeconfig::read_from(path).map_err(|e| Error::Local(format!("{}: {e}", path.display())))?;
@@ -57,7 +60,13 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
     };
+    patient(config, SILENT)
+}
+
+/// A client that gives a connection up on which nothing comes for `silent`.
+fn patient(mut config: Config, silent: Duration) -> Result<Client, Error> {
     config.connect_timeout = Some(CONNECT);
+    config.read_timeout = Some(silent);
     // A reconcile that fails is tried again by its queue, where it can be seen.
     config.default_retry = false;
     Client::try_from(config).map_err(|e| Error::Local(e.to_string()))
@@ -126,6 +135,32 @@ mod tests {
 
     fn secret(entries: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
         entries.iter().map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec()))).collect()
+    }
+
+    #[tokio::test]
+    async fn a9_a_watch_of_our_own_cluster_that_hears_nothing_ends() {
+        use futures::StreamExt;
+        use k8s_openapi::api::core::v1::Secret;
+        use kube::{Api, api::WatchParams};
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", server.local_addr().unwrap());
+        // It begins to answer, and then nothing more comes, not even an end.
+        let mut silent = tokio::task::JoinSet::new();
+        silent.spawn(async move {
+            let (mut connection, _) = server.accept().await.unwrap();
+            assert!(connection.read(&mut [0; 4096]).await.unwrap() > 0);
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+            connection.write_all(head.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let client = patient(Config::new(url.parse().unwrap()), Duration::from_millis(200)).unwrap();
+        let secrets = Api::<Secret>::namespaced(client, "x");
+        let mut watch = Box::pin(secrets.watch(&WatchParams::default(), "1").await.unwrap());
+        let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
+        assert!(!matches!(ended, Some(Ok(_))), "{ended:?}");
     }
 
     #[test]

@@ -20,7 +20,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// other controllers need some of them.
 const CONCURRENCY: usize = 16;
 
-/// Reconciles the queue's keys until `stop`, then waits for the reconciles under way. A panic in `reconcile` goes on in the caller.
+/// Reconciles the queue's keys until `stop`, then waits for the reconciles under way: another controller can go on with the queue.
+/// A panic in `reconcile` goes on in the caller.
 pub async fn drive<K, F, Fut>(
     controller: &'static str,
     queue: Queue<K>,
@@ -67,8 +68,11 @@ pub async fn drive<K, F, Fut>(
             },
         }
     }
-    while let Some(ended) = running.join_next().await {
-        ended.map_or_else(resume, |_| ());
+    while let Some(ended) = running.join_next_with_id().await {
+        match ended {
+            Ok((id, (outcome, _))) => keys.remove(&id).into_iter().for_each(|key| queue.done(&key, outcome)),
+            Err(error) => resume(error),
+        }
     }
 }
 
@@ -132,6 +136,32 @@ mod tests {
         })
         .await;
         assert_eq!(tries.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_controller_goes_on_with_the_queue_where_one_stopped() {
+        let (queue, metrics) = (Queue::new(Duration::ZERO), Metrics::new().unwrap());
+        queue.enqueue(["a"]);
+        let (first, q) = (CancellationToken::new(), queue.clone());
+        let stop = first.clone();
+        drive("first", queue.clone(), metrics.clone(), first, move |_| {
+            let (stop, q) = (stop.clone(), q.clone());
+            async move {
+                stop.cancel();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                // Something changed under way.
+                q.enqueue(["a"]);
+                Ok(Outcome::Done)
+            }
+        })
+        .await;
+        let second = CancellationToken::new();
+        let stop = second.clone();
+        let again = drive("second", queue, metrics, second, move |_| {
+            stop.cancel();
+            async { Ok(Outcome::Done) }
+        });
+        tokio::time::timeout(Duration::from_secs(60), again).await.expect("the key is reconciled again");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What an operator can measure. Prefix `freeport_`; labels are bounded: never an object's name, but that of a Common Area as
+//! What an operator can measure. Prefix `freeport_`, but for what every process measures (`process_...`); labels are bounded: never an object's name, but that of a Common Area as
 //! long as it is served.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -18,10 +18,12 @@ const SECONDS: &str = "Duration of one reconcile of a key, in seconds";
 const WAITING: &str = "Keys that wait or are being reconciled";
 const WATCH_ERRORS: &str = "Failures of watches; a failed watch starts again by itself";
 const REFUSED: &str = "Records in a Common Area that are not valid";
+const OVER_QUOTA: &str = "Records in a Common Area that are refused because their member has too many";
 const EVENTS_DROPPED: &str = "Kubernetes Events not sent because too many were waiting";
 const PRESENT: &str = "1 while this daemon holds its Lease in the Common Area";
-const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied";
+const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied; without a Common Area: its own cluster";
 const DOUBTED: &str = "Services whose records vanished from the Common Area without being withdrawn, so that their imports are kept";
+const IMPORTS_WAITING: &str = "Imports that are not made, by the reason for which they wait";
 const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
 const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
 const MEMBERS: &str = "Members of a Common Area, by whether they renew their Leases";
@@ -30,6 +32,8 @@ const MEMBERS: &str = "Members of a Common Area, by whether they renew their Lea
 #[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
+    /// What every process measures, under the names that all programs use.
+    process: Registry,
     /// Label of what is counted; empty, which Prometheus takes for none, where there is but one Common Area.
     area: Arc<str>,
     reconciles: IntCounterVec,
@@ -39,10 +43,12 @@ pub struct Metrics {
     resyncs: IntCounterVec,
     writes: IntCounterVec,
     refused: IntGaugeVec,
+    over_quota: IntGaugeVec,
     events_dropped: IntCounter,
     present: IntGaugeVec,
     restored: IntCounterVec,
     doubted: IntGauge,
+    imports_waiting: IntGaugeVec,
     pruned: IntCounterVec,
     link_state: IntGaugeVec,
     members: IntGaugeVec,
@@ -60,7 +66,8 @@ impl Metrics {
         };
         let of_kind = [COMMON_AREA, "cluster", "kind"];
         let of_write = [COMMON_AREA, "cluster", "kind", "verb", "result"];
-        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        let process = Registry::new();
+        process.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self {
             reconciles: counts("reconcile_total", RECONCILES, &[COMMON_AREA, "controller", "result"])?,
             seconds: registered(
@@ -75,15 +82,18 @@ impl Metrics {
             resyncs: counts("watch_lists_total", "Full lists with which watches started", &of_kind)?,
             writes: counts("writes_total", "Write requests, by result", &of_write)?,
             refused: gauges("records_refused", REFUSED, &[COMMON_AREA])?,
+            over_quota: gauges("records_over_quota", OVER_QUOTA, &[COMMON_AREA])?,
             events_dropped: registered(&registry, IntCounter::new("events_dropped_total", EVENTS_DROPPED))?,
             present: gauges("present", PRESENT, &[COMMON_AREA])?,
             restored: counts("restored_total", RESTORED, &[COMMON_AREA])?,
             doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
+            imports_waiting: gauges("imports_waiting", IMPORTS_WAITING, &["reason"])?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
             link_state: gauges("link_state", LINK_STATE, &["state"])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
             area: Arc::default(),
             registry,
+            process,
         })
     }
 
@@ -94,7 +104,7 @@ impl Metrics {
 
     /// Drops what belongs to a Common Area that is not served any more, so that nobody is alarmed about it.
     pub fn forget(&self, common_area: &str) {
-        for gauges in [&self.waiting, &self.refused, &self.present, &self.members] {
+        for gauges in [&self.waiting, &self.refused, &self.over_quota, &self.present, &self.members] {
             forget(gauges, common_area);
         }
         for counters in
@@ -135,6 +145,11 @@ impl Metrics {
         self.refused.with_label_values(&[common_area])
     }
 
+    /// Gauge of records in a Common Area that are too much for their members.
+    pub fn over_quota(&self, common_area: &str) -> IntGauge {
+        self.over_quota.with_label_values(&[common_area])
+    }
+
     /// An Event was dropped.
     pub fn event_dropped(&self) {
         self.events_dropped.inc();
@@ -160,6 +175,12 @@ impl Metrics {
         self.doubted.set(i64::try_from(services).unwrap_or(i64::MAX));
     }
 
+    /// So many imports wait for this reason.
+    pub fn imports_waiting(&self, reason: &str, imports: usize) {
+        let gauge = self.imports_waiting.with_label_values(&[reason]);
+        gauge.set(i64::try_from(imports).unwrap_or(i64::MAX));
+    }
+
     /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.
     pub fn link_state(&self, state: Option<&str>) {
         self.link_state.reset();
@@ -178,6 +199,7 @@ impl Metrics {
         let encoder = TextEncoder::new();
         let mut text = Vec::new();
         encoder.encode(&self.registry.gather(), &mut text)?;
+        encoder.encode(&self.process.gather(), &mut text)?;
         Ok((encoder.format_type().to_owned(), text))
     }
 }
@@ -206,6 +228,15 @@ fn forget<B: MetricVecBuilder>(series: &MetricVec<B>, common_area: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a9_the_process_is_measured_under_the_usual_names() {
+        let text = String::from_utf8(Metrics::new().unwrap().render().unwrap().1).unwrap();
+        for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"] {
+            assert!(text.contains(&format!("\nprocess_{name} ")), "{name}: {text}");
+        }
+        assert!(!text.contains("freeport_process"), "{text}");
+    }
 
     #[test]
     fn a_common_area_that_is_not_served_any_more_leaves_nothing() {

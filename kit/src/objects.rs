@@ -35,11 +35,12 @@ impl<P> Change<P> {
 /// All objects that one watch selects.
 pub struct Objects<P> {
     guard: Guard<P>,
+    lists: u64,
 }
 
 impl<P> Default for Objects<P> {
     fn default() -> Self {
-        Self { guard: Guard::default() }
+        Self { guard: Guard::default(), lists: 0 }
     }
 }
 
@@ -54,16 +55,26 @@ impl<P: Resource> Objects<P> {
             Change::Remove(object) => drop(self.guard.remove(&object)),
             Change::Reset(objects) => {
                 self.guard.reset(&objects);
+                self.lists += 1;
                 objects.into_iter().for_each(|object| self.put(object));
             }
         }
     }
 
     /// Takes in the API server's answer to our own write, unless the watch has passed it: the object may be deleted since.
-    pub fn answered(&mut self, object: P) {
-        if self.guard.is_news(&object) {
+    ///
+    /// A list does not say its version if there is nothing in it. So an answer to a write that began before the last list, of which
+    /// [`lists`](Self::lists) said there were so many, brings back nothing that the list does not have.
+    pub fn answered(&mut self, object: P, lists: u64) {
+        let is_known = self.guard.known.contains_key(&name(&object));
+        if self.guard.is_news(&object) && (is_known || lists == self.lists) {
             self.put(object);
         }
+    }
+
+    /// How many lists the watch has told.
+    pub fn lists(&self) -> u64 {
+        self.lists
     }
 
     /// Takes in that the API server deleted `object` at our request.
@@ -230,17 +241,30 @@ mod tests {
         let mut objects = Objects::default();
         objects.change(Change::Reset(vec![map("u", 1)]));
         objects.change(Change::Remove(map("u", 3)));
-        objects.answered(map("u", 2));
+        objects.answered(map("u", 2), 1);
         assert_eq!(known(&objects), None);
         objects.change(Change::Apply(map("v", 4)));
         assert_eq!(known(&objects), Some(4));
+    }
+
+    /// Issue 14, A9.
+    #[test]
+    fn a9_an_answer_that_comes_after_a_list_without_the_object_brings_nothing_back() {
+        let mut objects = Objects::default();
+        objects.change(Change::Reset(vec![map("u", 1)]));
+        let lists = objects.lists();
+        objects.change(Change::Reset(vec![]));
+        objects.answered(map("u", 2), lists);
+        assert_eq!(known(&objects), None, "the watch missed the deletion and began again");
+        objects.answered(map("v", 3), objects.lists());
+        assert_eq!(known(&objects), Some(3));
     }
 
     #[test]
     fn an_answer_counts_until_the_watch_has_passed_it() {
         let mut objects = Objects::default();
         objects.change(Change::Apply(map("u", 1)));
-        objects.answered(map("u", 5));
+        objects.answered(map("u", 5), 0);
         objects.change(Change::Apply(map("u", 4)));
         assert_eq!(known(&objects), Some(5), "older than our own write");
         objects.change(Change::Apply(map("u", 6)));
@@ -262,7 +286,7 @@ mod tests {
     fn a_deletion_that_is_told_late_does_not_remove_what_we_created_after_it() {
         let mut objects = Objects::default();
         objects.change(Change::Apply(map("u", 1)));
-        objects.answered(map("v", 4));
+        objects.answered(map("v", 4), 0);
         objects.change(Change::Remove(map("u", 3)));
         assert_eq!(known(&objects), Some(4));
         objects.change(Change::Remove(map("v", 5)));

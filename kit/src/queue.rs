@@ -58,9 +58,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.0.enqueued.notify_one();
     }
 
-    /// Whether there is nothing to do and nothing failed waits for another try.
-    pub fn is_idle(&self) -> bool {
-        self.lock().is_idle(now())
+    /// Keys that there is something to do about, or that failed and wait for another try.
+    pub fn busy(&self) -> Vec<K> {
+        self.lock().busy(now()).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Schedule<K>> {

@@ -92,11 +92,10 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         self.queues.iter().for_each(Queue::retry_failed);
     }
 
-    /// Whether these controllers have nothing to reconcile, and nothing failed waits for another try.
-    pub fn is_idle(&self, readers: Readers) -> bool {
-        (0..)
-            .zip(self.queues.iter())
-            .all(|(number, queue)| !readers.has(Readers::one(number)) || queue.is_idle())
+    /// Keys that these controllers have something to do about, or that failed and wait for another try.
+    pub fn busy(&self, readers: Readers) -> Vec<K> {
+        let queues = (0..).zip(self.queues.iter()).filter(|(number, _)| readers.has(Readers::one(*number)));
+        queues.flat_map(|(_, queue)| queue.busy()).collect()
     }
 
     /// Makes `want` so for the controller `by`, given that the index had `have`: see [`Writer::put`].
@@ -116,6 +115,25 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
             write.written(answer);
         }
         Ok(answer)
+    }
+
+    /// [`put`](Self::put), which also finds an object that no watch told of and that `is_ours`: see [`Writer::adopt`].
+    pub async fn put_ours<P>(
+        &self,
+        writer: &Writer,
+        by: Readers,
+        (have, want): (Option<&P>, &P),
+        is_ours: impl FnOnce(&P) -> bool,
+    ) -> Result<Option<P>, Error>
+    where
+        P: Part<K, E> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        match self.put(writer, by, have, want).await {
+            Err(Error::Stale) if have.is_none() => {
+                self.write(by, want, writer.adopt(want, is_ours)).await.map(Some)
+            }
+            put => put,
+        }
     }
 
     /// Applies `status` to the object `of` for the controller `by`: see [`Writer::put_status`].

@@ -39,6 +39,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
 
+/// Objects of a page of a list. A page is in memory as text and decoded before any of it is reduced to what is kept, and an object
+/// may have more than a megabyte.
+const PAGE: u32 = 50;
+
 /// How soon the guard is asked again where it could not tell.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -140,7 +144,7 @@ impl Watches {
         lock(&self.0.unlisted).insert(source.kind);
         let state = self.0.clone();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY)).backoff(PAUSES.waits());
+            let events = watcher(api, config.timeout(RENEW_EVERY).page_size(PAGE)).backoff(PAUSES.waits());
             pin_mut!(events);
             let mut initial = Vec::new();
             let mut listed = false;

@@ -36,6 +36,14 @@ pub enum Error {
     /// The object or its Namespace is not there, or is going.
     #[error("the object or its Namespace is gone")]
     Gone,
+    /// Somebody else's object has the name: it stays as it is, and ours cannot be there.
+    #[error("{kind} {name} exists and was not created by Freeport; Freeport does not change it")]
+    NotOurs {
+        /// Of the object.
+        kind: String,
+        /// Of the object.
+        name: String,
+    },
     /// The API server refuses it: the same request fails until something changes.
     #[error("refused by the API server: {0}")]
     Refused(String),
@@ -102,9 +110,28 @@ impl Writer {
     where
         P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
     {
+        self.send_put(have, want, false).await
+    }
+
+    /// Whether the API server would take that, without doing it.
+    pub async fn would_take<P>(&self, have: Option<&P>, want: &P) -> Result<bool, Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        match self.send_put(have, want, true).await {
+            Ok(_) | Err(Error::Pruned { .. }) => Ok(true),
+            Err(Error::Refused(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn send_put<P>(&self, have: Option<&P>, want: &P, dry_run: bool) -> Result<Option<P>, Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+    {
         let wanted = serde_json::to_value(want)?;
         let Some(have) = have else {
-            let answer = self.create(want).await?;
+            let answer = self.create(want, dry_run).await?;
             return self.check(answer, &wanted).map(Some);
         };
         // What did not decode does not encode: then nothing of it is as we want it, and all of it is set.
@@ -117,10 +144,12 @@ impl Writer {
         meta["uid"] = json!(have.uid());
         let request = self.request::<P>(want).patch(
             &want.name_any(),
-            &PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() },
+            &PatchParams { field_manager: Some(self.manager.into()), dry_run, ..PatchParams::default() },
             &Patch::Merge(Value::Object(patch)),
         );
         match self.send::<P, P>("patch", request).await {
+            // It was being deleted, and the patch took off what held it.
+            Ok(answer) if is_going(&answer) && answer.finalizers().is_empty() => Err(Error::Stale),
             Ok(answer) => self.check(answer, &wanted).map(Some),
             // Not there any more: then it is to be created, once the watch has told us.
             Err(Error::Gone) => Err(Error::Stale),
@@ -128,14 +157,34 @@ impl Writer {
         }
     }
 
-    async fn create<P>(&self, want: &P) -> Result<P, Error>
+    /// Makes `want` so where [`put`](Self::put) was to create it and found one of that name, of which no watch told: somebody has
+    /// changed what the watch selects it by, or the watch is behind. Only one that `is_ours`. The object as it is then.
+    pub async fn adopt<P>(&self, want: &P, is_ours: impl FnOnce(&P) -> bool) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        let there = match self.read(want).await {
+            Err(Error::Gone) => return Err(Error::Stale),
+            read => read?,
+        };
+        if !is_ours(&there) {
+            return Err(Error::NotOurs { kind: P::kind(&()).into_owned(), name: want.name_any() });
+        }
+        if is_going(&there) && want.meta().finalizers.as_ref().is_some_and(Vec::is_empty) {
+            self.put_finalizers(&there, vec![]).await?;
+            return Err(Error::Stale);
+        }
+        Ok(self.put(Some(&there), want).await?.unwrap_or(there))
+    }
+
+    async fn create<P>(&self, want: &P, dry_run: bool) -> Result<P, Error>
     where
         P: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
     {
         let mut body = serde_json::to_value(want)?;
         body["apiVersion"] = json!(P::api_version(&()));
         body["kind"] = json!(P::kind(&()));
-        let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
+        let params = PostParams { field_manager: Some(self.manager.into()), dry_run };
         self.send::<P, P>("create", self.request::<P>(want).create(&params, serde_json::to_vec(&body)?)).await
     }
 
@@ -249,6 +298,10 @@ impl Writer {
         self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
         answer.map_err(classify)
     }
+}
+
+fn is_going<P: Resource>(object: &P) -> bool {
+    object.meta().deletion_timestamp.is_some()
 }
 
 /// Errors of reads are told apart as those of writes.

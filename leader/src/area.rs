@@ -4,19 +4,25 @@ mod session;
 
 use api::antrea::Members;
 use kit::boot::Env;
-use presence::lease::Presence;
+use presence::{kin::Kinship, lease::Presence};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use crate::feature::Table;
+use crate::{feature::Table, limits::Limits};
 
 /// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup, or other
 /// members run Antrea's controllers. Gives its name back when nothing of it is left here.
-pub(crate) async fn run(env: Env, common_area: String, table: Table, stop: CancellationToken) -> String {
-    let mut antrea = Members::default();
+pub(crate) async fn run(
+    env: Env,
+    common_area: String,
+    limits: Limits,
+    table: Table,
+    stop: CancellationToken,
+) -> String {
+    let (mut antrea, kinship) = (Members::default(), Kinship::at_home());
     while !stop.is_cancelled() {
-        let session = Session::new(&env, &common_area, antrea.clone(), table);
+        let session = Session::new(&env, &common_area, limits, antrea.clone(), kinship.clone(), table);
         match serve(&session, &stop).await {
             Ended::Stopped => break,
             Ended::Restored => {

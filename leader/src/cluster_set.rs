@@ -1,9 +1,10 @@
-//! What the ClusterSets of a Common Area say: watches ClusterSets; writes their `status`, an Event when a member goes or comes back,
+//! What the ClusterSets of a Common Area say: watches ClusterSets and ClusterClaims; writes their `status`, an Event when a member goes or comes back,
 //! and a gauge; deletes nothing. Safe to run twice: the status is written only when it says something else, and what is not known
-//! yet after a restart stands as it was.
+//! yet after a restart stands as it was. A ClusterSet that is not valid keeps nobody from exporting and importing.
 //!
 //! No timer: whatever changes is noticed when a Lease is renewed, our own at the least (see [`presence::leases`]).
 
+mod spec;
 mod status;
 
 use std::{
@@ -12,7 +13,9 @@ use std::{
 };
 
 use api::{
-    cluster_set::{ClusterSet, ClusterSetStatus},
+    cluster_claim::{self, ClusterClaim},
+    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus},
+    name,
     view::{Lenient, lean},
 };
 use jiff::Timestamp;
@@ -30,7 +33,13 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::status::{FEATURE_UNAVAILABLE, SCHEMA_PRUNED, State, desired, message_of, turned};
+use self::{
+    spec::Claims,
+    status::{
+        FEATURE_UNAVAILABLE, INVALID_SPEC, SCHEMA_PRUNED, State, WIRE_VERSION_DIFFERS, desired, message_of,
+        turned,
+    },
+};
 use crate::feature::{Access, Features};
 
 /// When many members come at once the status is not written for each.
@@ -43,7 +52,19 @@ struct Set {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
     #[serde(default)]
+    spec: Lenient<Option<ClusterSetSpec>>,
+    #[serde(default)]
     status: Lenient<ClusterSetStatus>,
+}
+
+/// A ClusterClaim of a Common Area, which says something about the cluster that leads.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ClusterClaim)]
+struct Claim {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    value: Lenient<String>,
 }
 
 /// The controller. Cloning shares it.
@@ -54,6 +75,7 @@ pub(crate) struct ClusterSets {
     /// By themselves: a ClusterSet that cannot be watched does not stop a feature.
     watches: Watches,
     sets: Shared<Objects<Set>>,
+    claims: Shared<Objects<Claim>>,
     queue: Queue<String>,
     writer: Writer,
 }
@@ -64,14 +86,20 @@ impl ClusterSets {
             features,
             watches: Watches::default(),
             sets: Shared::default(),
+            claims: Shared::default(),
             queue: Queue::new(PACE),
             writer: access.writer(),
             access,
         }
     }
 
-    /// Begins the watch.
+    /// Begins the watches.
     pub(crate) fn watch(&self, tasks: &mut JoinSet<()>) {
+        let this = self.clone();
+        self.access.watch(&self.watches, "ClusterClaim", tasks, move |change| {
+            this.claims.with(|claims| claims.change(change));
+            this.enqueue_all();
+        });
         let this = self.clone();
         self.access.watch(&self.watches, "ClusterSet", tasks, move |change| {
             this.sets.with(|sets| sets.change(change));
@@ -94,13 +122,15 @@ impl ClusterSets {
 
     /// Brings the status of one ClusterSet up to date.
     async fn reconcile(self, name: String) -> Result<Outcome, Error> {
-        let Some(set) = self.sets.with(|sets| sets.get(&name).cloned()) else {
-            return Ok(Outcome::Done);
-        };
+        let (set, lists) = self.sets.with(|sets| (sets.get(&name).cloned(), sets.lists()));
+        let Some(set) = set else { return Ok(Outcome::Done) };
+        let (members, foreign) = self.access.leases.with(|leases| (leases.members(), leases.foreign()));
         let state = State {
-            members: self.access.leases.with(|leases| leases.members()),
+            members,
+            foreign,
             unavailable: self.features.unavailable(Instant::now()),
             pruned: self.features.pruned(),
+            invalid: self.invalid(&set),
         };
         let had = set.status.0.clone().unwrap_or_default();
         let want = desired(&had, set.metadata.generation, &state, &Time(Timestamp::now()));
@@ -112,17 +142,34 @@ impl ClusterSets {
             // Deleted meanwhile: it needs no status.
             Err(Error::Gone) => return Ok(Outcome::Done),
             Err(error) => return Err(error),
-            Ok(answer) => self.sets.with(|sets| sets.answered(answer)),
+            Ok(answer) => self.sets.with(|sets| sets.answered(answer, lists)),
         }
         for (cluster, is_there) in turned(&had, &want) {
             self.report_member(&set, cluster, is_there);
         }
-        for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED] {
+        for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED, INVALID_SPEC, WIRE_VERSION_DIFFERS] {
             if let (None, Some(message)) = (message_of(&had, reason), message_of(&want, reason)) {
                 self.access.env.events.warn(set.object_ref(&()), "Report", reason, message);
             }
         }
         Ok(Outcome::Done)
+    }
+
+    /// What is wrong with the ClusterSet, by itself and beside what else is known.
+    fn invalid(&self, set: &Set) -> Option<String> {
+        let claim = |name: &str| {
+            self.claims.with(|claims| claims.get(name).and_then(|claim| claim.value.0.clone().ok()))
+        };
+        let age = |set: &Set| (set.metadata.creation_timestamp.clone().map(|time| time.0), set.name_any());
+        let oldest = self.sets.with(|sets| sets.iter().map(age).min());
+        let is_of_other = |id: &str| {
+            let member = name::member_lease(id);
+            let holder = self.access.leases.with(|leases| leases.cluster_uid(&member).map(str::to_owned));
+            holder.is_some_and(|uid| uid != self.access.env.holder.cluster_uid)
+        };
+        let claims = Claims { id: claim(cluster_claim::ID), cluster_set: claim(cluster_claim::CLUSTER_SET) };
+        let older = oldest.filter(|oldest| *oldest < age(set)).map(|(_, name)| name);
+        spec::objection(&set.name_any(), &set.spec.0, older, &claims, is_of_other)
     }
 
     fn measure(&self, status: &ClusterSetStatus) {
@@ -164,10 +211,14 @@ mod tests {
         sets.change(Change::Reset(vec![version(1)]));
         // The status write was answered with version 2; its reconcile gets to read that after the watch told of the deletion.
         sets.change(Change::Remove(version(3)));
-        sets.answered(version(2));
+        sets.answered(version(2), sets.lists());
         assert!(sets.get("demo").is_none());
+        let lists = sets.lists();
+        sets.change(Change::Reset(vec![]));
+        sets.answered(version(4), lists);
+        assert!(sets.get("demo").is_none(), "the watch began again, and its list is empty");
         sets.change(Change::Apply(version(4)));
-        sets.answered(version(5));
+        sets.answered(version(5), sets.lists());
         assert_eq!(sets.get("demo").and_then(ResourceExt::resource_version).as_deref(), Some("5"));
     }
 }

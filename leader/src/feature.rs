@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
-use api::{antrea::Members, label, lease::Settled};
+use api::{antrea::Members, label, lease::Settled, unwritten::Unwritten};
 use futures::{
     StreamExt,
     future::{BoxFuture, join_all},
@@ -24,12 +24,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::limits::Limits;
+
 /// What a feature works with in one Common Area.
 #[derive(Clone)]
 pub(crate) struct Access {
     /// This daemon and its cluster, which has the Common Area.
     pub(crate) env: Env,
     pub(crate) common_area: String,
+    /// What a member may have there.
+    pub(crate) limits: Limits,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
     pub(crate) leases: Shared<Leases>,
@@ -94,8 +98,8 @@ pub(crate) trait Feature: Send + Sync {
     /// Leases were renewed or are gone.
     fn hear(&self, news: &News);
 
-    /// Whether nothing is left to write.
-    fn is_idle(&self) -> bool;
+    /// The keys about which something is left to write: the leader vouches for all else. None has a space.
+    fn unwritten(&self) -> Vec<String>;
 
     /// The API server answers again: tries at once what failed.
     fn retry_failed(&self);
@@ -143,10 +147,11 @@ impl Features {
         self.0.iter().for_each(|feature| feature.retry_failed());
     }
 
-    /// Whether all features see everything and have nothing left to write.
+    /// Whether all features see everything, and what they have left to write.
     pub(crate) fn settled(&self, now: Instant) -> Settled {
         let are_open = self.0.iter().all(|feature| feature.watches().are_open(now));
-        Settled::of(are_open, self.0.iter().all(|feature| feature.is_idle()))
+        let unwritten = self.0.iter().map(|feature| Unwritten::of(feature.name(), feature.unwritten()));
+        Settled::of(are_open, unwritten.fold(Unwritten::nothing(), Unwritten::and))
     }
 
     /// Which features cannot list or watch what they need, and why, in words that stay the same while the cause does.

@@ -7,13 +7,14 @@
 //! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
 //! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
 //! | [`feature`] | what the area asks of a feature | |
-//! | [`service::judge`] | all records | `status` of records that are not valid |
+//! | [`service::report`] | all records | `status` of records that are refused |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
 
 mod antrea;
 mod area;
 mod cluster_set;
 mod feature;
+mod limits;
 mod service;
 
 use std::collections::{HashMap, HashSet};
@@ -32,6 +33,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub use self::limits::Limits;
 use self::{
     feature::{Access, Feature},
     service::Services,
@@ -45,6 +47,9 @@ pub struct Args {
     /// Flags both daemons share.
     #[command(flatten)]
     pub daemon: DaemonArgs,
+    /// What a member may have.
+    #[command(flatten)]
+    pub limits: Limits,
 }
 
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -60,7 +65,7 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
 }
 
 /// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
-pub async fn run(env: Env) {
+pub async fn run(env: Env, limits: Limits) {
     let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(
@@ -88,7 +93,7 @@ pub async fn run(env: Env) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            serving.spawn(area::run(env, name, features, stop).instrument(span));
+            serving.spawn(area::run(env, name, limits, features, stop).instrument(span));
         }
     }
     // Once their running writes are done.

@@ -3,5 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    kit::boot::main(api::label::LEADER, |args: &leader::Args| &args.daemon, |_, env| leader::run(env))
+    kit::boot::main(
+        api::label::LEADER,
+        |args: &leader::Args| &args.daemon,
+        |args, env| leader::run(env, args.limits),
+    )
 }

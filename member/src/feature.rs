@@ -1,6 +1,6 @@
 //! The seam between the daemon and its features. A session, leaving and status hold a table of features and know none by name.
 //!
-//! Two traits, because a feature exists before, during and after sessions: [`Feature`] is one line in the table, [`Run`] is that
+//! Two traits, because a feature exists before, between and after sessions: [`Feature`] is one line in the table, [`Run`] is that
 //! feature in one session with a leader. Methods with a body are for features that have such a thing: CRDs that are not only ours,
 //! a status in this cluster, doubts about vanished records.
 
@@ -20,13 +20,28 @@ use presence::leases::{Leases, News};
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::identity::Identity;
+use crate::{home::Home, identity::Identity};
+
+/// What a feature works with in this cluster, whether there is a session or not.
+#[derive(Clone)]
+pub(crate) struct Local {
+    /// This daemon and its cluster.
+    pub(crate) env: Env,
+    /// This cluster's API server.
+    pub(crate) home: Home,
+    /// Who we are in the Common Area.
+    pub(crate) us: Identity,
+    /// How the leader speaks.
+    pub(crate) wire: Wire,
+}
 
 /// What a feature works with in one session.
 #[derive(Clone)]
 pub(crate) struct Access {
     /// This daemon and its cluster.
     pub(crate) env: Env,
+    /// This cluster's API server.
+    pub(crate) home: Home,
     /// Who we are in the Common Area.
     pub(crate) us: Identity,
     /// Reads and writes the Common Area.
@@ -41,6 +56,24 @@ pub(crate) struct Access {
     pub(crate) guard: Option<Arc<dyn Guard>>,
     /// To be notified when there is something new to report on the ClusterSet.
     pub(crate) changed: Arc<Notify>,
+}
+
+impl Access {
+    /// What of it does not need the leader.
+    pub(crate) fn local(&self) -> Local {
+        Local { env: self.env.clone(), home: self.home.clone(), us: self.us.clone(), wire: self.wire }
+    }
+}
+
+/// What of the set a feature does not import here, though nothing failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shortfall {
+    /// Why, in CamelCase.
+    pub(crate) reason: &'static str,
+    /// A sentence, with how many, and the names of the first.
+    pub(crate) message: String,
+    /// Whether somebody has to act.
+    pub(crate) is_problem: bool,
 }
 
 /// All features of the member: the table.
@@ -64,6 +97,12 @@ pub(crate) trait Feature: Send + Sync {
 
     /// The feature in one session. Nothing runs before [`Run::watch`].
     fn begin(&self, access: Access) -> Box<dyn Run>;
+
+    /// Keeps up what this cluster alone decides about what the feature imported, until `stop`: runs while there can be no session
+    /// (Secret or ClusterSet are broken), though it is noted who we are.
+    fn run_alone(&self, _local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move { stop.cancelled().await }.boxed()
+    }
 
     /// Takes back all that we wrote to the Common Area, because we leave.
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>>;
@@ -90,14 +129,14 @@ pub(crate) trait Run: Send + Sync {
 
     /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and
     /// for `begin`: our ID is ours, and the Leases and announces are listed, with the members that run Antrea's controllers as they
-    /// are in [`Access`].
+    /// are in [`Access`]. Until then it does what it does in [`Feature::run_alone`].
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()>;
 
     /// Leases were renewed or are gone.
     fn hear(&self, _news: &News) {}
 
-    /// Whether nothing is left to write to the Common Area.
-    fn is_idle(&self) -> bool;
+    /// The keys about which something is left to write to the Common Area: the member vouches for all else. None has a space.
+    fn unwritten(&self) -> Vec<String>;
 
     /// The leader answers again: tries at once what failed.
     fn retry_failed(&self);
@@ -105,6 +144,11 @@ pub(crate) trait Run: Send + Sync {
     /// What the leader's API server drops of its writes, if it drops something.
     fn pruned(&self) -> Option<String> {
         None
+    }
+
+    /// What it does not import here, though nothing failed; none while that is not known.
+    fn shortfalls(&self) -> Option<Vec<Shortfall>> {
+        Some(vec![])
     }
 
     /// One of its [`crds`](Feature::crds) changed: what an older one did not keep is written again.

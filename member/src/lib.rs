@@ -3,32 +3,26 @@
 //! | part | watches | writes |
 //! |---|---|---|
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
-//! | [`run`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives |
+//! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
-//! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices, ServiceImports, `status` of ServiceExports |
+//! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
-//! Arrows: [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
+//! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
 //! the features: a new one is a line there.
 
 mod feature;
+mod home;
 mod identity;
 mod membership;
 mod service;
 mod session;
 
-use api::{label, lease::Settled};
-use k8s_openapi::api::coordination::v1::Lease;
 use kit::{args::DaemonArgs, boot::Env};
-use kube::Api;
-use presence::{
-    lease::{Keeper, Presence},
-    restore::RestoreDetector,
-};
-use tokio::sync::watch;
 
 use crate::{
     feature::{Feature, Features},
-    service::{EndpointIp, Services},
+    home::Home,
+    service::{Choices, EndpointIp, Services},
 };
 
 /// freeport-member exports Services of its cluster to a ClusterSet and makes the Services of the set usable here. It
@@ -43,31 +37,40 @@ pub struct Args {
     /// the one endpoint.
     #[arg(long, env = "FREEPORT_ENDPOINT_IP", value_enum, default_value_t)]
     pub(crate) endpoint_ip: EndpointIp,
+    /// How many Services of the set are imported here at the most: each takes a ClusterIP. Those that are here stay; of new ones
+    /// the oldest come first.
+    #[arg(long, env = "FREEPORT_MAX_IMPORTS", default_value_t = 4000)]
+    pub(crate) max_imports: usize,
+    /// Beside the EndpointSlices of an import, write an object of the older kind Endpoints, for data planes that read nothing else.
+    #[arg(long, env = "FREEPORT_ENDPOINTS_OBJECTS")]
+    pub(crate) endpoints_objects: bool,
 }
 
 /// The features of the member: a line each.
 fn features(args: &Args) -> Features {
-    let table: Vec<Box<dyn Feature>> = vec![Box::new(Services::new(args.endpoint_ip))];
+    let choices = Choices {
+        endpoint_ip: args.endpoint_ip,
+        endpoints_objects: args.endpoints_objects,
+        max_imports: args.max_imports,
+    };
+    let table: Vec<Box<dyn Feature>> = vec![Box::new(Services::new(choices))];
     table.into()
 }
 
-/// Belongs to the ClusterSet in the daemon's Namespace, until the daemon shall stop.
+/// Belongs to the ClusterSet in the daemon's Namespace, until the daemon shall stop; from the beginning again whenever this cluster
+/// was restored from a backup.
 pub async fn run(args: Args, env: Env) {
-    tokio::select! {
-        () = membership::run(env.clone(), features(&args)) => {}
-        () = show_life(&env) => {}
-    }
-}
-
-/// Keeps a Lease in the daemon's Namespace, whether the leader answers or not. The status of a ClusterSet was true when it was
-/// written; the Lease shows whether the daemon that wrote it still runs.
-async fn show_life(env: &Env) {
-    let leases = Api::<Lease>::namespaced(env.client.clone(), &env.namespace);
+    let mut home = Home::begin(&env, None).await;
     loop {
-        // It ends when somebody deleted the Lease or restored an older one: then a new one is kept.
-        let detector = RestoreDetector::new(leases.clone(), label::MEMBER.to_owned());
-        let (presence, _) = watch::channel(Presence::Unknown);
-        let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
-        keeper.keep(|| Settled::Yes, presence).await;
+        let belong = async {
+            home.known().await;
+            membership::run(env.clone(), features(&args), home.clone()).await;
+        };
+        tokio::select! {
+            () = belong => return,
+            () = home.keep(&env) => {}
+        }
+        home.tell_restored(&env);
+        home = Home::begin(&env, Some(&home)).await;
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace. Writes the `status` of ClusterSets and
 //! the note. Starts a [`session`](crate::session) with the leader that the ClusterSet and its Secret name, and starts another one
-//! when they change. Leaves ([`leave`](mod@leave)) when the ClusterSet is deleted or the note says so, and deletes the note when
-//! that is done. Safe to run twice: what has to be done ([`action`]) is a function of what is in the Namespace ([`state`]), and
-//! status and note are written only when they change.
+//! when they change; while there can be none, features run alone. Leaves ([`leave`](mod@leave)) when the ClusterSet is deleted or
+//! the note says so, and deletes the note when that is done. Safe to run twice: what has to be done ([`action`]) is a function of
+//! what is in the Namespace ([`state`]), and status and note are written only when they change.
 //!
 //! Something that merely vanished or is wrong is no reason to leave: imports stay.
 
@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::Notify, task::JoinSet};
 
 use self::{control::Control, object::Set, state::MembershipState};
-use crate::feature::Features;
+use crate::{feature::Features, home::Home};
 
 /// How soon something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -44,14 +44,15 @@ const RETRY: Duration = Duration::from_secs(2);
 const CLAIMS: Duration = Duration::from_secs(5);
 
 /// Runs the membership of this cluster until the daemon shall stop.
-pub(crate) async fn run(env: Env, features: Features) {
-    let inputs = Inputs { env: env.clone(), state: Shared::default(), changed: Arc::new(Notify::new()) };
+pub(crate) async fn run(env: Env, features: Features, home: Home) {
+    let changed = Arc::new(Notify::new());
+    let inputs = Inputs { env: env.clone(), home: home.clone(), state: Shared::default(), changed };
     let mut tasks = JoinSet::new();
     tokio::select! {
         () = inputs.watch(&mut tasks) => env.ready.set(true),
         () = env.stop.cancelled() => return,
     }
-    let mut control = Control::new(env.clone(), features, inputs.state.clone());
+    let mut control = Control::new(env.clone(), features, home, inputs.state.clone());
     loop {
         let is_done = control.act().await;
         tokio::select! {
@@ -62,12 +63,13 @@ pub(crate) async fn run(env: Env, features: Features) {
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
     }
-    control.end_session().await;
+    control.end().await;
 }
 
 /// What the watches write to.
 struct Inputs {
     env: Env,
+    home: Home,
     state: Shared<MembershipState>,
     changed: Arc<Notify>,
 }
@@ -75,7 +77,8 @@ struct Inputs {
 impl Inputs {
     /// Starts all watches and waits for their first lists.
     async fn watch(&self, tasks: &mut JoinSet<()>) {
-        let (watches, claims) = (Watches::default(), Watches::default());
+        let guarded = || Watches::guarded(self.home.guard());
+        let (watches, claims) = (guarded(), guarded());
         let everything = watcher::Config::default;
         self.watch_kind(&watches, everything(), "ClusterSet", tasks, |state, change| {
             state.absence = None;

@@ -8,59 +8,75 @@
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`] | the controllers |
 //! | [`watches`], [`families`] | how it is learned |
+//! | [`here`] | what needs no leader |
+//! | [`shortfalls`] | what is not imported, in words |
 //! | [`leave`], [`signs`] | before and after sessions |
 
 mod antrea;
 mod export;
 mod families;
+mod here;
 mod import;
 mod index;
 mod knowledge;
 mod leave;
 mod offer;
+mod shortfalls;
 mod signs;
 mod status;
 mod watches;
 
-use api::{ServiceName, label};
+use api::{ServiceName, label, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
     drive::{before, drive},
     failure::Failure,
-    index::Readers,
+    index::{Readers, Shared},
     watch::Watches,
     write::{Error, Writer},
 };
 use presence::{leases::News, vouch::Vouching};
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::index::cluster::EndpointIp;
 use self::{
     export::Exporting,
-    import::Importing,
-    index::{EXPORT, IMPORT, cluster::Cluster},
+    here::Here,
+    import::{Importing, NO_NAMESPACE, Room, TOO_MANY},
+    index::{EXPORT, IMPORT},
     knowledge::Knowledge,
     status::ExportStatus,
 };
-use crate::feature::{Access, Feature, Run};
+use crate::feature::{Access, Feature, Local, Run, Shortfall};
+
+/// What the administrator chose.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choices {
+    /// What of a Service is exported.
+    pub(crate) endpoint_ip: EndpointIp,
+    /// Whether an import has core Endpoints beside its slices.
+    pub(crate) endpoints_objects: bool,
+    /// How many imports are made here at the most.
+    pub(crate) max_imports: usize,
+}
 
 /// Services, as a feature of the member.
 pub(crate) struct Services {
-    endpoint_ip: EndpointIp,
+    choices: Choices,
 }
 
 impl Services {
-    /// `endpoint_ip`: what of a Service is exported.
-    pub(crate) fn new(endpoint_ip: EndpointIp) -> Self {
-        Self { endpoint_ip }
+    /// With these choices.
+    pub(crate) fn new(choices: Choices) -> Self {
+        Self { choices }
     }
 }
 
 impl Feature for Services {
     fn name(&self) -> &'static str {
-        "Services"
+        SERVICES
     }
 
     fn crds(&self) -> &'static [&'static str] {
@@ -72,7 +88,11 @@ impl Feature for Services {
     }
 
     fn begin(&self, access: Access) -> Box<dyn Run> {
-        Box::new(ServicesRun::new(access, self.endpoint_ip))
+        Box::new(ServicesRun::new(access, self.choices))
+    }
+
+    fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move { Here::new(local, self.choices).run_alone(&stop).await }.boxed()
     }
 
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
@@ -88,38 +108,31 @@ impl Feature for Services {
     }
 }
 
-/// What holds for this cluster in a session, as far as it is known when the session begins.
-fn cluster(access: &Access, endpoint_ip: EndpointIp) -> Cluster {
-    Cluster { us: access.us.clone(), endpoint_ip, wire: access.wire, families: vec![] }
-}
-
 /// Services in one session.
 struct ServicesRun {
     access: Access,
+    here: Here,
+    /// Of [`here`](Self::here), with what the leader says.
     knowledge: Knowledge,
     vouching: Vouching<ServiceName>,
-    local: Watches,
+    /// Which imports there is room for.
+    room: Shared<Room>,
     leader: Watches,
-    /// Writes to this cluster.
-    local_writer: Writer,
     /// Writes our records.
     leader_writer: Writer,
-    /// Whether it is known which IP families this cluster has, as far as it can be known.
-    families: watch::Sender<bool>,
 }
 
 impl ServicesRun {
-    fn new(access: Access, endpoint_ip: EndpointIp) -> Self {
+    fn new(access: Access, choices: Choices) -> Self {
         let Access { env, leases, leader, guard, .. } = &access;
-        let writer = |client, cluster| Writer::new(client, label::MEMBER, cluster, env.metrics.clone());
+        let here = Here::new(access.local(), choices);
         Self {
-            knowledge: Knowledge::new(cluster(&access, endpoint_ip)),
-            vouching: Vouching::new(leases.clone()),
-            local: Watches::default(),
+            knowledge: here.knowledge.clone(),
+            here,
+            vouching: Vouching::new(SERVICES, leases.clone()),
+            room: Shared::new(Room::new(choices.max_imports)),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
-            local_writer: writer(env.client.clone(), "local"),
-            leader_writer: writer(leader.clone(), "leader").strict(),
-            families: watch::Sender::new(false),
+            leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
             access,
         }
     }
@@ -129,7 +142,7 @@ impl ServicesRun {
         let status = ExportStatus {
             knowledge: self.knowledge.clone(),
             leader_watches: self.leader.clone(),
-            writer: self.local_writer.clone(),
+            writer: self.here.writer.clone(),
             events: env.events.clone(),
         };
         let reconcile = |service| status.clone().reconcile(service);
@@ -142,6 +155,7 @@ impl ServicesRun {
             knowledge: self.knowledge.clone(),
             antrea: antrea.clone(),
             local: env.client.clone(),
+            lost: self.access.home.lost(),
             writer: self.leader_writer.clone(),
             events: env.events.clone(),
         };
@@ -155,54 +169,59 @@ impl ServicesRun {
             us: us.clone(),
             knowledge: self.knowledge.clone(),
             vouching: self.vouching.clone(),
+            room: self.room.clone(),
             antrea: antrea.clone(),
             leader: leader.clone(),
-            writer: self.local_writer.clone(),
+            writer: self.here.writer.clone(),
             events: env.events.clone(),
             metrics: env.metrics.clone(),
         };
+        importing.begin();
         let reconcile = |service| importing.clone().reconcile(service);
         drive("import", self.knowledge.services.queue(1), env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
     /// Waits until all is known that exports and imports depend on.
     async fn complete(&self) {
-        self.local.listed().await;
+        self.here.seen().await;
         self.leader.listed().await;
-        drop(self.families.subscribe().wait_for(|known| *known).await);
         self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }
 
 impl Run for ServicesRun {
     fn watch(&self, tasks: &mut JoinSet<()>) {
-        self.watch_local(tasks);
+        self.here.watch(tasks);
         self.watch_leader(tasks);
-        tasks.spawn(families::learn(self.access.env.clone(), self.knowledge.clone(), self.families.clone()));
     }
 
     fn local(&self) -> &Watches {
-        &self.local
+        &self.here.watches
     }
 
     fn leader(&self) -> &Watches {
         &self.leader
     }
 
-    /// What users see is written as soon as this cluster has been seen.
+    /// What users see is written as soon as this cluster has been seen, and imports follow our own endpoints.
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()> {
         async move {
             let status = async {
-                if before(&stop, self.local.listed()).await {
+                if before(&stop, self.here.watches.listed()).await {
                     self.run_status(&stop).await;
                 }
             };
             let exchange = async {
+                let alone = stop.child_token();
                 let all = async {
                     self.complete().await;
                     begin.await;
+                    alone.cancel();
                 };
-                if before(&stop, all).await {
+                let (has_begun, ()) = tokio::join!(before(&stop, all), self.here.follow(&alone));
+                if has_begun {
+                    // Those that were reconciled without the leader meanwhile.
+                    self.knowledge.services.enqueue_all(IMPORT);
                     tokio::join!(self.run_export(&stop), self.run_import(&stop));
                 }
             };
@@ -216,8 +235,8 @@ impl Run for ServicesRun {
         self.knowledge.services.enqueue(keys.into_iter().map(|service| (service, IMPORT)).collect());
     }
 
-    fn is_idle(&self) -> bool {
-        self.knowledge.services.is_idle(EXPORT)
+    fn unwritten(&self) -> Vec<String> {
+        self.knowledge.services.busy(EXPORT).into_iter().map(|service| service.to_string()).collect()
     }
 
     fn retry_failed(&self) {
@@ -228,14 +247,22 @@ impl Run for ServicesRun {
         self.leader_writer.pruned().map(|error| error.to_string())
     }
 
+    fn shortfalls(&self) -> Option<Vec<Shortfall>> {
+        self.room.with(|room| room.has_begun().then(|| shortfalls::of(room)))
+    }
+
     fn write_again(&self) {
-        self.local_writer.forget_undeclared();
+        self.here.writer.forget_undeclared();
         self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }
 
 impl Drop for ServicesRun {
     fn drop(&mut self) {
-        self.access.env.metrics.doubted(0);
+        let metrics = &self.access.env.metrics;
+        metrics.doubted(0);
+        for reason in [TOO_MANY, NO_NAMESPACE] {
+            metrics.imports_waiting(reason, 0);
+        }
     }
 }

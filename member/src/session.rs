@@ -20,22 +20,27 @@ mod table;
 
 use std::{pin::pin, sync::Arc, time::Instant};
 
-use ::presence::{lease::Presence, restore::RestoreDetector};
-use api::{antrea::Members, membership::Wire, name};
+use ::presence::lease::Presence;
+use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use futures::{FutureExt, future::BoxFuture};
-use k8s_openapi::api::coordination::v1::Lease;
 use kit::{boot::Env, index::Shared};
 use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::{connect::Start, health::PATIENCE, peers::Peers, table::Table};
+use self::{
+    connect::Start,
+    health::{PATIENCE, Seen},
+    peers::Peers,
+    table::Table,
+};
 pub(crate) use self::{
     health::{Health, SessionState},
     table::Blind,
 };
 use crate::{
     feature::{Access, Features},
+    home::Home,
     identity::Target,
 };
 
@@ -43,6 +48,7 @@ use crate::{
 pub(crate) struct Session {
     pub(crate) env: Env,
     pub(crate) features: Features,
+    pub(crate) home: Home,
     pub(crate) target: Target,
     /// Client for the leader's API server.
     pub(crate) leader: Client,
@@ -82,6 +88,7 @@ impl Session {
                          what is gone"
                     );
                     self.env.metrics.restored(&self.target.us.common_area);
+                    self.home.forget_hub();
                     start.is_restored = true;
                 }
                 Ended::Named(members) => {
@@ -97,6 +104,8 @@ impl Session {
                 }
             }
         }
+        // Where this cluster was restored the session does not come to this.
+        self.home.forget_hub();
     }
 
     async fn once(&self, start: &Start) -> Ended {
@@ -120,15 +129,15 @@ struct Parts {
 
 impl Parts {
     fn start(session: &Session, start: &Start, tasks: &mut JoinSet<()>) -> Self {
-        let Session { env, features, target, leader, .. } = session;
-        let leases = Api::<Lease>::namespaced(leader.clone(), &target.us.common_area);
-        let detector = RestoreDetector::new(leases, name::member_lease(&target.us.cluster));
-        let access = start.access(env, &target.us, leader, &detector);
+        let Session { env, features, home, target, leader, .. } = session;
+        let leases = Api::<LeaseView>::namespaced(leader.clone(), &target.us.common_area);
+        let detector = home.hub(&target.server, leases, name::member_lease(&target.us.cluster));
+        let access = start.access(env, home, &target.us, leader, &detector);
         let table = Arc::new(Table::begin(features, &access));
         table.watch(tasks);
         let peers = Peers::new(&access);
         peers.watch(&access, &table, tasks);
-        let lacking = schemas::watch(env, table::crds(features), &table, &access.changed, tasks);
+        let lacking = schemas::watch(&access, table::crds(features), &table, tasks);
         let present = presence::start(&access, target, detector, &table, &peers.watches, tasks);
         Self { access, table, peers, lacking, present }
     }
@@ -142,15 +151,15 @@ impl Parts {
         let gauge = self.access.env.metrics.present(&self.access.us.common_area);
         let ended = loop {
             let now = present.borrow_and_update().clone();
-            gauge.set(i64::from(now == Presence::Held));
-            if now == Presence::Held && was_lost {
+            gauge.set(i64::from(now.is_held()));
+            if now.is_held() && was_lost {
                 // What failed while the leader was away need not wait for its next try.
                 self.table.retry_failed();
             }
             was_lost = matches!(now, Presence::Failing { .. });
             match now {
-                // The cluster that took our ID exports under it now: the membership starts another session, which waits.
-                Presence::Taken { .. } if since.is_some() => break Ended::Over,
+                // Another cluster exports under our ID now, or another process of ours does what we did: the membership starts another session, which waits.
+                Presence::Taken { .. } | Presence::Replaced if since.is_some() => break Ended::Over,
                 Presence::Restored => break Ended::Restored,
                 now => self.tell(&session.state, now, &mut since),
             }
@@ -177,17 +186,20 @@ impl Parts {
     /// Tells the membership the state of the session. `since`: when we were present at the leader for the first time.
     fn tell(&self, state: &watch::Sender<SessionState>, now: Presence, since: &mut Option<Instant>) {
         let health = match now {
-            Presence::Unknown | Presence::Restored => Health::Connecting,
-            Presence::Held => {
+            // What is said is said by the process that has replaced this one.
+            Presence::Unknown | Presence::Restored | Presence::Replaced => Health::Connecting,
+            Presence::Held { rival } => {
                 let present_for = since.get_or_insert_with(Instant::now).elapsed();
                 let lacking = self.lacking.with(|lacking| schemas::texts(lacking));
-                health::seen(&self.access, &self.table, &self.peers.watches, lacking, present_for)
+                let common = &self.peers.watches;
+                health::seen(&self.access, &self.table, common, Seen { lacking, rival }, present_for)
             }
             Presence::Failing { failure } => Health::Lost { failure },
             Presence::Taken { holder, .. } => Health::IdTaken { holder },
         };
         let members = self.access.leases.with(|leases| leases.members());
-        let new = SessionState { health, wire: self.access.wire, members };
+        let shortfalls = self.table.shortfalls();
+        let new = SessionState { health, wire: self.access.wire, members, shortfalls };
         state.send_if_modified(|old| std::mem::replace(old, new.clone()) != new);
     }
 
@@ -198,7 +210,7 @@ impl Parts {
         async move {
             peers.watches.listed().await;
             let is_ours = *peers.named.borrow() == antrea
-                && present.wait_for(|now| *now == Presence::Held).await.is_ok()
+                && present.wait_for(Presence::is_held).await.is_ok()
                 && noted.wait_for(|noted| *noted).await.is_ok();
             if !is_ours {
                 // The session ends: others run Antrea's controllers than it started with, or nobody keeps our Lease.

@@ -18,7 +18,7 @@ use api::{
     label,
     lease::LeaseView,
     name,
-    view::annotated,
+    view::{Lenient, annotated},
 };
 use jiff::Timestamp;
 use kit::objects::Change;
@@ -32,13 +32,18 @@ pub struct Announce {
     #[serde(deserialize_with = "annotated")]
     metadata: ObjectMeta,
     #[serde(rename = "clusterID", default)]
-    cluster_id: Option<String>,
+    cluster_id: Lenient<Option<String>>,
 }
 
 impl Announce {
     /// Who is announced, if its name agrees.
     pub fn cluster(&self) -> Option<&str> {
-        self.cluster_id.as_deref().filter(|cluster| self.name_any() == name::announce(cluster))
+        self.cluster_id
+            .0
+            .as_ref()
+            .ok()?
+            .as_deref()
+            .filter(|cluster| self.name_any() == name::announce(cluster))
     }
 
     /// The Lease that it stands for, if one of these members wrote it.

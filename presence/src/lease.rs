@@ -1,8 +1,13 @@
 //! Presence in a Common Area: a Lease that says who is there, that its watches are open, and which wire contract it speaks.
 //!
 //! The holder is `<uid of Namespace kube-system>/<instance>`. A newer instance of the same cluster takes over at once: it
-//! replaces one that stopped or is about to. A live holder of another cluster means two clusters use the same ID, and the
-//! newcomer keeps out. Whether a holder lives is judged by our own clock and by its renewals, never by its clock.
+//! replaces one that stopped or is about to, which stands by. A live holder of another cluster, or of a copy of ours ([`kin`]),
+//! means that two clusters use the same ID: the newcomer keeps out and says on the Lease that it waits, so that the holder
+//! learns of it. Whether a holder lives is judged by our own clock and by its renewals, never by its clock.
+//!
+//! [`kin`]: crate::kin
+
+mod seen;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +16,7 @@ use std::{
 
 use api::{
     label,
-    lease::{self, Pace, Settled},
+    lease::{LeaseView, Pace, Settled},
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -26,11 +31,16 @@ use kit::{
 use kube::{
     ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
+    core::Request,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::restore::RestoreDetector;
+use self::seen::{Seen, Step};
+use crate::{
+    kin::{Kinship, Relation},
+    restore::RestoreDetector,
+};
 
 /// How soon a Lease that another cluster holds is looked at again.
 const RECHECK: Duration = Duration::from_secs(2);
@@ -41,8 +51,13 @@ pub enum Presence {
     /// Not tried yet.
     Unknown,
     /// Ours.
-    Held,
-    /// Another cluster holds it and lives: our ID is taken.
+    Held {
+        /// Another cluster, or a copy of ours, waits for it: its holder identity.
+        rival: Option<String>,
+    },
+    /// A newer process of our cluster holds it.
+    Replaced,
+    /// Another cluster, or a copy of ours, holds it and lives: our ID is taken.
     Taken {
         /// Its holder identity.
         holder: String,
@@ -58,57 +73,10 @@ pub enum Presence {
     },
 }
 
-/// What to do next about the Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Create,
-    Renew,
-    Take,
-    KeepOut,
-}
-
-/// The Lease as last seen, and since when it looks like that.
-#[derive(Default)]
-struct Seen {
-    lease: Option<Lease>,
-    since: Option<Instant>,
-    /// A request failed, and what we think of the Lease may be why. It keeps its age: silence is not broken by our failures.
-    doubtful: bool,
-}
-
-impl Seen {
-    fn see(&mut self, lease: Option<Lease>, now: Instant) {
-        let version = |lease: &Option<Lease>| lease.as_ref().and_then(ResourceExt::resource_version);
-        if self.since.is_none() || version(&self.lease) != version(&lease) {
-            self.since = Some(now);
-        }
-        self.lease = lease;
-        self.doubtful = false;
-    }
-
-    fn holder(&self) -> Option<&str> {
-        let spec = self.lease.as_ref()?.spec.as_ref()?;
-        spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
-    }
-
-    /// After how long without a renewal the Lease is stale.
-    fn stale(&self) -> Duration {
-        lease::stale(self.lease.as_ref().and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds))
-    }
-
-    fn step(&self, us: &Holder, now: Instant) -> Step {
-        if self.lease.is_none() {
-            return Step::Create;
-        }
-        let Some(holder) = self.holder() else {
-            return Step::Take;
-        };
-        if holder == us.to_string() {
-            return Step::Renew;
-        }
-        let same_cluster = holder.split_once('/').is_some_and(|(uid, _)| uid == us.cluster_uid);
-        let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        if same_cluster || age >= self.stale() { Step::Take } else { Step::KeepOut }
+impl Presence {
+    /// Whether the Lease is ours.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
     }
 }
 
@@ -118,6 +86,8 @@ pub struct Keeper {
     pub detector: RestoreDetector,
     /// Who holds it.
     pub us: Holder,
+    /// Other processes with our cluster's uid.
+    pub kinship: Kinship,
     /// How often it is renewed.
     pub pace: Pace,
 }
@@ -141,7 +111,8 @@ impl Keeper {
     ) {
         let (mut seen, mut failures) = (Seen::default(), 0);
         loop {
-            let attempt = self.once(&mut seen, says(settled(), also()));
+            let now = Timestamp::now();
+            let attempt = self.once(&mut seen, says(&settled(), also(), now), now);
             let now = match tokio::time::timeout(self.pace.renew(), attempt).await {
                 Ok(Ok(now)) => now,
                 // Somebody else wrote it: no failure, but a reason to look who.
@@ -157,9 +128,11 @@ impl Keeper {
             seen.doubtful |= failed;
             failures = if failed { failures + 1 } else { 0 };
             let wait = match now {
-                Presence::Held => self.pace.renew(),
+                Presence::Held { .. } => self.pace.renew(),
                 Presence::Failing { .. } => backoff::LEADER.wait(failures),
-                Presence::Unknown | Presence::Restored | Presence::Taken { .. } => RECHECK,
+                Presence::Unknown | Presence::Restored | Presence::Taken { .. } | Presence::Replaced => {
+                    RECHECK
+                }
             };
             presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
             if now == Presence::Restored {
@@ -169,49 +142,93 @@ impl Keeper {
         }
     }
 
-    async fn once(&self, seen: &mut Seen, says: Annotations) -> kube::Result<Presence> {
+    /// One renewal, at the time that `says` is of.
+    async fn once(&self, seen: &mut Seen, says: Annotations, at: Timestamp) -> kube::Result<Presence> {
         // A Lease we hold is renewed without reading it first: one request each time. After a conflict it is read.
-        let Self { detector, us, pace } = self;
-        let (api, name) = (detector.leases(), detector.name());
+        let Self { detector, us, kinship, .. } = self;
         if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
-            let lease = api.get_opt(name).await?;
+            let lease = detector.leases().get_opt(detector.name()).await?;
             if !detector.heard(lease.as_ref()) {
                 return Ok(Presence::Restored);
             }
             seen.see(lease, Instant::now());
         }
-        let step = seen.step(us, Instant::now());
-        let written = match step {
+        let relation = match seen.kin(us) {
+            Some(holder) => Some(kinship.relation(holder, &us.to_string()).await),
+            None => None,
+        };
+        let step = seen.step(us, relation, Instant::now());
+        if matches!(step, Step::KeepOut | Step::StandBy) {
+            // It is not ours, so that it goes or is made anew tells nothing of the API server.
+            detector.forget();
+        }
+        let (taken, written) = match step {
+            Step::StandBy => return Ok(Presence::Replaced),
             Step::KeepOut => {
-                // It is not ours, so that it goes or is made anew tells nothing of the API server.
-                detector.forget();
+                kinship.gave_way();
+                self.wait_for(seen).await;
                 let holder = seen.holder().unwrap_or_default().to_owned();
                 return Ok(Presence::Taken { holder, stale: seen.stale() });
             }
-            Step::Create => {
-                let mut lease = Lease {
-                    metadata: ObjectMeta::default(),
-                    spec: Some(spec(us, *pace, Timestamp::now(), true)),
-                };
-                lease.metadata.name = Some(name.to_owned());
-                lease.metadata.annotations = Some(says);
-                api.create(&PostParams::default(), &lease).await
-            }
+            Step::Create => (None, self.create(says, at).await?),
             Step::Take | Step::Renew => {
-                let patch = json!({
-                    "metadata": {
-                        "annotations": says,
-                        "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
-                    },
-                    "spec": spec(us, *pace, Timestamp::now(), step == Step::Take),
-                });
-                api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+                let was_before_us = step == Step::Take && relation != Some(Relation::Newcomer);
+                let taken = was_before_us.then(|| seen.holder().map(str::to_owned)).flatten();
+                (taken, self.renew(seen, step == Step::Take, says, at).await?)
             }
         };
-        let written = Some(written?);
-        let held = detector.heard(written.as_ref());
-        seen.see(written, Instant::now());
-        Ok(if held { Presence::Held } else { Presence::Restored })
+        let held = detector.heard(Some(&written));
+        seen.see(Some(written), Instant::now());
+        kinship.held(taken.as_deref());
+        let rival = seen.rival(us, Instant::now()).map(str::to_owned);
+        Ok(if held { Presence::Held { rival } } else { Presence::Restored })
+    }
+
+    async fn create(&self, says: Annotations, at: Timestamp) -> kube::Result<LeaseView> {
+        let leases = self.detector.leases();
+        let mut lease =
+            Lease { metadata: ObjectMeta::default(), spec: Some(spec(&self.us, self.pace, at, true)) };
+        lease.metadata.name = Some(self.detector.name().to_owned());
+        lease.metadata.annotations = Some(says);
+        // Of the answer we read what is read of every Lease.
+        let body = serde_json::to_vec(&lease).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(leases.resource_url()).create(&PostParams::default(), body);
+        leases.clone().into_client().request(request.map_err(kube::Error::BuildRequest)?).await
+    }
+
+    async fn renew(
+        &self,
+        seen: &Seen,
+        take: bool,
+        says: Annotations,
+        at: Timestamp,
+    ) -> kube::Result<LeaseView> {
+        let patch = json!({
+            "metadata": {
+                "annotations": says,
+                "resourceVersion": seen.lease.as_ref().and_then(ResourceExt::resource_version),
+            },
+            "spec": spec(&self.us, self.pace, at, take),
+        });
+        self.patch(&patch).await
+    }
+
+    /// Says on a Lease that is not ours that we wait for it, as often as its holder renews it.
+    async fn wait_for(&self, seen: &mut Seen) {
+        let now = Instant::now();
+        if seen.said.is_some_and(|at| now.saturating_duration_since(at) < self.pace.renew()) {
+            return;
+        }
+        let annotations = json!({label::WAITING: seen::waiting(&self.us, Timestamp::now())});
+        match self.patch(&json!({"metadata": {"annotations": annotations}})).await {
+            Ok(_) => seen.said = Some(now),
+            Err(error) => tracing::debug!(%error, "cannot say that we wait for the Lease"),
+        }
+    }
+
+    async fn patch(&self, patch: &Value) -> kube::Result<LeaseView> {
+        let leases = self.detector.leases();
+        leases.patch(self.detector.name(), &PatchParams::default(), &Patch::Merge(patch)).await
     }
 }
 
@@ -225,11 +242,13 @@ fn spec(us: &Holder, pace: Pace, now: Timestamp, take: bool) -> LeaseSpec {
     }
 }
 
-fn says(settled: Settled, also: Annotations) -> Annotations {
+fn says(settled: &Settled, also: Annotations, at: Timestamp) -> Annotations {
     // Whoever holds it is there, whatever was said of it before.
     let left = label::FALSE;
+    let unwritten = settled.unwritten(at);
     [
         (label::SETTLED, settled.word()),
+        (label::UNWRITTEN, &unwritten),
         (label::WIRE, label::WIRE_VERSION),
         (label::VERSION, env!("CARGO_PKG_VERSION")),
         (label::LEFT, left),
@@ -242,65 +261,21 @@ fn says(settled: Settled, also: Annotations) -> Annotations {
 
 #[cfg(test)]
 mod tests {
-    use api::lease::STALE;
-
     use super::*;
 
     fn us() -> Holder {
         Holder { cluster_uid: "u1".into(), instance: "a".into() }
     }
 
-    fn lease(holder: &str, version: &str) -> Lease {
-        let mut lease = Lease::default();
-        lease.metadata.resource_version = Some(version.into());
-        lease.spec = Some(LeaseSpec { holder_identity: Some(holder.into()), ..LeaseSpec::default() });
-        lease
-    }
-
-    #[test]
-    fn our_cluster_takes_over_at_once_and_another_only_when_it_is_silent() {
-        let t = Instant::now();
-        let mut seen = Seen::default();
-        assert_eq!(seen.step(&us(), t), Step::Create);
-        seen.see(Some(lease("u1/a", "1")), t);
-        assert_eq!(seen.step(&us(), t), Step::Renew);
-        seen.see(Some(lease("u1/b", "2")), t);
-        assert_eq!(seen.step(&us(), t), Step::Take);
-        seen.see(Some(lease("", "3")), t);
-        assert_eq!(seen.step(&us(), t), Step::Take);
-
-        seen.see(Some(lease("u2/a", "4")), t);
-        assert_eq!(seen.step(&us(), t + STALE / 2), Step::KeepOut);
-        seen.see(Some(lease("u2/a", "5")), t + STALE / 2);
-        assert_eq!(seen.step(&us(), t + STALE), Step::KeepOut, "it renewed");
-        seen.doubtful = true;
-        seen.see(Some(lease("u2/a", "5")), t + STALE);
-        assert!(!seen.doubtful);
-        assert_eq!(seen.step(&us(), t + STALE / 2 + STALE), Step::Take);
-    }
-
-    #[test]
-    fn a_lease_that_says_something_odd_is_neither_free_at_once_nor_taken_for_ever() {
-        let t = Instant::now();
-        for (seconds, stale) in [(0, 30), (-1, 30), (6, 6), (i32::MAX, 3600)] {
-            let mut odd = lease("u2/a", "1");
-            odd.spec.as_mut().unwrap().lease_duration_seconds = Some(seconds);
-            let mut seen = Seen::default();
-            seen.see(Some(odd), t);
-            let after = |seconds| t + Duration::from_secs(seconds);
-            assert_eq!(seen.step(&us(), after(stale - 1)), Step::KeepOut, "{seconds}");
-            assert_eq!(seen.step(&us(), after(stale)), Step::Take, "{seconds}");
-        }
-    }
-
     #[test]
     fn a_renewal_says_what_the_wire_contract_wants() {
         let now: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
-        let patch = json!({"metadata": {"annotations": says(Settled::Yes, Annotations::new())}, "spec": spec(&us(), Pace::default(), now, false)});
+        let patch = json!({"metadata": {"annotations": says(&Settled::Yes, Annotations::new(), now)}, "spec": spec(&us(), Pace::default(), now, false)});
         let want = json!({
             "metadata": {"annotations": {
                 "multicluster.freeport.dev/left": "false",
                 "multicluster.freeport.dev/settled": "true",
+                "multicluster.freeport.dev/unwritten": "",
                 "multicluster.freeport.dev/version": env!("CARGO_PKG_VERSION"),
                 "multicluster.freeport.dev/wire": "1",
             }},

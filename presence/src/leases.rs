@@ -51,13 +51,19 @@ pub struct Leases {
 #[derive(Default)]
 pub(crate) struct Heard {
     uid: Option<String>,
+    /// Who holds it.
+    holder: Option<String>,
     renewed: Option<Timestamp>,
-    /// Number of its renewals that said it was settled.
+    /// Number of its renewals that said what of its word counts.
     pub(crate) renewals: u64,
+    /// How many of those excepted what has this name. Counted until its word counts as a whole, after a restore.
+    excepted: BTreeMap<String, u64>,
     /// Number of its renewals that said it sees everything.
     seeing: u64,
     /// It was removed from the set for good.
     pub(crate) left: bool,
+    /// Version of the wire contract that it speaks, if it says one.
+    pub(crate) wire: Option<String>,
     /// Since when it is silent, and after how long it counts as silent; `None` without a Lease.
     silence: Option<(Instant, std::time::Duration)>,
     /// `None` without a Lease.
@@ -65,9 +71,24 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Whether what the writer says is true now, if it was old when it was first heard.
-    fn is_current(&self) -> bool {
-        self.left || self.renewals >= RENEWALS || self.seeing >= LONG_ENOUGH
+    /// Whether what the writer says of what has this name is true now, if it was old when it was first heard.
+    fn is_current(&self, name: &str) -> bool {
+        let excepted = self.excepted.get(name).copied().unwrap_or_default();
+        self.left || self.renewals - excepted >= RENEWALS || self.seeing >= LONG_ENOUGH
+    }
+
+    fn count(&mut self, settled: &Settled, restored: bool) {
+        self.seeing += u64::from(*settled != Settled::No);
+        self.renewals += u64::from(settled.is_known());
+        match settled {
+            Settled::Writing(unwritten) if restored && self.seeing < LONG_ENOUGH => {
+                for name in unwritten.names() {
+                    *self.excepted.entry(name.clone()).or_default() += 1;
+                }
+            }
+            _ if self.seeing >= LONG_ENOUGH => self.excepted.clear(),
+            _ => {}
+        }
     }
 }
 
@@ -127,6 +148,12 @@ impl Leases {
         self.holders.get(writer)?.uid.clone()
     }
 
+    /// uid of the cluster that holds a Lease and renews it, as far as that was heard.
+    pub fn cluster_uid(&self, lease: &str) -> Option<&str> {
+        let heard = self.holders.get(lease).filter(|heard| heard.standing == Some(Standing::Present))?;
+        heard.holder.as_ref()?.split('/').next()
+    }
+
     pub(crate) fn heard(&self, writer: &str) -> Option<&Heard> {
         self.holders.get(writer)
     }
@@ -137,10 +164,10 @@ impl Leases {
         there.map(|(name, heard)| (name.as_str(), heard))
     }
 
-    /// Whether what `writer` says is true now: when the Common Area was restored, not before the writer has vouched for it. A
-    /// live writer has had the time then to put its records right.
-    pub(crate) fn is_current(&self, writer: &str) -> bool {
-        !self.restored || self.holders.get(writer).is_some_and(Heard::is_current)
+    /// Whether what `writer` says of what has this name is true now: when the Common Area was restored, not before the writer has
+    /// vouched for it. A live writer has had the time then to put its records right.
+    pub(crate) fn is_current(&self, writer: &str, name: &str) -> bool {
+        !self.restored || self.holders.get(writer).is_some_and(|heard| heard.is_current(name))
     }
 
     fn fold(&mut self, change: Change<LeaseView>, now: Instant, clock: Timestamp, news: &mut News) {
@@ -173,6 +200,8 @@ impl Leases {
         let (name, renewed) = (lease.name_any(), lease.renew_time());
         let heard = self.holders.entry(name.clone()).or_default();
         heard.uid = lease.uid();
+        heard.wire = lease.wire().map(str::to_owned);
+        heard.holder = lease.holder().map(str::to_owned);
         if std::mem::replace(&mut heard.left, lease.has_left()) != lease.has_left() {
             news.turned.insert(name.clone());
         }
@@ -190,8 +219,7 @@ impl Leases {
         let settled = lease.settled();
         // The Lease as we found it is no renewal.
         if before.is_some() {
-            heard.seeing += u64::from(settled != Settled::No);
-            heard.renewals += u64::from(settled == Settled::Yes);
+            heard.count(&settled, self.restored);
         }
         news.renewed.push((name, settled));
     }

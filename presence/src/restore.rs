@@ -6,27 +6,33 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use api::lease::LeaseView;
 use futures::{FutureExt, future::BoxFuture};
-use k8s_openapi::api::coordination::v1::Lease;
 use kit::watch::Guard;
 use kube::{Api, ResourceExt};
 
 /// The last version of our Lease that the API server has told us of. Cloning shares it.
 #[derive(Clone)]
 pub struct RestoreDetector {
-    leases: Api<Lease>,
+    leases: Api<LeaseView>,
     name: String,
     version: Arc<AtomicU64>,
 }
 
 impl RestoreDetector {
     /// On our Lease `name`.
-    pub fn new(leases: Api<Lease>, name: String) -> Self {
+    pub fn new(leases: Api<LeaseView>, name: String) -> Self {
         Self { leases, name, version: Arc::default() }
     }
 
+    /// The same Lease, reached another way: what the API server has told us of it still counts.
+    #[must_use]
+    pub fn by(&self, leases: Api<LeaseView>) -> Self {
+        Self { leases, ..self.clone() }
+    }
+
     /// Takes in our Lease as the API server answered it. Whether the server can hold it, after what it answered before.
-    pub(crate) fn heard(&self, lease: Option<&Lease>) -> bool {
+    pub(crate) fn heard(&self, lease: Option<&LeaseView>) -> bool {
         let version = version(lease);
         let known = self.version.fetch_max(version.unwrap_or(0), Ordering::SeqCst);
         known == 0 || version.is_some_and(|version| version >= known)
@@ -37,7 +43,7 @@ impl RestoreDetector {
         self.version.store(0, Ordering::SeqCst);
     }
 
-    pub(crate) fn leases(&self) -> &Api<Lease> {
+    pub(crate) fn leases(&self) -> &Api<LeaseView> {
         &self.leases
     }
 
@@ -59,6 +65,6 @@ impl Guard for RestoreDetector {
     }
 }
 
-fn version(lease: Option<&Lease>) -> Option<u64> {
+fn version(lease: Option<&LeaseView>) -> Option<u64> {
     lease?.resource_version()?.parse().ok()
 }

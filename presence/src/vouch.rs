@@ -2,15 +2,16 @@
 //!
 //! What is said is believed at once; what merely vanishes is not: the CRDs, the Common Area or the whole hub may have been
 //! deleted or restored. A record that is missing is gone only when its writer vouches for that: its Lease renewed after we
-//! noticed, saying that its watches are open and it has nothing left to write; then a consistent read has to confirm it.
-//! A live writer puts a vanished record back long before.
+//! noticed, saying that its watches are open and it has nothing left to write of what has this key; then a consistent read has to
+//! confirm it. A live writer puts a vanished record back long before.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Display,
     hash::Hash,
 };
 
-use api::lease::Settled;
+use api::unwritten::named;
 use kit::index::Shared;
 
 use crate::leases::{Leases, News, RENEWALS};
@@ -28,13 +29,14 @@ pub enum WriterState {
 
 /// What one feature doubts, and the Leases of those who can vouch for it. Writers are named by their Leases. Cloning shares it.
 pub struct Vouching<K> {
+    feature: &'static str,
     leases: Shared<Leases>,
     doubts: Shared<Doubts<K>>,
 }
 
 impl<K> Clone for Vouching<K> {
     fn clone(&self) -> Self {
-        Self { leases: self.leases.clone(), doubts: self.doubts.clone() }
+        Self { feature: self.feature, leases: self.leases.clone(), doubts: self.doubts.clone() }
     }
 }
 
@@ -52,10 +54,11 @@ struct Doubt {
     missing: BTreeSet<String>,
 }
 
-impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
-    /// Nothing doubted.
-    pub fn new(leases: Shared<Leases>) -> Self {
-        Self { leases, doubts: Shared::new(Doubts { open: HashMap::new(), outdated: HashMap::new() }) }
+impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
+    /// Nothing doubted, by the feature of this name: writers name what they have left to write by feature and key.
+    pub fn new(feature: &'static str, leases: Shared<Leases>) -> Self {
+        let doubts = Doubts { open: HashMap::new(), outdated: HashMap::new() };
+        Self { feature, leases, doubts: Shared::new(doubts) }
     }
 
     /// Whether the Common Area was restored from a backup while it was watched.
@@ -84,18 +87,13 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
 
     /// The Leases changed: the keys to reconcile for that.
     pub fn hear(&self, news: &News) -> BTreeSet<K> {
-        let facts = |name: &String| {
-            self.leases.with(|leases| {
-                (leases.heard(name).map_or(0, |heard| heard.renewals), leases.is_current(name))
-            })
-        };
-        let renewed: Vec<_> =
-            news.renewed.iter().map(|(name, settled)| (name, *settled, facts(name))).collect();
         self.doubts.with(|doubts| {
-            let renewed = renewed.into_iter().flat_map(|(name, settled, (renewals, is_current))| {
-                doubts.renewed(name, settled, renewals, is_current)
-            });
-            let mut keys: BTreeSet<K> = renewed.collect();
+            let mut keys = BTreeSet::new();
+            for (writer, settled) in &news.renewed {
+                let is_settled = |key: &K| settled.is_about(&named(self.feature, key));
+                keys.extend(doubts.renewed(writer, is_settled, self.renewals(writer).0));
+                keys.extend(doubts.current(writer, |key| self.has_vouched(key, writer)));
+            }
             news.turned.iter().for_each(|name| keys.extend(doubts.concerned(name)));
             keys
         })
@@ -104,14 +102,18 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
     /// Whether what `writer` says about `key` is true now. When the Common Area was restored, not before the writer has vouched
     /// for it; then `key` is told.
     pub fn is_current(&self, key: &K, writer: &str) -> bool {
-        let is_current = self.leases.with(|leases| leases.is_current(writer));
+        let is_current = self.has_vouched(key, writer);
         if !is_current {
             self.doubts.with(|doubts| {
                 doubts.outdated.entry(writer.to_owned()).or_default().insert(key.clone());
             });
         }
         // A renewal that came meanwhile did not know of the key.
-        is_current || self.leases.with(|leases| leases.is_current(writer))
+        is_current || self.has_vouched(key, writer)
+    }
+
+    fn has_vouched(&self, key: &K, writer: &str) -> bool {
+        self.leases.with(|leases| leases.is_current(writer, &named(self.feature, key)))
     }
 
     /// What `writer` should have written about `key` is `missing` (names). Whether the writer has vouched for that since this
@@ -151,22 +153,28 @@ impl<K: Clone + Eq + Hash + Ord> Vouching<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
-    /// A writer has renewed its Lease. An unsettled renewal starts the count anew: its writer may still be about to put records
-    /// back.
-    fn renewed(&mut self, lease: &str, settled: Settled, renewals: u64, is_current: bool) -> BTreeSet<K> {
+    /// A writer has renewed its Lease. For what it has left to write the count starts anew: it may still be about to put records back.
+    fn renewed(&mut self, lease: &str, is_settled: impl Fn(&K) -> bool, renewals: u64) -> BTreeSet<K> {
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.open {
             let Some(doubt) = writers.get_mut(lease) else { continue };
-            if settled != Settled::Yes {
+            if !is_settled(key) {
                 doubt.since = renewals;
             } else if doubt.since + RENEWALS <= renewals {
                 vouched.insert(key.clone());
             }
         }
-        if is_current {
-            vouched.extend(self.outdated.remove(lease).unwrap_or_default());
-        }
         vouched
+    }
+
+    /// Keys that need not wait any more for the writer's word on its records of before a restore.
+    fn current(&mut self, lease: &str, is_current: impl Fn(&K) -> bool) -> BTreeSet<K> {
+        let Some(waiting) = self.outdated.get_mut(lease) else { return BTreeSet::new() };
+        let current: BTreeSet<_> = waiting.extract_if(.., |key| is_current(key)).collect();
+        if waiting.is_empty() {
+            self.outdated.remove(lease);
+        }
+        current
     }
 
     /// Keys about which the writer's word is doubted.

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
 
 /// What the API server throws away of objects of ours, since the schema it has lacks the field (as `spec.ports[].appProtocol`), and
 /// versions it does not serve (as `version v1beta1`). Of a field that is missing, what would be in it is not listed.
-pub fn lacks(installed: &CustomResourceDefinition, ours: &CustomResourceDefinition) -> BTreeSet<String> {
-    let served = |crd: &CustomResourceDefinition| -> BTreeMap<String, CustomResourceDefinitionVersion> {
-        let served = crd.spec.versions.iter().filter(|version| version.served);
+pub fn lacks(
+    installed: &CustomResourceDefinitionSpec,
+    ours: &CustomResourceDefinitionSpec,
+) -> BTreeSet<String> {
+    let served = |crd: &CustomResourceDefinitionSpec| -> BTreeMap<String, CustomResourceDefinitionVersion> {
+        let served = crd.versions.iter().filter(|version| version.served);
         served.map(|version| (version.name.clone(), version.clone())).collect()
     };
     let (installed, ours) = (served(installed), served(ours));
@@ -63,13 +66,13 @@ mod tests {
     use super::*;
     use crate::crd::member;
 
-    fn imports() -> CustomResourceDefinition {
-        member().into_iter().find(|crd| crd.spec.names.kind == "ServiceImport").unwrap()
+    fn imports() -> CustomResourceDefinitionSpec {
+        member().into_iter().find(|crd| crd.spec.names.kind == "ServiceImport").unwrap().spec
     }
 
     fn changed(change: impl Fn(&mut Value)) -> Vec<String> {
         let mut crd = json!(imports());
-        change(&mut crd["spec"]["versions"]);
+        change(&mut crd["versions"]);
         lacks(&serde_json::from_value(crd).unwrap(), &imports()).into_iter().collect()
     }
 

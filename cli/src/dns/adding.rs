@@ -1,7 +1,7 @@
 //! Gives imports names. Reads ConfigMap, Deployment, the CRD of ServiceImports, and what CoreDNS may do; applies a ClusterRole and its
 //! binding, changes the Corefile, restarts the Deployment, in this order: new Pods find all they need.
 
-use api::mcs::ServiceImport;
+use api::{mcs::ServiceImport, view::Meta};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, CustomResourceExt};
 
@@ -97,9 +97,9 @@ fn by_hand(cluster: &Cluster, server: &Server) -> String {
 }
 
 async fn uid_of_crd(cluster: &Cluster) -> Result<Option<String>, Error> {
-    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let crds: Api<Meta<CustomResourceDefinition>> = Api::all(cluster.client.clone());
     let name = ServiceImport::crd_name();
-    let found = cluster.request(format!("read CRD {name}"), crds.get_metadata_opt(name)).await?;
+    let found = cluster.request(format!("read CRD {name}"), crds.get_opt(name)).await?;
     Ok(found.and_then(|crd| crd.metadata.uid))
 }
 

@@ -1,15 +1,16 @@
 //! The administrator sets what a policy's binding does: installing again keeps that.
 
-use kube::api::DynamicObject;
 use serde_json::Value;
+
+use crate::dynamic::Dynamic;
 
 const ACTIONS: &str = "/spec/validationActions";
 
 /// Copies the `validationActions` that are `there` into `body`, if both are bindings. Whether that changed them.
 ///
 /// They are a set, and an apply removes only those that an earlier apply added; the API server refuses `Deny` beside `Warn`.
-pub(super) fn keep_actions(body: &mut Value, there: &DynamicObject) -> bool {
-    let (Some(wanted), Some(there)) = (body.pointer_mut(ACTIONS), there.data.pointer(ACTIONS)) else {
+pub(super) fn keep_actions(body: &mut Value, there: &Dynamic) -> bool {
+    let (Some(wanted), Some(there)) = (body.pointer_mut(ACTIONS), there.0.data.pointer(ACTIONS)) else {
         return false;
     };
     let kept = wanted != there;

@@ -9,7 +9,7 @@ use api::{crd::SchemaVersion, mcs::ServiceExport};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 
 use super::{Installer, MANAGER, is_labelled, without_label};
@@ -90,10 +90,8 @@ impl Installer<'_> {
 
     /// Labels of the object that is there; none when there is none.
     async fn labels_of(&self, object: &Object) -> Result<Option<BTreeMap<String, String>>, Error> {
-        let found = self
-            .cluster
-            .request(format!("read {object}"), self.api(object).get_metadata_opt(&object.name))
-            .await?;
+        let metadata = self.cluster.metadata(&object.resource, None);
+        let found = self.cluster.request(format!("read {object}"), metadata.get_opt(&object.name)).await?;
         Ok(found.map(|found| found.labels().clone()))
     }
 
@@ -138,9 +136,9 @@ async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error>
             kind: crd.spec.names.kind.clone(),
             plural: crd.spec.names.plural.clone(),
         };
-        let objects: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
         let one = ListParams::default().limit(1);
-        let list = known(objects.list_metadata(&one));
+        let objects = cluster.metadata(&resource, None);
+        let list = known(objects.list(&one));
         if cluster.request(format!("list {}", resource.plural), list).await?.is_none() {
             return Ok(None);
         }

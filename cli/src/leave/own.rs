@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use api::{cluster_set::ClusterSet, label, mcs::ServiceImport, membership};
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Secret, Service},
+    core::v1::{ConfigMap, Endpoints, Secret, Service},
     discovery::v1::EndpointSlice,
 };
 use serde_json::json;
@@ -203,6 +203,8 @@ async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     here.delete_all(&imports).await?;
     let slices = here.list::<EndpointSlice>(None, &realised).await?;
     here.delete_all(&slices).await?;
+    let endpoints = here.list::<Endpoints>(None, &realised).await?;
+    here.delete_all(&endpoints).await?;
     let services = here.list::<Service>(None, &realised).await?;
     here.delete_all(&services).await
 }

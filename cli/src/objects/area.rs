@@ -35,6 +35,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "resourceimports", OWN),
         rule(ANTREA, "memberclusterannounces", &["get", "list", "watch", "patch"]),
         rule(ANTREA, "clustersets", READ),
+        rule(ANTREA, "clusterclaims", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
         rule(COORDINATION, "leases", KEEP),
         // An annotation of their ServiceAccounts says which members run Antrea's controllers.

@@ -24,12 +24,14 @@ const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
-/// users of a Namespace may do there, and the policies for ServiceImports and ServiceExports.
+/// users of a Namespace may do there, and the policies for the member, ServiceImports and ServiceExports.
 pub fn objects() -> Vec<Object> {
     let cluster = vec![
         rule(CORE, "namespaces", READ),
         rule(CORE, "services", OWN),
         rule(DISCOVERY, "endpointslices", OWN),
+        // For --endpoints-objects, and to remove what is left when the flag goes.
+        rule(CORE, "endpoints", OWN),
         rule(MCS, "serviceexports", READ),
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
@@ -53,6 +55,7 @@ pub fn objects() -> Vec<Object> {
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(users());
     objects.extend(policy());
+    objects.extend(own_policy());
     objects.extend(checks().into_iter().flatten());
     objects
 }
@@ -60,6 +63,11 @@ pub fn objects() -> Vec<Object> {
 /// What keeps users from writing ServiceImports: policy `freeport-imports` and its binding.
 pub fn policy() -> [Object; 2] {
     policy::imports::objects()
+}
+
+/// What keeps the member to what Freeport makes: policy `freeport-member-own` and its binding.
+pub fn own_policy() -> [Object; 2] {
+    policy::member_own::objects()
 }
 
 /// What refuses ServiceImports and ServiceExports that can only be a mistake: policies `freeport-import-content` and

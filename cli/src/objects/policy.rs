@@ -5,6 +5,7 @@
 //! | [`records`] | `freeport-records`: a member writes its own records only | the leader's cluster |
 //! | [`imports`] | `freeport-imports`: users do not write ServiceImports | each member's cluster |
 //! | [`import_content`] | `freeport-import-content`: a ServiceImport holds what can be served | each member's cluster |
+//! | [`member_own`] | `freeport-member-own`: the member writes only what Freeport makes | each member's cluster |
 //! | [`exports`] | `freeport-exports`: where Services may be exported, and with which labels | each member's cluster |
 //!
 //! [`drift`] tells whether one is in force.
@@ -16,6 +17,7 @@ pub(super) mod drift;
 pub(super) mod exports;
 pub(super) mod import_content;
 pub(super) mod imports;
+pub(super) mod member_own;
 pub(super) mod records;
 
 use k8s_openapi::{

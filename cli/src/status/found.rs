@@ -57,6 +57,8 @@ pub(super) struct Found {
     pub(super) records_policy: Option<Part<[Option<Object>; 2]>>,
     /// What keeps users from writing ServiceImports, likewise; none unless the cluster belongs to a set.
     pub(super) imports_policy: Option<Part<[Option<Object>; 2]>>,
+    /// What keeps the member to what Freeport makes, likewise.
+    pub(super) own_policy: Option<Part<[Option<Object>; 2]>>,
     /// What refuses mistakes, as [`checks`](crate::objects::member::checks) lists it; likewise, each.
     pub(super) checks: Vec<Option<Part<[Option<Object>; 2]>>>,
     /// Deployment of freeport-leader, if it has one; none unless the cluster leads.

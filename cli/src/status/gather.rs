@@ -1,6 +1,6 @@
 //! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
-use api::{label, lease::LeaseView, membership};
+use api::{label, lease::LeaseView, membership, view::Meta};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -45,6 +45,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let leads = areas.as_ref().is_ok_and(|areas| !areas.is_empty());
     let records_policy = policy(cluster, leads, &leader::policy()).await?;
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
+    let own_policy = policy(cluster, belongs == Some(true), &member::own_policy()).await?;
     let mut checks = Vec::new();
     for wanted in member::checks() {
         checks.push(policy(cluster, belongs == Some(true), &wanted).await?);
@@ -64,6 +65,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         noted,
         records_policy,
         imports_policy,
+        own_policy,
         checks,
         leader,
         member,
@@ -75,7 +77,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
 
 async fn areas(cluster: &Cluster, asked: Option<&str>) -> Result<Part<Vec<Area>>, Error> {
     let wanted = format!("{}={}", label::COMMON_AREA, label::TRUE);
-    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let namespaces = match list(cluster, &namespaces, "namespaces".into(), &wanted).await? {
         Ok(namespaces) => namespaces,
         Err(gap) => return Ok(Err(gap)),
@@ -101,10 +103,10 @@ fn holds(namespace: &str, sets: &Part<Vec<ClusterSetView>>, asked: &str) -> bool
 
 async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<ClusterSetView>>) -> Result<Area, Error> {
     let leases: Part<Vec<LeaseView>> = within(cluster, &namespace).await?;
-    let accounts: Part<Vec<ServiceAccount>> = within(cluster, &namespace).await?;
+    let accounts: Part<Vec<Meta<ServiceAccount>>> = within(cluster, &namespace).await?;
     let records: Part<Vec<RecordView>> = within(cluster, &namespace).await?;
     let imports: Part<Vec<ResourceImportView>> = within(cluster, &namespace).await?;
-    let joined = |account: &ServiceAccount| account.annotations().get(label::CLUSTER_ID).cloned();
+    let joined = |account: &Meta<ServiceAccount>| account.annotations().get(label::CLUSTER_ID).cloned();
     Ok(Area {
         sets,
         leases: leases.map(|leases| leases.into_iter().map(|lease| (lease.name_any(), lease)).collect()),

@@ -1,7 +1,10 @@
 //! Common Areas that are not as they should be, or are none any more.
 
-use api::{cluster_set::ClusterSet, label};
-use e2e::waiting::{always, eventually};
+use api::{cluster_claim::ClusterClaim, cluster_set::ClusterSet, label};
+use e2e::{
+    seen::event,
+    waiting::{always, eventually},
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -18,6 +21,21 @@ async fn is_ready(world: &Areas, set: &str) -> Result<(), String> {
     let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
     match status.conditions.as_slice() {
         [ready] if ready.status.as_deref() == Some("True") => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Issue 14, C: what is wrong with it is said.
+async fn is_invalid(world: &Areas, set: &str, why: &str) -> Result<(), String> {
+    let found: Result<ClusterSet, _> = world.leader().api(&area(set)).get(set).await;
+    let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
+    match status.conditions.as_slice() {
+        [ready]
+            if ready.reason.as_deref() == Some("InvalidSpec")
+                && ready.message.as_ref().is_some_and(|message| message.contains(why)) =>
+        {
+            Ok(())
+        }
         other => Err(format!("{other:?}")),
     }
 }
@@ -41,17 +59,30 @@ fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
 
         let vague = json!({"metadata": {"name": "odd"}, "spec": {"leaders": [{}]}});
         let _: ClusterSet = leader.create(&area("odd"), vague).await;
-        eventually("one that says nothing is reported on", || is_ready(world, "odd")).await;
+        eventually("one that says nothing is reported on", || is_invalid(world, "odd", "clusterID")).await;
+        let odd = area("odd");
+        eventually("its Event", || event(leader, &odd, "odd", "InvalidSpec")).await;
         let kind = ApiResource::erase::<ClusterSet>(&());
         let sets = Api::<DynamicObject>::namespaced_with(leader.client.clone(), &area("odd"), &kind);
         // The API server takes that for a time.
         let condition = json!({"type": "Ready", "lastTransitionTime": "2026-01-01T10:00:00+99:99"});
         let senseless = Patch::Merge(json!({"status": {"conditions": [condition]}}));
         sets.patch_status("odd", &PatchParams::default(), &senseless).await.unwrap();
-        eventually("one that does not decode is mended", || is_ready(world, "odd")).await;
+        eventually("one that does not decode is mended", || is_invalid(world, "odd", "clusterID")).await;
         world.bad_record("odd", "broken").await;
         eventually("served with a broken one", || judged(world, "odd", "broken")).await;
         world.first_goes_on(&ns, "broken").await;
+
+        let named = json!({"spec": {"clusterID": "leader", "leaders": [{"clusterID": "leader"}]}});
+        let _: ClusterSet = leader.patch(&area("odd"), "odd", &named).await;
+        eventually("corrected", || is_ready(world, "odd")).await;
+        let other = json!({"metadata": {"name": "clusterset.k8s.io"}, "value": "other"});
+        let _: ClusterClaim = leader.create(&area("odd"), other).await;
+        eventually("a claim of another set", || is_invalid(world, "odd", "names other")).await;
+        leader.delete::<ClusterClaim>(&area("odd"), "clusterset.k8s.io").await;
+        let taken = json!({"metadata": {"name": "id.k8s.io"}, "value": "east"});
+        let _: ClusterClaim = leader.create(&area("odd"), taken).await;
+        eventually("an ID that nobody has here", || is_ready(world, "odd")).await;
 
         leader.delete_namespace(&area("odd")).await;
         world.is_forgotten("odd").await;

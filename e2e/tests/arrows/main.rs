@@ -3,6 +3,7 @@
 
 #![cfg(test)]
 
+mod failure_modes;
 mod modules;
 
 use std::{

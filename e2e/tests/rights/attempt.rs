@@ -10,13 +10,22 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(crate) enum Do {
     Create(Value),
+    /// Create, as this field manager.
+    CreateAs(&'static str, Value),
     /// Create, but nothing stays.
     DryCreate(Value),
     /// Replaces what is there by it, changed so.
     Replace(String, Value),
     Patch(String, Value),
     PatchStatus(String, Value),
+    /// Patch of the object or of a subresource, but nothing stays.
+    DryPatch {
+        name: String,
+        subresource: Option<String>,
+        change: Value,
+    },
     Delete(String),
+    DryDelete(String),
     /// Deletes all with these labels.
     DeleteAll(String),
     Get(String),
@@ -62,6 +71,10 @@ impl Do {
         let (post, patch, delete) = (PostParams::default(), PatchParams::default(), DeleteParams::default());
         match self {
             Self::Create(object) => drop(api.create(&post, &typed(object, kind)).await?),
+            Self::CreateAs(manager, object) => {
+                let by = PostParams { field_manager: Some((*manager).into()), ..post };
+                drop(api.create(&by, &typed(object, kind)).await?);
+            }
             Self::DryCreate(object) => {
                 let dry = PostParams { dry_run: true, ..post };
                 drop(api.create(&dry, &typed(object, kind)).await?);
@@ -75,7 +88,16 @@ impl Do {
             Self::PatchStatus(name, change) => {
                 drop(api.patch_status(name, &patch, &Patch::Merge(change)).await?);
             }
+            Self::DryPatch { name, subresource, change } => {
+                let dry = PatchParams { dry_run: true, ..patch };
+                let change = Patch::Merge(change);
+                match subresource {
+                    Some(sub) => drop(api.patch_subresource(sub, name, &dry, &change).await?),
+                    None => drop(api.patch(name, &dry, &change).await?),
+                }
+            }
             Self::Delete(name) => drop(api.delete(name, &delete).await?),
+            Self::DryDelete(name) => drop(api.delete(name, &DeleteParams { dry_run: true, ..delete }).await?),
             Self::DeleteAll(labels) => {
                 drop(api.delete_collection(&delete, &ListParams::default().labels(labels)).await?);
             }
@@ -105,6 +127,7 @@ fn merge(object: &mut Value, change: &Value) {
 }
 
 /// A request that must be refused.
+#[derive(Clone)]
 pub(crate) struct Attempt {
     /// What it would do.
     pub what: &'static str,

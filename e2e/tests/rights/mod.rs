@@ -4,7 +4,9 @@
 mod account;
 mod attempt;
 mod common_area;
+mod hostile;
 mod imports;
+mod member;
 mod mistakes;
 mod others;
 mod own;
@@ -12,3 +14,4 @@ mod parties;
 mod pods;
 mod policies;
 mod records;
+mod samples;

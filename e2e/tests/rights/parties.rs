@@ -12,7 +12,7 @@ use cli::objects::access;
 use e2e::{
     account::by_token,
     cluster::Cluster,
-    fixture::{AREA, SET},
+    fixture::{AREA, SET, SYSTEM},
     shared::Shared,
     waiting::eventually,
     world::World,
@@ -29,6 +29,7 @@ use crate::rights::{
     account::{self, Rights},
     attempt::Do,
     records::{exports, service, slice},
+    samples,
 };
 
 /// A Common Area of another ClusterSet that the same cluster leads.
@@ -45,6 +46,8 @@ pub(crate) struct Parties {
     pub east: Client,
     /// A member `north` whose Role allows whatever one may want to try: what keeps it is the policy alone.
     pub north: Client,
+    /// The member's ServiceAccount in its own cluster, with the rights that `freeport join` gives.
+    pub member: Client,
 }
 
 impl Parties {
@@ -68,7 +71,9 @@ impl Parties {
         for member in [&east, &north] {
             until_refused(member).await;
         }
-        Self { world, east, north }
+        let member = by_token(&world, "leader", SYSTEM, label::MEMBER).await;
+        until_kept_to_its_own(&member).await;
+        Self { world, east, north, member }
     }
 }
 
@@ -97,6 +102,18 @@ async fn until_refused(member: &Client) {
         let tried = Do::DryCreate(record).by(member, AREA, &exports()).await;
         match tried {
             Err(refusal) if refusal.message.contains(NOT_OURS) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+/// The same for policy `freeport-member-own`.
+async fn until_kept_to_its_own(member: &Client) {
+    eventually("the member is kept to its own", || async {
+        let nobodys = samples::service(&json!({"name": "antrea-mc-probe"}));
+        match Do::DryCreate(nobodys).by(member, "default", &samples::services()).await {
+            Err(refusal) if refusal.is_by_policy("must have the label") => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })

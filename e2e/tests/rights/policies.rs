@@ -12,7 +12,13 @@ fn every_expression_type_checks() {
     shared(async |parties| {
         let cluster = parties.world.leader();
         let policies = Api::<ValidatingAdmissionPolicy>::all(cluster.client.clone());
-        for name in ["freeport-records", "freeport-imports", "freeport-import-content", "freeport-exports"] {
+        for name in [
+            "freeport-records",
+            "freeport-imports",
+            "freeport-member-own",
+            "freeport-import-content",
+            "freeport-exports",
+        ] {
             let checked = eventually(&format!("{name} is type-checked"), || async {
                 let policy = policies.get(name).await.unwrap();
                 let status = policy.status.unwrap_or_default();

@@ -4,7 +4,10 @@
 //! Each test breaks something that the others need, and mends it.
 
 mod claim;
+mod copies;
 mod failure;
 mod leave;
+mod moments;
+mod odd_lease;
 mod present;
 mod traces;

@@ -3,6 +3,7 @@
 mod antrea;
 mod antrea_leader;
 mod membership;
+mod odd;
 mod policies;
 mod schema;
 mod service;

@@ -5,4 +5,5 @@ mod kept;
 
 mod crds;
 mod records;
+mod refused;
 mod restore;

@@ -107,6 +107,8 @@ async fn go_build(tools: &[Tool], source: &Path, into: &Path, progress: &impl Fn
         // With the slash, a directory, however many programs there are.
         .arg(into.join(""))
         .args(tools.iter().map(|tool| tool.package()))
+        // The compiler collects its garbage less often: a seventh less CPU time for 100 MB more of memory.
+        .env("GOGC", "300")
         .current_dir(source)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

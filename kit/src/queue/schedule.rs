@@ -139,12 +139,18 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Nothing is waiting to be written: no key is running, due, or waiting after a failure. A key that is only to be reconciled
+    /// Keys with something left to write: those that are running, due, or waiting after a failure. A key that is only to be reconciled
     /// again later ([`Outcome::Requeue`]) has nothing to write now.
-    pub(super) fn is_idle(&self, now: Instant) -> bool {
-        self.keys
-            .values()
-            .all(|s| !s.running && s.failures == 0 && s.due.is_none_or(|(at, _)| at > now + self.pace))
+    pub(super) fn busy(&self, now: Instant) -> impl Iterator<Item = &K> {
+        let is_due = move |s: &State| s.due.is_some_and(|(at, _)| at <= now + self.pace);
+        let busy = move |s: &State| s.running || s.failures > 0 || is_due(s);
+        self.keys.iter().filter(move |(_, state)| busy(state)).map(|(key, _)| key)
+    }
+
+    /// Nothing is waiting to be written.
+    #[cfg(test)]
+    fn is_idle(&self, now: Instant) -> bool {
+        self.busy(now).next().is_none()
     }
 
     /// Number of keys that wait or are being reconciled.
@@ -201,6 +207,7 @@ mod tests {
         assert_eq!(q.take(t), None);
         q.enqueue("a", t);
         assert_eq!(q.take(t), None, "still running");
+        assert_eq!(q.busy(t).collect::<Vec<_>>(), [&"a"]);
         assert!(!q.is_idle(t));
         q.done(&"a", Outcome::Done, t);
         assert_eq!(q.take(t), Some("a"));

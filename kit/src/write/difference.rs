@@ -41,7 +41,8 @@ fn missing(answer: &Value, wanted: &Map<String, Value>, ours: fn(&str) -> bool) 
 /// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
 ///
 /// Both are views of what we own, so what `want` lacks goes away; but metadata belongs to many, and there only our keys
-/// are set, and only those go that an annotation says to be ours ([`label::EXPORTED_METADATA`]).
+/// are set, and only those go that an annotation says to be ours ([`label::EXPORTED_METADATA`]). Finalizers and owners, which decide
+/// how long an object lives, all go where `want` says that there are none.
 pub(super) fn difference(have: &Value, want: &Value) -> Option<Map<String, Value>> {
     let (Value::Object(have), Value::Object(want)) = (have, want) else {
         return None;
@@ -61,6 +62,14 @@ pub(super) fn difference(have: &Value, want: &Value) -> Option<Map<String, Value
         changed.extend(want.into_iter().filter(|(key, value)| had.get(key) != Some(value)));
         if !changed.is_empty() {
             patch.entry("metadata").or_insert_with(|| json!({}))[field] = Value::Object(changed);
+        }
+    }
+    for field in ["finalizers", "ownerReferences"] {
+        let in_metadata =
+            |object: &Map<String, Value>| object.get("metadata")?.get(field)?.as_array().cloned();
+        let want = in_metadata(want);
+        if want.is_some_and(|want| want.is_empty() && in_metadata(have).is_some_and(|had| !had.is_empty())) {
+            patch.entry("metadata").or_insert_with(|| json!({}))[field] = json!([]);
         }
     }
     patch.extend(turn(have, want, |key| key != "metadata" && key != "status"));
@@ -120,6 +129,16 @@ mod tests {
         );
         let same = json!({"metadata": {"labels": {"ours": "1"}}, "spec": have["spec"]});
         assert_eq!(difference(&have, &same), None);
+    }
+
+    #[test]
+    fn finalizers_and_owners_go_where_there_have_to_be_none() {
+        let have = json!({"metadata": {"finalizers": ["example.com/x"], "ownerReferences": [{"name": "p"}]}});
+        let want = json!({"metadata": {"finalizers": [], "ownerReferences": []}});
+        assert_eq!(Value::Object(difference(&have, &want).unwrap()), want);
+        assert_eq!(difference(&have, &json!({"metadata": {"name": "a"}})), None, "not ours to say");
+        assert_eq!(difference(&have, &json!({"metadata": {"finalizers": ["example.com/y"]}})), None);
+        assert_eq!(difference(&json!({"metadata": {"name": "a"}}), &want), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use api::{
     antrea::{Members, announce_finalizer},
     label,
     resource_export::ResourceExport,
+    view::Meta,
 };
 use kit::{
     drive::drive,
@@ -20,10 +21,7 @@ use kit::{
     queue::{Outcome, Queue},
     write::{Error, Writer},
 };
-use kube::{
-    Resource, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Resource, ResourceExt, api::ListParams};
 use presence::heartbeat::Announce;
 use tokio_util::sync::CancellationToken;
 
@@ -119,7 +117,7 @@ impl Leaving {
     /// goes.
     async fn delete_records(&self, cluster: &str) -> Result<bool, Error> {
         let of_member = ListParams::default().labels(&format!("{}={cluster}", label::SOURCE_CLUSTER_ID));
-        let records = self.access.api::<PartialObjectMeta<ResourceExport>>().list(&of_member).await?.items;
+        let records = self.access.api::<Meta<ResourceExport>>().list(&of_member).await?.items;
         for record in records.iter().filter(|record| record.metadata.deletion_timestamp.is_none()) {
             self.writer.delete(record, false).await?;
         }

@@ -10,7 +10,6 @@ use api::{
     name,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     boot::Env,
     drive::before,
@@ -21,6 +20,7 @@ use kit::{
 use kube::Api;
 use presence::{
     heartbeat::{Announce, Heartbeats},
+    kin::Kinship,
     lease::{Keeper, Presence},
     leases::{Leases, News},
     restore::RestoreDetector,
@@ -33,11 +33,13 @@ use crate::{
     antrea::{Account, leaving::Leaving, marked},
     cluster_set::ClusterSets,
     feature::{Access, Features, Table},
+    limits::Limits,
 };
 
 pub(crate) struct Session {
     access: Access,
     detector: RestoreDetector,
+    kinship: Kinship,
     /// Of what the area itself needs; each feature has its own.
     watches: Watches,
     /// The members that are marked as running Antrea's controllers. We began with those of `access`.
@@ -49,12 +51,20 @@ pub(crate) struct Session {
 
 impl Session {
     /// Nothing runs before [`watch`](Self::watch).
-    pub(crate) fn new(env: &Env, common_area: &str, antrea: Members, table: Table) -> Self {
-        let own_lease = Api::<Lease>::namespaced(env.client.clone(), common_area);
+    pub(crate) fn new(
+        env: &Env,
+        common_area: &str,
+        limits: Limits,
+        antrea: Members,
+        kinship: Kinship,
+        table: Table,
+    ) -> Self {
+        let own_lease = Api::<LeaseView>::namespaced(env.client.clone(), common_area);
         let detector = RestoreDetector::new(own_lease, name::LEADER_LEASE.into());
         let access = Access {
             env: env.clone(),
             common_area: common_area.to_owned(),
+            limits,
             leases: Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false)),
             guard: Arc::new(detector.clone()),
             antrea,
@@ -67,6 +77,7 @@ impl Session {
             leaving: Leaving::new(access.clone()),
             access,
             detector,
+            kinship,
             features,
         }
     }
@@ -111,7 +122,12 @@ impl Session {
     /// Begins to keep our Lease. How it stands with it.
     pub(crate) fn keep_lease(&self, tasks: &mut JoinSet<()>) -> watch::Receiver<Presence> {
         let Access { env, .. } = &self.access;
-        let keeper = Keeper { detector: self.detector.clone(), us: env.holder.clone(), pace: env.pace };
+        let keeper = Keeper {
+            detector: self.detector.clone(),
+            us: env.holder.clone(),
+            kinship: self.kinship.clone(),
+            pace: env.pace,
+        };
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
         // The annotation is left out until it is known who is marked.
         let annotations = move || {
@@ -157,14 +173,15 @@ impl Session {
 
     /// Takes in how it stands with our Lease: without it the members take us for absent.
     pub(crate) fn present(&self, presence: &Presence) {
-        let is_held = *presence == Presence::Held;
+        let is_held = presence.is_held();
         self.access.env.metrics.present(&self.access.common_area).set(i64::from(is_held));
         match presence {
             Presence::Unknown => {}
-            Presence::Held => {
+            Presence::Held { .. } => {
                 tracing::info!("holding the Lease");
                 self.features.retry_failed();
             }
+            Presence::Replaced => tracing::info!("a newer process holds the Lease"),
             Presence::Taken { holder, .. } => tracing::warn!(holder, "another cluster holds the Lease"),
             Presence::Restored => tracing::warn!("the Lease is older than the one last seen, or gone"),
             Presence::Failing { failure } => tracing::warn!(

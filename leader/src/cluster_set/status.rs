@@ -7,12 +7,17 @@ use api::{
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use presence::standing::Standing;
+use presence::{standing::Standing, wire};
 
 /// Reason of the condition while the CRDs drop fields.
 pub(super) const SCHEMA_PRUNED: &str = "SchemaPruned";
 /// Reason of the condition while a feature cannot watch what it needs.
 pub(super) const FEATURE_UNAVAILABLE: &str = "FeatureUnavailable";
+/// Reason of the condition while a member speaks another version of the wire contract.
+pub(super) const WIRE_VERSION_DIFFERS: &str = "WireVersionDiffers";
+
+/// Reason of the condition while the ClusterSet or a ClusterClaim says what cannot be.
+pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 
 /// How it stands with a Common Area.
 #[derive(Default)]
@@ -23,6 +28,10 @@ pub(super) struct State {
     pub(super) unavailable: Option<String>,
     /// What the CRDs drop.
     pub(super) pruned: Option<String>,
+    /// Who speaks another version of the wire contract, by the names of their Leases.
+    pub(super) foreign: BTreeMap<String, String>,
+    /// What is wrong with the ClusterSet.
+    pub(super) invalid: Option<String>,
 }
 
 /// The status of a ClusterSet of this generation that has status `have`.
@@ -79,7 +88,14 @@ fn overall(total: usize, missing: &[&str], state: &State) -> Verdict {
         );
         return Verdict::new(READY, Status::False, SCHEMA_PRUNED, message);
     }
+    if let Some(invalid) = &state.invalid {
+        let message = format!("{invalid}. Exports and imports go on");
+        return Verdict::new(READY, Status::False, INVALID_SPEC, message);
+    }
     match missing {
+        [] if !state.foreign.is_empty() => {
+            Verdict::new(READY, Status::True, WIRE_VERSION_DIFFERS, wire::differs(&state.foreign))
+        }
         [] => Verdict::new(READY, Status::True, "Ready", "all members renew their Leases"),
         _ if missing.len() == total => {
             Verdict::new(READY, Status::False, "NoReadyCluster", "no member renews its Lease")
@@ -166,11 +182,23 @@ mod tests {
     fn it_says_what_keeps_features_from_working_before_anything_else() {
         let pruned = State { pruned: Some("the CRD has no field spec.x".into()), ..state(&[("east", GONE)]) };
         assert_eq!(says(&status(&pruned)), (0, 1, "SchemaPruned"));
+        let invalid = State { invalid: Some("no leader".into()), ..state(&[("east", GONE)]) };
+        assert_eq!(says(&status(&invalid)), (0, 1, "InvalidSpec"));
         let unavailable = State { unavailable: Some("Services: cannot watch".into()), ..pruned };
         let status = status(&unavailable);
         assert_eq!(says(&status), (0, 1, "FeatureUnavailable"));
         assert!(message_of(&status, FEATURE_UNAVAILABLE).unwrap().starts_with("Services: cannot watch. "));
         assert_eq!(message_of(&status, SCHEMA_PRUNED), None);
+    }
+
+    #[test]
+    fn a9_a_member_of_another_wire_version_is_named_and_nothing_stops() {
+        let foreign = [("freeport-member-east".to_owned(), "2".to_owned())].into();
+        let state = State { foreign, ..state(&[("east", Standing::Present)]) };
+        let status = status(&state);
+        assert_eq!(says(&status), (1, 1, "WireVersionDiffers"));
+        assert_eq!(status.conditions[0].status.as_deref(), Some("True"));
+        assert!(message_of(&status, WIRE_VERSION_DIFFERS).unwrap().contains("freeport-member-east: 2"));
     }
 
     #[test]

@@ -88,8 +88,8 @@ impl Feature for Copies {
         self.records.enqueue(renewed.collect());
     }
 
-    fn is_idle(&self) -> bool {
-        self.records.is_idle(Readers::ALL)
+    fn unwritten(&self) -> Vec<String> {
+        self.records.busy(Readers::ALL)
     }
 
     fn retry_failed(&self) {
@@ -121,6 +121,7 @@ fn access() -> Access {
             stop: CancellationToken::new(),
         },
         common_area: "cs".into(),
+        limits: Limits { records: 5000, bytes: 1 << 26 },
         antrea: Members::default(),
     }
 }
@@ -151,7 +152,8 @@ async fn a_feature_is_settled_only_with_all_others() {
     let features = Features(vec![Box::new(others), Box::new(copies.clone())]);
     assert_eq!(features.settled(Instant::now()), Settled::Yes);
     copies.records.change(record("a"));
-    assert_eq!(features.settled(Instant::now()), Settled::Writing);
+    let a = || Settled::Writing(Unwritten::of("Copies", ["a".to_owned()]));
+    assert_eq!(features.settled(Instant::now()), a());
 
     let stop = CancellationToken::new();
     let run = async {
@@ -163,7 +165,7 @@ async fn a_feature_is_settled_only_with_all_others() {
 
     let news = News { renewed: vec![("a".into(), Settled::Yes)], ..News::default() };
     features.hear(&news);
-    assert_eq!(features.settled(Instant::now()), Settled::Writing, "it hears of Leases");
+    assert_eq!(features.settled(Instant::now()), a(), "it hears of Leases");
     assert_eq!(features.pruned(), None);
     copies.records.change(record("large"));
     assert!(features.pruned().is_some_and(|why| why.contains("spec.copy")));

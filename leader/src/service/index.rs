@@ -3,4 +3,6 @@
 pub(super) mod entry;
 pub(super) mod identity;
 pub(super) mod judged;
+pub(super) mod ledger;
 pub(super) mod record;
+pub(super) mod report;

@@ -2,6 +2,10 @@
 //! withdrawal is merged, and a ResourceImport nobody exports to any more. For members that run Antrea's controllers ([`antrea`]) it
 //! writes a second one with all endpoints, and takes finalizers off. Safe to run twice: what is written is a function
 //! of the records, and every deletion names the version it decided on.
+//!
+//! An import that the API server refuses is written without the export because of which it does ([`culprit`]).
+
+mod culprit;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,18 +13,17 @@ use api::{
     ServiceName,
     antrea::RECORD_FINALIZERS,
     name,
-    resource_export::ResourceExport,
+    resource_export::{ResourceExport, can_be_written},
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
-    view::Lenient,
+    view::{Lenient, Meta},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     drive::drive,
     queue::Outcome,
-    store::Store,
     write::{Error, Writer},
 };
-use kube::api::{ObjectMeta, PartialObjectMeta};
+use kube::api::ObjectMeta;
 use presence::vouch::Vouching;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +34,8 @@ use super::{
         judged::Judged,
         record::is_held,
     },
-    merged::{conflicts, merged, together},
+    merged::{conflicts, merged, ports_of, with_ports_of},
+    records::Records,
 };
 use crate::feature::Access;
 
@@ -54,8 +58,7 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     }
     let (gone, live): (Vec<_>, Vec<_>) = entry.offers.iter().partition(|(_, offer)| offer.payload.withdrawn);
     let withdrawn = gone.into_iter().map(|(_, offer)| offer.metadata.clone()).collect();
-    // Whose record is not valid keeps the part that it had, until it writes a valid one.
-    let kept: Vec<_> = named.iter().filter(|e| entry.refused.contains_key(&e.cluster_id)).cloned().collect();
+    let kept: Vec<_> = named.iter().filter(|e| entry.refused.contains_key(&e.cluster_id)).collect();
     if live.is_empty() && kept.is_empty() && have.is_none() {
         return Plan::Write { import: None, withdrawn };
     }
@@ -63,20 +66,9 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
         // An import that never named its exporters is not known to have lost them all.
         return Plan::Hold { missing: BTreeSet::new() };
     }
-    let (merged, mut exporters) =
-        merge(live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect());
-    let age = |e: &Exporter| (e.exported_at.as_ref().map(|time| time.0), e.cluster_id.clone());
-    let oldest_live = exporters.first().map(age);
-    let kept_is_oldest =
-        kept.iter().map(age).min().is_some_and(|kept| oldest_live.is_none_or(|live| kept < live));
-    let had = have.and_then(|spec| spec.service_import.clone());
-    let service_import = match (had, merged) {
-        (Some(had), Some(merged)) if kept_is_oldest => Some(together(had, &merged)),
-        (Some(had), Some(merged)) if !kept.is_empty() => Some(together(merged, &had)),
-        (had, merged) => merged.or(had),
-    };
-    exporters.extend(kept);
-    exporters.sort_by_key(age);
+    let live = live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect();
+    let had = have.and_then(|spec| spec.service_import.as_ref());
+    let (service_import, exporters) = with_kept(merge(live), had, kept);
     let spec = ResourceImportSpec {
         name: Some(service.name.clone()),
         namespace: Some(service.namespace.clone()),
@@ -86,6 +78,41 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
         ..ResourceImportSpec::default()
     };
     Plan::Write { import: Some(spec), withdrawn }
+}
+
+/// What is merged, by whom, with the parts of those whose records are refused: they keep what they had until they write valid ones.
+fn with_kept(
+    (merged, mut exporters): (Option<MergedService>, Vec<Exporter>),
+    had: Option<&MergedService>,
+    kept: Vec<&Exporter>,
+) -> (Option<MergedService>, Vec<Exporter>) {
+    if exporters.is_empty() && kept.is_empty() {
+        return (had.cloned(), exporters);
+    }
+    let age = |e: &Exporter| (e.exported_at.as_ref().map(|time| time.0), e.cluster_id.clone());
+    let had_ports = had.map(|had| had.spec.ports.clone()).unwrap_or_default();
+    let kept: Vec<_> = kept
+        .into_iter()
+        .map(|exporter| Exporter {
+            exported_at: exporter.exported_at.clone().filter(can_be_written),
+            // It does not say ports that are those of the import.
+            ports: exporter.ports.clone().or_else(|| Some(had_ports.clone())),
+            ..exporter.clone()
+        })
+        .collect();
+    let is_kept_oldest = match (exporters.iter().map(age).min(), kept.iter().map(age).min()) {
+        (Some(live), Some(kept)) => kept < live,
+        (live, _) => live.is_none(),
+    };
+    exporters.extend(kept);
+    exporters.sort_by_key(age);
+    let oldest = if is_kept_oldest { had.cloned().or(merged) } else { merged };
+    let service_import = oldest.map(|oldest| with_ports_of(oldest, &exporters));
+    let ports = service_import.as_ref().map(|merged| &merged.spec.ports);
+    for exporter in &mut exporters {
+        exporter.ports = exporter.ports.take().filter(|own| Some(own) != ports);
+    }
+    (service_import, exporters)
 }
 
 /// The merged Service and a verdict for each exporter, oldest first; the same input in any order gives the same output.
@@ -98,6 +125,7 @@ fn merge(mut offers: Vec<(&str, &Offer)>) -> (Option<MergedService>, Vec<Exporte
         cluster_id: (*cluster).to_owned(),
         exported_at: exported_at(offer),
         observed: observed(&offer.metadata),
+        ports: Some(ports_of(&offer.payload)),
         conflicts,
         ..Exporter::default()
     });
@@ -118,7 +146,7 @@ fn observed(metadata: &ObjectMeta) -> String {
 #[derive(Clone)]
 pub(super) struct Merging {
     pub(super) access: Access,
-    pub(super) entries: Store<ServiceName, ServiceEntry>,
+    pub(super) records: Records,
     pub(super) vouching: Vouching<ServiceName>,
     pub(super) writer: Writer,
 }
@@ -128,12 +156,12 @@ impl Merging {
     pub(super) async fn run(&self, stop: &CancellationToken) {
         let metrics = self.access.env.metrics.clone();
         let reconcile = |service| self.clone().reconcile(service);
-        drive("merge", self.entries.queue(0), metrics, stop.clone(), reconcile).await;
+        drive("merge", self.records.entries.queue(0), metrics, stop.clone(), reconcile).await;
     }
 
     /// Brings the ResourceImport of one Service name up to date.
     async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(entry) = self.entries.get(&service) else {
+        let Some(entry) = self.records.entries.get(&service) else {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
@@ -159,11 +187,11 @@ impl Merging {
                 tracing::info!(%service, cluster, "a record vanished without being withdrawn: keeping the cluster's part of the ResourceImport");
                 continue;
             }
-            let records = self.access.api::<PartialObjectMeta<ResourceExport>>();
+            let records = self.access.api::<Meta<ResourceExport>>();
             // Without a resourceVersion this is a consistent read, not one from a cache.
             if records.get_opt(&record).await?.is_none() {
                 tracing::info!(%service, cluster, "a record is gone, and its member confirms it");
-                self.entries.note(service, |entry| {
+                self.records.entries.note(service, |entry| {
                     // Unless it came back while we asked.
                     if !entry.has_record(&cluster) {
                         entry.confirmed_gone.insert(cluster);
@@ -185,56 +213,69 @@ impl Merging {
     ) -> Result<Outcome, Error> {
         let nobody = want.as_ref().is_some_and(|spec| spec.exporters.as_ref().is_some_and(Vec::is_empty));
         let written = match want {
-            Some(spec) => self.put(name::service_import(service), have.import.as_ref(), spec).await?,
-            None => None,
+            Some(spec) => {
+                let want = self.import(name::service_import(service), spec);
+                match self.put(have.import.as_ref(), &want).await {
+                    Err(Error::Refused(why)) => return self.leave_out(service, have, why).await,
+                    written => written,
+                }
+            }
+            None => Ok(None),
         };
-        match endpoints {
-            antrea::Step::Keep => {}
+        // Whoever reads this one does not wait for the other.
+        let endpoints = match endpoints {
+            antrea::Step::Keep => Ok(()),
             antrea::Step::Put(spec) => {
                 let have = have.endpoints_import.as_ref();
-                self.put(name::endpoints_import(service), have, *spec).await?;
+                self.put(have, &self.import(name::endpoints_import(service), *spec)).await.map(drop)
             }
-            antrea::Step::Remove(import) => self.remove(&import).await?,
-        }
-        self.delete(withdrawn).await?;
+            antrea::Step::Remove(import) => self.remove(&import).await,
+        };
+        let written = written?;
+        endpoints?;
+        let deleted = self.delete(withdrawn).await;
         if let Some(import) = written.or_else(|| have.import.clone()).filter(|_| nobody) {
             self.remove(&import).await?;
         }
-        Ok(Outcome::Done)
+        deleted.map(|()| Outcome::Done)
     }
 
-    async fn put(
-        &self,
-        name: String,
-        have: Option<&Import>,
-        spec: ResourceImportSpec,
-    ) -> Result<Option<Import>, Error> {
+    fn import(&self, name: String, spec: ResourceImportSpec) -> Import {
         let metadata = ObjectMeta {
             name: Some(name),
             namespace: Some(self.access.common_area.clone()),
+            finalizers: Some(vec![]),
+            owner_references: Some(vec![]),
             ..ObjectMeta::default()
         };
-        let want = Import { metadata, spec: Lenient(Ok(spec)) };
-        self.entries.put(&self.writer, MERGE, have, &want).await
+        Import { metadata, spec: Lenient(Ok(spec)) }
+    }
+
+    async fn put(&self, have: Option<&Import>, want: &Import) -> Result<Option<Import>, Error> {
+        // Nobody else has these names.
+        self.records.entries.put_ours(&self.writer, MERGE, (have, want), |_| true).await
     }
 
     async fn remove(&self, import: &Import) -> Result<(), Error> {
-        self.entries.delete(&self.writer, MERGE, import, true).await
+        self.records.entries.delete(&self.writer, MERGE, import, true).await
     }
 
     /// Deletes withdrawn records, each only as it was when its withdrawal was merged: it may be an offer again by now. Where the
-    /// member deleted the record itself, takes the finalizer off.
+    /// member deleted the record itself, takes the finalizer off. One that does not go does not hold the others.
     async fn delete(&self, withdrawn: Vec<ObjectMeta>) -> Result<(), Error> {
+        let mut failed = None;
         for metadata in withdrawn {
             let record = Judged::named(metadata);
-            if is_held(&record.metadata) {
-                self.writer.release(&record, &RECORD_FINALIZERS).await?;
-                self.entries.deleted(MERGE, &record);
+            let entries = &self.records.entries;
+            let gone = if is_held(&record.metadata) {
+                let released = self.writer.release(&record, &RECORD_FINALIZERS).await;
+                released.map(|()| entries.deleted(MERGE, &record))
             } else {
-                self.entries.delete(&self.writer, MERGE, &record, true).await?;
-            }
+                entries.delete(&self.writer, MERGE, &record, true).await
+            };
+            failed = failed.or(gone.err());
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 

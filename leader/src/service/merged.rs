@@ -9,9 +9,9 @@ mod property;
 
 use api::{
     family,
-    mcs::ServiceImportSpec,
+    mcs::{ServiceImportSpec, ServicePort},
     resource_export::ServicePayload,
-    resource_import::{MergedMetadata, MergedService, Objection},
+    resource_import::{Exporter, MergedMetadata, MergedService, Objection},
 };
 
 use self::property::PROPERTIES;
@@ -40,11 +40,16 @@ pub(super) fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
     })
 }
 
-/// The Service that valid exports make together with one merged before, some of whose exports are not valid any more: the ports of
-/// both, and everything else as in `older`.
-pub(super) fn together(older: MergedService, younger: &MergedService) -> MergedService {
-    let ports = ports::union_of_merged(&older.spec.ports, &younger.spec.ports);
-    MergedService { spec: ServiceImportSpec { ports, ..older.spec }, ..older }
+/// The merged Service with the ports of these exporters, oldest first.
+pub(super) fn with_ports_of(merged: MergedService, oldest_first: &[Exporter]) -> MergedService {
+    let ports = oldest_first.iter().flat_map(|exporter| exporter.ports.iter().flatten());
+    let ports = ports::union_of_merged(ports);
+    MergedService { spec: ServiceImportSpec { ports, ..merged.spec }, ..merged }
+}
+
+/// The ports of an export, as a merged Service of it alone has them.
+pub(super) fn ports_of(payload: &ServicePayload) -> Vec<ServicePort> {
+    ports::plain(payload)
 }
 
 /// Where the exports differ, as it is reported to each exporter; in the order of `oldest_first`.

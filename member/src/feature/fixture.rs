@@ -9,7 +9,7 @@ use presence::{heartbeat::Heartbeats, leases::Leases};
 use tokio_util::sync::CancellationToken;
 
 use super::{Access, Features, proof::Copies};
-use crate::identity::Identity;
+use crate::{home::Home, identity::Identity};
 
 /// A table: the feature is one line in it.
 pub(crate) fn features() -> Features {
@@ -32,6 +32,7 @@ pub(crate) fn access() -> Access {
         stop: CancellationToken::new(),
     };
     Access {
+        home: Home::of(&env),
         us: Identity { cluster: "east".into(), common_area: "clusterset-demo".into() },
         leader: client(),
         wire: Wire::Freeport,

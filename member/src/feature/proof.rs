@@ -126,8 +126,8 @@ impl Run for CopiesRun {
         .boxed()
     }
 
-    fn is_idle(&self) -> bool {
-        self.queue.is_idle()
+    fn unwritten(&self) -> Vec<String> {
+        self.queue.busy()
     }
 
     fn retry_failed(&self) {

@@ -1,15 +1,12 @@
 //! Why the noted ClusterSet is gone: somebody deleted it, or it vanished with its CRD or its Namespace.
 
-use api::{cluster_set::ClusterSet, membership::Membership};
+use api::{cluster_set::ClusterSet, membership::Membership, view::Meta};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kit::boot::Env;
-use kube::{
-    Api, CustomResourceExt, Resource,
-    api::{ObjectMeta, PartialObjectMeta},
-};
+use kube::{Api, CustomResourceExt, Resource, api::ObjectMeta};
 use serde::de::DeserializeOwned;
 
 /// What the absence of the noted ClusterSet means.
@@ -24,14 +21,14 @@ pub(super) enum Absence {
 /// Reads what the ClusterSet could have vanished with; `None` when the ClusterSet exists after all. A CRD or a Namespace that is
 /// older than the ClusterSet and is not being deleted has existed all the time.
 pub(super) async fn find_out(env: &Env, noted: &Membership) -> kube::Result<Option<Absence>> {
-    let sets = Api::<PartialObjectMeta<ClusterSet>>::namespaced(env.client.clone(), &env.namespace);
+    let sets = Api::<Meta<ClusterSet>>::namespaced(env.client.clone(), &env.namespace);
     if let Some(set) = read(&sets, &noted.cluster_set).await?
         && set.deletion_timestamp.is_none()
     {
         return Ok(None);
     }
-    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(env.client.clone());
-    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(env.client.clone());
+    let crds = Api::<Meta<CustomResourceDefinition>>::all(env.client.clone());
+    let namespaces = Api::<Meta<Namespace>>::all(env.client.clone());
     let crd = read(&crds, ClusterSet::crd_name()).await?;
     let namespace = read(&namespaces, &env.namespace).await?;
     Ok(Some(judge(noted, crd.as_ref(), namespace.as_ref())))

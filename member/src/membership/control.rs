@@ -1,5 +1,6 @@
 //! Carries out what [`action`](super::action) says, and reports on it.
 
+mod alone;
 mod noting;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::{
     action::Action,
     leave::Work,
     note::{Note, Order},
-    running::{Leaving, Running},
+    running::{Alone, Leaving, Running},
     state::MembershipState,
     status::{
         Report,
@@ -23,6 +24,7 @@ use super::{
 };
 use crate::{
     feature::Features,
+    home::Home,
     identity::Target,
     session::{Health, SessionState},
 };
@@ -30,28 +32,31 @@ use crate::{
 /// How soon a session that ended is started again.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// The session or the leaving that runs for the membership.
+/// What runs for the membership: one of the three at a time, for each writes what the others write.
 pub(super) struct Control {
     env: Env,
     features: Features,
+    home: Home,
     state: Shared<MembershipState>,
     writer: Writer,
     running: Option<Running>,
+    alone: Option<Alone>,
     leaving: Option<Leaving>,
     /// The target of the last session: used for leaving when ClusterSet and Secret are deleted together.
     last: Option<Target>,
 }
 
 impl Control {
-    pub(super) fn new(env: Env, features: Features, state: Shared<MembershipState>) -> Self {
+    pub(super) fn new(env: Env, features: Features, home: Home, state: Shared<MembershipState>) -> Self {
         let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
-        Self { env, features, state, writer, running: None, leaving: None, last: None }
+        Self { env, features, home, state, writer, running: None, alone: None, leaving: None, last: None }
     }
 
     /// Carries out what has to be done, notes the membership and writes the status of all ClusterSets; whether nothing has to be
     /// tried again.
     pub(super) async fn act(&mut self) -> bool {
         let (reports, is_done) = self.carry_out().await;
+        self.run_alone().await;
         let is_noted = self.note_begun().await;
         let is_written = write_all(&self.env, &self.state, &self.writer, &reports).await;
         is_done && is_noted && is_written
@@ -65,6 +70,12 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let alone = async {
+            match &mut self.alone {
+                Some(alone) => alone.watched().await,
+                None => std::future::pending().await,
+            }
+        };
         let leaving = async {
             match &mut self.leaving {
                 Some(leaving) => leaving.finished().await,
@@ -73,6 +84,7 @@ impl Control {
         };
         let ended = tokio::select! {
             ended = running => ended,
+            () = alone => false,
             () = leaving => false,
         };
         if ended {
@@ -81,8 +93,14 @@ impl Control {
         }
     }
 
+    /// Ends what runs but leaving, which goes on after a restart.
+    pub(super) async fn end(&mut self) {
+        self.end_session().await;
+        self.end_alone().await;
+    }
+
     /// Ends the session, if there is one.
-    pub(super) async fn end_session(&mut self) {
+    async fn end_session(&mut self) {
         if let Some(running) = self.running.take() {
             self.last = Some(running.end().await);
         }
@@ -116,7 +134,7 @@ impl Control {
                 (own(set, report), true)
             }
             Action::Leave { noted, order } => {
-                self.end_session().await;
+                self.end().await;
                 (nothing_own(), self.leave(noted, order).await)
             }
         }
@@ -167,15 +185,18 @@ impl Control {
             Some(running) => running,
             None => {
                 let leader = target.client().map_err(|error| verdict::no_client(&error, &target))?;
-                self.running.insert(Running::start(&self.env, &self.features, target, leader))
+                self.end_alone().await;
+                self.running.insert(Running::start(&self.env, &self.features, &self.home, target, leader))
             }
         };
-        let SessionState { health, wire, mut members } = running.state();
+        let SessionState { health, wire, mut members, shortfalls } = running.state();
         if matches!(health, Health::Connected { .. } | Health::Blind(_)) {
             self.state.with(|state| state.begun = Some(Membership { wire, ..note }));
         }
         members.remove(&running.target.us.cluster);
-        Ok(Report { verdict: verdict::of(&health, &running.target), members })
+        let is_connected = matches!(health, Health::Connected { .. });
+        let imports = shortfalls.filter(|_| is_connected).map(|shortfalls| verdict::imports(&shortfalls));
+        Ok(Report { verdict: verdict::of(&health, &running.target), imports, members })
     }
 
     /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried
@@ -199,7 +220,7 @@ impl Control {
             Some(leaving) if leaving.work == work && leaving.done => self.delete_note(note, work).await,
             Some(leaving) if leaving.work == work => true,
             _ => {
-                self.leaving = Some(Leaving::start(&self.env, &self.features, note, work));
+                self.leaving = Some(Leaving::start(&self.env, &self.features, &self.home, note, work));
                 true
             }
         }

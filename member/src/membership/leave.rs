@@ -15,7 +15,7 @@ use super::{
     note::{Note, Order},
     verdict,
 };
-use crate::{feature::Features, identity::Target};
+use crate::{feature::Features, home::Home, identity::Target};
 
 /// What is to be left.
 #[derive(Clone, PartialEq)]
@@ -27,8 +27,8 @@ pub(super) struct Work {
 }
 
 /// Leaves; ends when nothing but the note is left of the membership.
-pub(super) async fn leave(env: Env, features: Features, note: Note, work: Work) {
-    let leaving = Leaving { env, features, note };
+pub(super) async fn leave(env: Env, features: Features, home: Home, note: Note, work: Work) {
+    let leaving = Leaving { env, features, home, note };
     leaving.tell("Leaving", "withdrawing exports, then removing imports");
     match (&work.target, work.order) {
         (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
@@ -62,6 +62,7 @@ fn incomplete(work: &Work) -> String {
 struct Leaving {
     env: Env,
     features: Features,
+    home: Home,
     note: Note,
 }
 
@@ -71,7 +72,7 @@ impl Leaving {
         let (mut failures, mut removed) = (0, false);
         loop {
             let done = match target.client() {
-                Ok(client) => withdraw(&self.env, &self.features, target, client)
+                Ok(client) => withdraw(&self.env, &self.features, &self.home, target, client)
                     .await
                     .map_err(|failure| failure.to_string()),
                 Err(error) => Err(verdict::no_client(&error, target).message),
@@ -137,7 +138,9 @@ mod tests {
     };
 
     fn leaving(features: Features) -> Leaving {
-        Leaving { env: access().env, features, note: Note::of("freeport-system", &noted()) }
+        let access = access();
+        let note = Note::of("freeport-system", &noted());
+        Leaving { env: access.env, features, home: access.home, note }
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use api::{
     label,
     membership::{self, Membership},
-    view::lean,
+    view::{decodable, lean},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Resource, api::ObjectMeta};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Note {
     #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "decodable")]
     pub(super) data: BTreeMap<String, String>,
 }
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use api::{
     cluster_claim::ClusterClaim,
     cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
-    view::{Lenient, lean},
+    condition::AntreaCondition,
+    view::{Lenient, decodable, lean},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Resource, api::ObjectMeta};
@@ -46,10 +47,15 @@ impl Set {
         self.spec.0.as_ref().is_ok_and(|spec| spec.cluster_id.is_empty())
     }
 
+    /// Its condition of this type.
+    pub(super) fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
+        let conditions = &self.status.0.as_ref().ok()?.conditions;
+        conditions.iter().find(|c| c.type_.as_deref() == Some(type_))
+    }
+
     /// The reason of its condition `Ready`.
     pub(super) fn reason(&self) -> Option<&str> {
-        let conditions = &self.status.0.as_ref().ok()?.conditions;
-        conditions.iter().find(|c| c.type_.as_deref() == Some(READY))?.reason.as_deref()
+        self.condition(READY)?.reason.as_deref()
     }
 
     /// Whether this cluster has left it: only a change of its `spec` makes it a ClusterSet to join.
@@ -66,7 +72,14 @@ pub(super) struct Claim {
     #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
-    pub(super) value: String,
+    value: Lenient<String>,
+}
+
+impl Claim {
+    /// What it says.
+    pub(super) fn value(&self) -> &str {
+        self.value.0.as_deref().unwrap_or_default()
+    }
 }
 
 /// A Secret.
@@ -75,7 +88,7 @@ pub(super) struct Claim {
 pub(super) struct Credential {
     #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "decodable")]
     pub(super) data: BTreeMap<String, ByteString>,
 }
 
@@ -83,5 +96,50 @@ pub(super) struct Credential {
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential").field("name", &self.metadata.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::ObjectList;
+    use proptest::prelude::*;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::membership::note::Note;
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+            Just("9999-12-31T23:59:59Z".into()),
+        ];
+        let key =
+            prop::sample::select(vec!["clusterID", "leaders", "conditions", "lastTransitionTime", "token"]);
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.clone(), inner, 0..4).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    /// Number of objects in a list of this one and another.
+    fn listed<V: DeserializeOwned + Clone>(odd: &Value) -> usize {
+        let metadata = json!({"name": "odd", "managedFields": odd, "ownerReferences": odd});
+        let odd = json!({"metadata": metadata, "spec": odd, "status": odd, "value": odd, "data": odd});
+        let list = json!({"metadata": {}, "items": [odd, {"metadata": {"name": "good"}}]});
+        serde_json::from_value::<ObjectList<V>>(list).map_or(0, |list| list.items.len())
+    }
+
+    proptest! {
+        #[test]
+        fn a1_no_object_stops_a_list(odd in anything()) {
+            let listed = [listed::<Set>(&odd), listed::<Claim>(&odd), listed::<Credential>(&odd), listed::<Note>(&odd)];
+            prop_assert_eq!(listed, [2; 4]);
+        }
     }
 }

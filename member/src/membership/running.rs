@@ -1,7 +1,9 @@
-//! What runs for a membership: a session, or leaving.
+//! What runs for a membership: a session, features alone while there can be none, or leaving.
 
 use std::time::Duration;
 
+use api::membership::Membership;
+use futures::future::join_all;
 use kit::boot::Env;
 use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
@@ -12,8 +14,9 @@ use super::{
     note::Note,
 };
 use crate::{
-    feature::Features,
-    identity::Target,
+    feature::{Features, Local},
+    home::Home,
+    identity::{Identity, Target},
     session::{Session, SessionState},
 };
 
@@ -30,7 +33,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(env: &Env, features: &Features, target: Target, leader: Client) -> Self {
+    pub(super) fn start(env: &Env, features: &Features, home: &Home, target: Target, leader: Client) -> Self {
         tracing::info!(
             cluster = target.us.cluster,
             cluster_set = target.cluster_set,
@@ -42,6 +45,7 @@ impl Running {
         let session = Session {
             env: env.clone(),
             features: features.clone(),
+            home: home.clone(),
             target: target.clone(),
             leader,
             state: sender,
@@ -91,6 +95,48 @@ impl Running {
     }
 }
 
+/// The features without a session, and the membership they were started for.
+pub(super) struct Alone {
+    pub(super) membership: Membership,
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Alone {
+    pub(super) fn start(env: &Env, features: &Features, home: &Home, membership: Membership) -> Self {
+        tracing::info!(
+            cluster = membership.cluster_id,
+            cluster_set = membership.cluster_set,
+            "there can be no session with the leader: imports follow the endpoints of this cluster alone"
+        );
+        let us =
+            Identity { cluster: membership.cluster_id.clone(), common_area: membership.common_area.clone() };
+        let local = Local { env: env.clone(), home: home.clone(), us, wire: membership.wire };
+        let (stop, features) = (env.stop.child_token(), features.clone());
+        let (mut task, stopped) = (JoinSet::new(), stop.clone());
+        task.spawn(async move {
+            join_all(features.iter().map(|feature| feature.run_alone(local.clone(), stopped.clone()))).await;
+        });
+        Self { membership, stop, task }
+    }
+
+    /// Never returns, unless by a panic of what runs.
+    pub(super) async fn watched(&mut self) {
+        if let Some(Err(error)) = self.task.join_next().await {
+            kit::drive::resume(error);
+        }
+        std::future::pending().await
+    }
+
+    /// Stops it, with some time for running writes.
+    pub(super) async fn end(mut self) {
+        self.stop.cancel();
+        if let Ok(Some(Err(error))) = tokio::time::timeout(GRACE, self.task.join_next()).await {
+            kit::drive::resume(error);
+        }
+    }
+}
+
 /// Leaving, and what it was started for.
 pub(super) struct Leaving {
     pub(super) work: Work,
@@ -100,9 +146,9 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub(super) fn start(env: &Env, features: &Features, note: Note, work: Work) -> Self {
+    pub(super) fn start(env: &Env, features: &Features, home: &Home, note: Note, work: Work) -> Self {
         let mut task = JoinSet::new();
-        task.spawn(leave::leave(env.clone(), features.clone(), note, work.clone()));
+        task.spawn(leave::leave(env.clone(), features.clone(), home.clone(), note, work.clone()));
         Self { work, done: false, task }
     }
 

@@ -46,6 +46,11 @@ impl MembershipState {
         self.note().and_then(Note::membership).or_else(|| self.begun.clone())
     }
 
+    /// The membership in which features run alone while there is no session: the noted one, unless it is being left.
+    pub(super) fn alone(&self) -> Option<Membership> {
+        self.note().filter(|note| note.order().is_none()).and_then(Note::membership)
+    }
+
     /// The ClusterSet this cluster belongs to: the noted one, else the oldest that it has not left. A cluster belongs to one.
     pub(super) fn chosen(&self) -> Option<&Set> {
         match self.noted() {
@@ -72,11 +77,11 @@ impl MembershipState {
 
     /// The ID of this cluster by its ClusterClaim.
     pub(super) fn claimed_id(&self) -> Option<&str> {
-        self.claims.get(ID).map(|claim| claim.value.as_str())
+        self.claims.get(ID).map(Claim::value)
     }
 
     /// The ClusterSet that this cluster belongs to by its ClusterClaim.
     pub(super) fn claimed_set(&self) -> Option<&str> {
-        self.claims.get(CLUSTER_SET).map(|claim| claim.value.as_str())
+        self.claims.get(CLUSTER_SET).map(Claim::value)
     }
 }

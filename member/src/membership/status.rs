@@ -5,26 +5,31 @@ pub(super) mod write;
 use std::collections::BTreeMap;
 
 use api::{
-    cluster_set::{ClusterSetStatus, ClusterStatus, IS_LEADER, READY},
+    cluster_set::{ClusterSetStatus, ClusterStatus, IMPORTS_COMPLETE, IS_LEADER, READY},
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use presence::standing::Standing;
 
-use super::{object::Set, verdict};
+use super::{
+    object::{LEFT, Set},
+    verdict,
+};
 
 /// What the status of a ClusterSet reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     /// About this cluster.
     pub(super) verdict: Verdict,
+    /// About what is imported here, if that is known.
+    pub(super) imports: Option<verdict::Imports>,
     /// About the other members, by cluster ID: known only while the leader answers.
     pub(super) members: BTreeMap<String, Standing>,
 }
 
 impl From<Verdict> for Report {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, members: BTreeMap::new() }
+        Self { verdict, imports: None, members: BTreeMap::new() }
     }
 }
 
@@ -39,8 +44,8 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
     };
     let leads =
         Verdict::new(IS_LEADER, Status::True, "", "This leader cluster is the leader for local cluster");
-    let conditions = [&report.verdict, &leads].map(|v| AntreaCondition::of(v, had(leader.as_deref()), now));
-    let mut clusters = vec![ClusterStatus { cluster_id: leader.clone(), conditions: conditions.into() }];
+    let of_leader = [&report.verdict, &leads].map(|v| AntreaCondition::of(v, had(leader.as_deref()), now));
+    let mut clusters = vec![ClusterStatus { cluster_id: leader.clone(), conditions: of_leader.into() }];
     for (cluster, verdict) in others(&have, report) {
         if Some(&cluster) != leader.as_ref() {
             let conditions = match verdict {
@@ -56,10 +61,16 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
         };
         entry.conditions.iter().any(is_ready)
     };
+    let ready_here = AntreaCondition::of(&report.verdict, &have.conditions, now);
+    let imports = match &report.imports {
+        Some(imports) => Some(AntreaCondition::of(&imports.verdict, &have.conditions, now)),
+        // What was said stands while nothing is known of it, until this cluster has left.
+        None => set.condition(IMPORTS_COMPLETE).filter(|_| report.verdict.reason != LEFT).cloned(),
+    };
     ClusterSetStatus {
         total_clusters: i32::try_from(clusters.len()).ok(),
         ready_clusters: i32::try_from(clusters.iter().filter(ready).count()).ok(),
-        conditions: vec![AntreaCondition::of(&report.verdict, &have.conditions, now)],
+        conditions: [ready_here].into_iter().chain(imports).collect(),
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
     }
@@ -101,20 +112,50 @@ mod tests {
 
     use super::*;
     use crate::{
+        feature::Shortfall,
         membership::fixture::{state, target},
         session::Health,
     };
 
-    const CONNECTED: Health =
-        Health::Connected { wire: Wire::Freeport, skew: None, leader_is_silent: false, lacking: vec![] };
+    const CONNECTED: Health = Health::Connected {
+        wire: Wire::Freeport,
+        skew: None,
+        leader_is_silent: false,
+        lacking: vec![],
+        rival: None,
+        foreign: BTreeMap::new(),
+    };
 
     fn now() -> Time {
         Time("2026-11-02T00:00:00Z".parse().unwrap())
     }
 
+    fn imports(set: &Set) -> Option<&str> {
+        set.condition(IMPORTS_COMPLETE)?.reason.as_deref()
+    }
+
+    #[test]
+    fn what_was_said_of_imports_stands_while_nothing_is_known_of_them() {
+        let state = state(|_| {});
+        let mut set = state.chosen().unwrap().clone();
+        let few = Shortfall { reason: "TooManyImports", message: "few".into(), is_problem: true };
+        let mut connected = report(&CONNECTED, &[]);
+        connected.imports = Some(verdict::imports(&[few]));
+        set.status.0 = Ok(desired(&set, &connected, &now()));
+        assert_eq!((set.reason(), imports(&set)), (Some("Connected"), Some("TooManyImports")));
+        let lost = report(&Health::Lost { failure: Failure::Unreachable("refused") }, &[]);
+        set.status.0 = Ok(desired(&set, &lost, &now()));
+        assert_eq!((set.reason(), imports(&set)), (Some("LeaderUnreachable"), Some("TooManyImports")));
+        set.status.0 = Ok(desired(&set, &report(&CONNECTED, &[]), &now()));
+        assert_eq!(imports(&set), Some("Complete"));
+        set.status.0 = Ok(desired(&set, &verdict::left().into(), &now()));
+        assert_eq!((set.reason(), imports(&set)), (Some(LEFT), None));
+    }
+
     fn report(health: &Health, members: &[(&str, Standing)]) -> Report {
         let members = members.iter().map(|(id, standing)| ((*id).to_owned(), standing.clone())).collect();
-        Report { verdict: verdict::of(health, &target()), members }
+        let imports = matches!(health, Health::Connected { .. }).then(|| verdict::imports(&[]));
+        Report { verdict: verdict::of(health, &target()), imports, members }
     }
 
     #[test]

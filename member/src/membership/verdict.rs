@@ -1,6 +1,7 @@
 //! What the status of a ClusterSet says about this cluster: what is wrong, and what can be done about it. Pure.
 
 mod blind;
+mod imports;
 mod lost;
 
 use api::{
@@ -10,7 +11,9 @@ use api::{
     name,
 };
 use kit::client;
+use presence::wire;
 
+pub(super) use self::imports::{Imports, imports};
 use super::object::LEFT;
 use crate::{identity::Target, session::Health};
 
@@ -20,9 +23,17 @@ const CONNECTING: &str = "Connecting";
 const CLOCK_SKEW: &str = "ClockSkew";
 const LEADER_SILENT: &str = "LeaderSilent";
 const CRD_OUTDATED: &str = "CRDOutdated";
+const WIRE_VERSION_DIFFERS: &str = "WireVersionDiffers";
+/// Reason of the condition while another cluster uses the ID of this one, whichever of the two was first.
+const DUPLICATE: &str = "DuplicateClusterID";
 
 const UNDER_ANTREA: &str =
     "exports and imports work; the leader is Antrea's, which passes on only ports and endpoints";
+
+/// What to do about two clusters with one ID.
+const ONE_HAS_TO_GO: &str = "If the uid is that of this cluster, one of the two is a copy of the other, restored from its backup or \
+                             cloned with its machine. In the cluster that is to go, run freeport leave --force; it can then join with \
+                             another ID";
 
 /// Something is wrong, and somebody has to act.
 pub(super) fn no(reason: &str, message: impl Into<String>) -> Verdict {
@@ -66,12 +77,16 @@ pub(super) fn no_client(error: &client::Error, target: &Target) -> Verdict {
 
 /// What the health of the session with the leader of `target` means for the ClusterSet.
 pub(super) fn of(health: &Health, target: &Target) -> Verdict {
-    let ready = |status, reason: &str, message| Verdict::new(READY, status, reason, message);
+    let ready = |status, reason: &str, message: &str| Verdict::new(READY, status, reason, message);
     match health {
         Health::Connecting => ready(Status::Unknown, CONNECTING, "the leader has not answered yet"),
+        Health::Connected { rival: Some(rival), .. } => contested(rival, target),
         Health::Connected { leader_is_silent: true, .. } => leader_silent(target),
         Health::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),
         Health::Connected { skew: Some(ahead), .. } => skewed(*ahead),
+        Health::Connected { foreign, .. } if !foreign.is_empty() => {
+            ready(Status::True, WIRE_VERSION_DIFFERS, &wire::differs(foreign))
+        }
         Health::Connected { wire: Wire::Antrea, .. } => ready(Status::True, "Connected", UNDER_ANTREA),
         Health::Connected { .. } => ready(Status::True, "Connected", "exports and imports work"),
         Health::Blind(blind) => blind::of(blind, target),
@@ -96,7 +111,8 @@ pub(super) fn is_connecting(verdict: &Verdict) -> bool {
 /// Whether somebody has to act.
 pub(super) fn is_problem(verdict: &Verdict) -> bool {
     verdict.status == Status::False
-        || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED].contains(&verdict.reason.as_str())
+        || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED, DUPLICATE, WIRE_VERSION_DIFFERS]
+            .contains(&verdict.reason.as_str())
 }
 
 fn id_taken(holder: &str, target: &Target) -> Verdict {
@@ -105,9 +121,19 @@ fn id_taken(holder: &str, target: &Target) -> Verdict {
     let message = format!(
         "another running cluster uses cluster ID {us}. It holds Lease {lease} in Namespace {area} of the leader's cluster; the \
          holder is {holder}: the uid of that cluster's Namespace kube-system, then its Pod. This cluster exports and imports \
-         nothing. One of the two clusters must leave and join again with another ID"
+         nothing. {ONE_HAS_TO_GO}"
     );
-    no("DuplicateClusterID", message)
+    no(DUPLICATE, message)
+}
+
+/// We were first, so exports and imports go on.
+fn contested(rival: &str, target: &Target) -> Verdict {
+    let message = format!(
+        "exports and imports work, but another running cluster uses cluster ID {}, too; it exports and imports nothing. It would \
+         hold our Lease as {rival}: the uid of that cluster's Namespace kube-system, then its Pod. {ONE_HAS_TO_GO}",
+        target.us.cluster
+    );
+    Verdict::new(READY, Status::True, DUPLICATE, message)
 }
 
 /// Endpoints do not need the leader's daemon, so imports go on.
@@ -142,6 +168,8 @@ fn skewed(ahead: i64) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::membership::fixture::target;
 
@@ -153,9 +181,46 @@ mod tests {
         assert!(is_problem(&verdict));
     }
 
+    #[test]
+    fn a8_both_clusters_with_one_id_say_so() {
+        let first = Health::Connected {
+            wire: Wire::Freeport,
+            skew: None,
+            leader_is_silent: true,
+            lacking: vec![],
+            rival: Some("uid/pod".into()),
+            foreign: BTreeMap::new(),
+        };
+        let newcomer = Health::IdTaken { holder: "uid/pod".into() };
+        for (health, status) in [(first, Status::True), (newcomer, Status::False)] {
+            let verdict = of(&health, &target());
+            assert_eq!((verdict.status, verdict.reason.as_str()), (status, "DuplicateClusterID"));
+            assert!(is_problem(&verdict));
+            for said in ["uid/pod", "freeport leave --force", "cloned"] {
+                assert!(verdict.message.contains(said), "{}", verdict.message);
+            }
+        }
+    }
+
+    #[test]
+    fn a9_a_leader_of_another_wire_version_is_a_warning() {
+        let mut health = connected(None, false, &[]);
+        if let Health::Connected { foreign, .. } = &mut health {
+            foreign.insert("freeport-leader".into(), "2".into());
+        }
+        let verdict = of(&health, &target());
+        assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "WireVersionDiffers"));
+        assert!(
+            verdict.message.contains("freeport-leader: 2") && is_problem(&verdict),
+            "{}",
+            verdict.message
+        );
+    }
+
     fn connected(skew: Option<i64>, leader_is_silent: bool, lacking: &[&str]) -> Health {
         let lacking = lacking.iter().map(|what| (*what).to_owned()).collect();
-        Health::Connected { wire: Wire::Freeport, skew, leader_is_silent, lacking }
+        let (wire, foreign) = (Wire::Freeport, BTreeMap::new());
+        Health::Connected { wire, skew, leader_is_silent, lacking, rival: None, foreign }
     }
 
     #[test]
@@ -172,8 +237,10 @@ mod tests {
 
     #[test]
     fn whose_leader_it_is_is_said_where_it_is_not_ours() {
-        let health =
-            Health::Connected { wire: Wire::Antrea, skew: None, leader_is_silent: false, lacking: vec![] };
+        let mut health = connected(None, false, &[]);
+        if let Health::Connected { wire, .. } = &mut health {
+            *wire = Wire::Antrea;
+        }
         let verdict = of(&health, &target());
         assert_eq!((verdict.status, verdict.reason.as_str()), (Status::True, "Connected"));
         assert!(verdict.message.contains("the leader is Antrea's") && !is_problem(&verdict));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::{
     ServiceName,
-    antrea::Members,
+    antrea::{Members, RECORD_FINALIZERS},
     family, name,
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, SERVICE, ServicePayload},
     slice::SlicePayload,
@@ -18,11 +18,11 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, Resource};
+use kube::{Client, Resource, ResourceExt};
 
 use super::{
     antrea::{leader, peers},
-    index::{EXPORT, IMPORT, entry::Unexported, known::Known, view::OwnRecord},
+    index::{EXPORT, IMPORT, STATUS, entry::Unexported, known::Known, view::OwnRecord},
     knowledge::Knowledge,
     offer::{
         Offer, offer,
@@ -30,9 +30,14 @@ use super::{
         still_exported,
     },
 };
+use crate::home::Lost;
 
 /// The steps towards the records this cluster has to have. `for_antrea`: somebody reads all endpoints in one record.
 fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
+    // Until somebody creates the Service or the ServiceExport again.
+    if known.entry.unexported == Some(Unexported::Lost) && known.entry.service.is_none() {
+        return vec![];
+    }
     let offer = offer(known).unwrap_or_default();
     let slices = offer.as_ref().map(Offer::slices).unwrap_or_default();
     let mut steps: Vec<_> = service_step(known, offer.as_ref()).into_iter().collect();
@@ -113,6 +118,8 @@ pub(crate) struct Exporting {
     pub(crate) antrea: Members,
     /// Reads from this cluster.
     pub(crate) local: Client,
+    /// What is missing because this cluster was restored from a backup.
+    pub(crate) lost: Option<Lost>,
     /// Writes to the Common Area.
     pub(crate) writer: Writer,
     /// Where to leave Events.
@@ -133,20 +140,34 @@ impl Exporting {
             false => desired(&known, !self.antrea.is_empty()),
         };
         // One record that is not taken, or not whole, must not keep the others out.
-        let mut failed = None;
+        let mut failed = Vec::new();
         for step in steps {
-            if let Err(error) = self.carry_out(step).await {
-                failed.get_or_insert(error);
-            }
+            failed.extend(Box::pin(self.carry_out(&known, step)).await.err());
         }
-        failed.map_or(Ok(Outcome::Done), Err)
+        self.note_refusal(&known, &failed);
+        failed.into_iter().next().map_or(Ok(Outcome::Done), Err)
     }
 
-    async fn carry_out(&self, step: Step) -> Result<(), Error> {
+    /// Notes for the status what the leader's API server says of a record that it does not take.
+    fn note_refusal(&self, known: &Known, failed: &[Error]) {
+        let refused = failed.iter().find_map(|error| match error {
+            Error::Refused(why) => Some(why),
+            _ => None,
+        });
+        // What failed for another reason may still be refused.
+        if known.entry.refused.as_ref() == refused || refused.is_none() && !failed.is_empty() {
+            return;
+        }
+        let (service, services) = (&known.service, &self.knowledge.services);
+        services.note(service, |entry| entry.refused = refused.cloned());
+        services.enqueue([(service.clone(), STATUS)].into());
+    }
+
+    async fn carry_out(&self, known: &Known, step: Step) -> Result<(), Error> {
         match step {
-            Step::Put { have, want } => drop(self.put(have.as_ref(), &want).await?),
+            Step::Put { have, want } => drop(self.put(known, have.as_ref(), want).await?),
             Step::Remove { have, emptied } => {
-                let emptied = self.put(Some(&have), &emptied).await?;
+                let emptied = self.put(known, Some(&have), emptied).await?;
                 let emptied = emptied.unwrap_or(have);
                 self.knowledge.services.delete(&self.writer, EXPORT, &emptied, true).await?;
             }
@@ -158,13 +179,24 @@ impl Exporting {
     /// Finds out why a ServiceExport is gone, if one is.
     async fn find_out_why_gone(&self, known: &Known) -> Result<bool, Error> {
         let Some(exported) = still_exported(known.us(), &known.entry) else { return Ok(false) };
-        let why = vanished::why(&self.local, exported.exported_at.as_ref()).await?;
+        let exported_at = exported.exported_at.as_ref();
+        let has_service = known.entry.service.is_some();
+        // What went while we watched, went after the restore.
+        let lost = self.lost.filter(|_| !known.entry.export_went);
+        let (why, said) = match lost.filter(|lost| exported_at.is_some_and(|at| lost.has(at.0))) {
+            Some(_) if has_service => (Unexported::Vanished, vanished::RESTORED),
+            Some(_) => (Unexported::Lost, vanished::RESTORED),
+            None => (vanished::why(&self.local, exported_at).await?, vanished::WITH_ITS_CRD),
+        };
         let service = &known.service;
-        if let (Unexported::Vanished, Some(local)) = (why, &known.entry.service) {
-            let message = "the ServiceExport of this Service was deleted together with the CRD of ServiceExports, perhaps by mistake. \
-                           The Service stays exported. To end the export, create the ServiceExport again and then delete it";
-            tracing::warn!(%service, message);
-            self.events.warn(local.object_ref(&()), "Export", "ServiceExportVanished", message);
+        if why != Unexported::Decided {
+            let message = format!(
+                "{said}. The Service stays exported. To end the export, create the ServiceExport again and then delete it"
+            );
+            tracing::warn!(%service, "{message}");
+            if let Some(local) = &known.entry.service {
+                self.events.warn(local.object_ref(&()), "Export", "ServiceExportVanished", &message);
+            }
         }
         self.knowledge
             .services
@@ -174,7 +206,12 @@ impl Exporting {
         Ok(true)
     }
 
-    async fn put(&self, have: Option<&OwnRecord>, want: &OwnRecord) -> Result<Option<OwnRecord>, Error> {
+    async fn put(
+        &self,
+        known: &Known,
+        have: Option<&OwnRecord>,
+        mut want: OwnRecord,
+    ) -> Result<Option<OwnRecord>, Error> {
         // A patch cannot take out what we cannot read: such a record of ours is made anew.
         let have = match have.filter(|have| have.spec.0.is_err()) {
             Some(broken) => {
@@ -183,16 +220,18 @@ impl Exporting {
             }
             None => have,
         };
-        match (have, self.knowledge.put_record(&self.writer, have, want).await) {
-            // It is there, but not labelled as ours, by which we would know of it: somebody has relabelled it.
-            (None, Err(Error::Stale)) => {
-                let relabelled = self.writer.read(want).await?;
-                if is_anothers(&relabelled, want) {
-                    return Err(Error::Stale);
-                }
-                self.knowledge.put_record(&self.writer, Some(&relabelled), want).await
-            }
-            (_, written) => written,
+        // Antrea's leader puts a finalizer on what it reads, and ours takes such a one off where it is left of a time when Antrea's
+        // controllers ran here. Nobody else says how long a record is there.
+        let is_antreas = |have: &OwnRecord| {
+            have.finalizers().iter().any(|finalizer| RECORD_FINALIZERS.contains(&finalizer.as_str()))
+        };
+        if !known.antrea_leads() && !have.is_some_and(is_antreas) {
+            (want.metadata.finalizers, want.metadata.owner_references) = (Some(vec![]), Some(vec![]));
+        }
+        let is_ours = |there: &OwnRecord| !(known.antrea_leads() && is_anothers(there, &want));
+        match self.knowledge.put_record(&self.writer, have, &want, is_ours).await {
+            Err(Error::NotOurs { .. }) => Err(Error::Stale),
+            put => put,
         }
     }
 }

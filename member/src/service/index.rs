@@ -2,6 +2,7 @@
 //! name, how each object lies in its entry, and who reads what.
 
 pub(crate) mod cluster;
+pub(crate) mod endpoints;
 pub(crate) mod entry;
 pub(crate) mod known;
 mod parts;

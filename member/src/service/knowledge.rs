@@ -6,7 +6,7 @@ use api::{ServiceName, antrea::namesakes, membership::Wire};
 use kit::{
     index::{Index, Part, Readers, Shared},
     objects::Change,
-    queue::Queue,
+    queue::{Outcome, Queue},
     store::Store,
     write::{Error, Writer},
 };
@@ -19,7 +19,7 @@ use super::{
         cluster::Cluster,
         entry::{NamespaceEntry, ServiceEntry},
         known::{Known, UnderAntrea},
-        view::Namespace,
+        view::{Namespace, OwnRecord, is_ours},
     },
 };
 
@@ -100,23 +100,31 @@ impl Knowledge {
         self.namespace(namespace).active
     }
 
+    /// How a reconcile ended that wrote to this Namespace.
+    pub(crate) fn outcome(&self, namespace: &str, done: Result<Outcome, Error>) -> Result<Outcome, Error> {
+        match done {
+            // The Namespace is going: if it comes back its event asks again.
+            Err(Error::Gone) if !self.is_active(namespace) => Ok(Outcome::Done),
+            Err(Error::Gone) => Ok(Outcome::Failed),
+            other => other,
+        }
+    }
+
     fn namespace(&self, name: &str) -> NamespaceEntry {
         self.namespaces
             .with(|namespaces| namespaces.get(&name.to_owned()).map(|entry| **entry))
             .unwrap_or_default()
     }
 
-    /// Writes a record of ours, for the export controller.
-    pub(crate) async fn put_record<P>(
+    /// Writes a record, for the export controller. One of that name that is not labelled as ours is, if it `is_ours`.
+    pub(crate) async fn put_record(
         &self,
         writer: &Writer,
-        have: Option<&P>,
-        want: &P,
-    ) -> Result<Option<P>, Error>
-    where
-        P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
-    {
-        self.services.put(writer, EXPORT, have, want).await
+        have: Option<&OwnRecord>,
+        want: &OwnRecord,
+        is_ours: impl FnOnce(&OwnRecord) -> bool,
+    ) -> Result<Option<OwnRecord>, Error> {
+        self.services.put_ours(writer, EXPORT, (have, want), is_ours).await
     }
 
     /// Writes an object of an import, for the import controller.
@@ -129,7 +137,7 @@ impl Knowledge {
     where
         P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
     {
-        self.services.put(writer, IMPORT, have, want).await
+        self.services.put_ours(writer, IMPORT, (have, want), |there| is_ours(there.meta())).await
     }
 }
 

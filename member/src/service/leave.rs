@@ -3,27 +3,28 @@
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport};
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use api::{antrea::Members, label, mcs::ServiceImport, view::Meta};
+use k8s_openapi::api::{
+    core::v1::{Endpoints, Service},
+    discovery::v1::EndpointSlice,
+};
 use kit::{
+    backoff::Backoff,
     boot::Env,
     failure::{Failure, classify},
     objects::Change,
     write::{Error, Writer},
 };
-use kube::{
-    Api, Client, Resource,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Api, Client, Resource, api::ListParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    cluster,
+    Choices,
     export::Exporting,
+    here::cluster,
     index::{
-        cluster::EndpointIp,
         entry::Unexported,
         view::{Export, OwnRecord},
     },
@@ -35,6 +36,8 @@ use crate::feature::Access;
 const CONCURRENCY: usize = 16;
 /// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between attempts to remove Endpoints.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
 /// Between two lists of the records that are left.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -74,7 +77,7 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
 fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     let Access { env, leader, .. } = access;
     // What would be exported does not matter.
-    let knowledge = Knowledge::new(cluster(access, EndpointIp::default()));
+    let knowledge = Knowledge::new(cluster(&access.local(), Choices::default()));
     knowledge.services.change(Change::Reset(records));
     // Leaving is a decision, whatever became of the ServiceExports.
     for service in knowledge.services.keys() {
@@ -84,6 +87,7 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
         knowledge,
         antrea: Members::default(),
         local: env.client.clone(),
+        lost: None,
         writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()),
         events: env.events.clone(),
     }
@@ -99,20 +103,45 @@ fn failure(error: &Error) -> Failure {
 
 /// Removes everything imported: our label is on it, and no user puts that there.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
-    let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    // The installer's objects have that label too.
-    let imported = format!("{ours},{}", label::MCS_SERVICE_NAME);
-    remove::<ServiceImport>(env, &ours).await?;
+    let imported = imported();
+    remove::<ServiceImport>(env, &format!("{}={}", label::MANAGED_BY, label::FREEPORT)).await?;
     remove::<EndpointSlice>(env, &imported).await?;
+    remove_endpoints(env).await?;
     remove::<Service>(env, &imported).await
+}
+
+/// Selects what an import consists of. The installer's objects have our label too.
+pub(super) fn imported() -> String {
+    format!("{}={},{}", label::MANAGED_BY, label::FREEPORT, label::MCS_SERVICE_NAME)
+}
+
+/// Who may not list core Endpoints has never written any: the right came with them.
+async fn remove_endpoints(env: &Env) -> Result<(), Error> {
+    match remove::<Endpoints>(env, &imported()).await {
+        Err(Error::Refused(why)) => {
+            tracing::info!(why, "not looking for Endpoints of imports, which only --endpoints-objects makes");
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// Removes what `--endpoints-objects` left, of which no watch tells without it. Tries until there is an answer.
+pub(super) async fn forget_endpoints(env: Env) {
+    for wait in RETRY.waits() {
+        match remove_endpoints(&env).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, "cannot remove the Endpoints of imports yet"),
+        }
+        tokio::time::sleep(wait).await;
+    }
 }
 
 async fn remove<K>(env: &Env, selector: &str) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let objects =
-        listed::<PartialObjectMeta<K>>(&env.client, &ListParams::default().labels(selector)).await?;
+    let objects = listed::<Meta<K>>(&env.client, &ListParams::default().labels(selector)).await?;
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();

@@ -4,12 +4,10 @@ use api::{
     label,
     mcs::ServiceImport,
     resource_export::{ENDPOINT_SLICE, ResourceExport},
+    view::Meta,
 };
 use kit::failure::{Failure, classify};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::feature::Access;
 
@@ -19,19 +17,18 @@ const LIMIT: u32 = 100;
 /// Whether the Common Area has a slice record, or an import here was measured by a leader of ours.
 pub(super) async fn of_freeport(access: &Access) -> Result<bool, Failure> {
     let slices = format!("{}={ENDPOINT_SLICE}", label::SOURCE_KIND);
-    let records =
-        Api::<PartialObjectMeta<ResourceExport>>::namespaced(access.leader.clone(), &access.us.common_area);
+    let records = Api::<Meta<ResourceExport>>::namespaced(access.leader.clone(), &access.us.common_area);
     let records = records.list(&ListParams::default().limit(LIMIT).labels(&slices)).await;
     if !records.map_err(|error| classify(&error))?.items.is_empty() {
         return Ok(true);
     }
     let ours = ListParams::default().labels(&format!("{}={}", label::MANAGED_BY, label::FREEPORT));
-    let imports = Api::<PartialObjectMeta<ServiceImport>>::all(access.env.client.clone());
+    let imports = Api::<Meta<ServiceImport>>::all(access.env.client.clone());
     let imports = imports.list(&ours).await.map_err(|error| classify(&error))?;
     Ok(imports.items.iter().any(is_measured_by_ours))
 }
 
-fn is_measured_by_ours(import: &PartialObjectMeta<ServiceImport>) -> bool {
+fn is_measured_by_ours(import: &Meta<ServiceImport>) -> bool {
     let leader = import.annotations().get(label::HUB).filter(|leader| !leader.is_empty());
     leader.is_some_and(|leader| !leader.starts_with(label::HUB_OF_ANTREA))
 }

@@ -71,6 +71,12 @@ fn ready(known: &Known) -> Verdict {
              {rival} is older and keeps the names. Rename one of the two Services"
         ));
     }
+    if let Some(why) = &known.entry.refused {
+        let message = format!(
+            "the leader's API server refuses a record of this export, so other clusters do not get all of it: {why}"
+        );
+        return Verdict::new(READY, Status::False, "Refused", message);
+    }
     let Some(record) = &known.entry.own_service else {
         return pending("this member has not written its record for the leader yet");
     };
@@ -222,6 +228,10 @@ mod tests {
         entry.leader_import = Some(verdict("u1/2", None));
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
         assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
+        entry.refused = Some("exceeded quota".into());
+        assert_eq!(says(&entry)[1], (READY, "False", "Refused".into()), "one of its slices");
+        assert!(desired(&known("east", &entry))[1].message.ends_with(": exceeded quota"));
+        entry.refused = None;
         let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
         entry.leader_import = Some(verdict("u1/2", Some(too_many)));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));

@@ -16,21 +16,26 @@ use tokio::task::JoinSet;
 use super::{
     ServicesRun,
     antrea::{leader::AntreaImport, peers::PeerRecord},
+    families,
+    here::Here,
     index::{
+        endpoints::CoreEndpoints,
         entry::ServiceEntry,
         view::{Derived, Export, Import, LeaderImport, Namespace, OwnRecord, PeerSlice, Service, Slice},
     },
+    leave,
 };
 use crate::feature::Access;
 
-impl ServicesRun {
-    pub(super) fn watch_local(&self, tasks: &mut JoinSet<()>) {
-        let env = &self.access.env;
+impl Here {
+    /// Begins to watch this cluster.
+    pub(super) fn watch(&self, tasks: &mut JoinSet<()>) {
+        let env = &self.local.env;
         let client = || env.client.clone();
         let knowledge = self.knowledge.clone();
         let source = local("Service");
         let (api, config) = (Api::<Service>::all(client()), watcher::Config::default());
-        tasks.spawn(self.local.watch(api, config, source, env.metrics.clone(), move |change| {
+        tasks.spawn(self.watches.watch(api, config, source, env.metrics.clone(), move |change| {
             let derived = change.clone().map(Derived::from);
             knowledge.services.change(derived);
             knowledge.services.change(change);
@@ -38,33 +43,61 @@ impl ServicesRun {
         let knowledge = self.knowledge.clone();
         let source = local("Namespace");
         let (api, config) = (Api::<Namespace>::all(client()), watcher::Config::default());
-        tasks.spawn(self.local.watch(api, config, source, env.metrics.clone(), move |change| {
+        tasks.spawn(self.watches.watch(api, config, source, env.metrics.clone(), move |change| {
             knowledge.change_namespaces(change);
         }));
-        let watches = &self.local;
+        let watches = &self.watches;
         self.index(tasks, watches, Api::<Export>::all(client()), local("ServiceExport"), "");
-        self.index(tasks, watches, Api::<Slice>::all(client()), local("EndpointSlice"), label::SERVICE_NAME);
+        // All of them: one of ours whose labels somebody changed is to be put right.
+        self.index(tasks, watches, Api::<Slice>::all(client()), local("EndpointSlice"), "");
         self.index(tasks, watches, Api::<Import>::all(client()), local("ServiceImport"), "");
+        tasks.spawn(families::learn(env.clone(), self.knowledge.clone(), self.families.clone()));
+        if self.choices.endpoints_objects {
+            let endpoints = Api::<CoreEndpoints>::all(client());
+            self.index(tasks, watches, endpoints, local("Endpoints"), &leave::imported());
+        } else {
+            tasks.spawn(leave::forget_endpoints(env.clone()));
+        }
     }
 
+    /// Watches what `selector` selects of a kind into the index.
+    fn index<P>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        watches: &Watches,
+        api: Api<P>,
+        source: Source,
+        selector: &str,
+    ) where
+        P: Part<ServiceName, ServiceEntry> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync,
+    {
+        let knowledge = self.knowledge.clone();
+        let config = watcher::Config::default().labels(selector);
+        tasks.spawn(watches.watch(api, config, source, self.local.env.metrics.clone(), move |change| {
+            knowledge.services.change(change);
+        }));
+    }
+}
+
+impl ServicesRun {
     pub(super) fn watch_leader(&self, tasks: &mut JoinSet<()>) {
         let Access { us, leader, antrea, wire, .. } = &self.access;
         let (us, area, watches) = (&us.cluster, &us.common_area, &self.leader);
         let own = format!("{}={us}", label::SOURCE_CLUSTER_ID);
         let records = Api::<OwnRecord>::namespaced(leader.clone(), area);
-        self.index(tasks, watches, records, common_area("own ResourceExport"), &own);
+        self.here.index(tasks, watches, records, common_area("own ResourceExport"), &own);
         // In a Common Area of Antrea's everybody writes as its controllers do.
         if *wire == Wire::Antrea {
             let imports = Api::<AntreaImport>::namespaced(leader.clone(), area);
-            self.index(tasks, watches, imports, common_area("ResourceImport"), "");
+            self.here.index(tasks, watches, imports, common_area("ResourceImport"), "");
             self.watch_peers_of_antrea(tasks, "");
             return;
         }
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<PeerSlice>::namespaced(leader.clone(), area);
-        self.index(tasks, watches, records, common_area("ResourceExport"), &peers);
+        self.here.index(tasks, watches, records, common_area("ResourceExport"), &peers);
         let imports = Api::<LeaderImport>::namespaced(leader.clone(), area);
-        self.index(tasks, watches, imports, common_area("ResourceImport"), "");
+        self.here.index(tasks, watches, imports, common_area("ResourceImport"), "");
         if !antrea.is_empty() {
             let members: Vec<_> = antrea.into_iter().map(String::as_str).collect();
             let members = format!(",{} in ({})", label::SOURCE_CLUSTER_ID, members.join(","));
@@ -82,25 +115,7 @@ impl ServicesRun {
             label::SOURCE_KIND,
         );
         let records = Api::<PeerRecord>::namespaced(leader.clone(), &us.common_area);
-        self.index(tasks, &self.leader, records, common_area("ResourceExport of Antrea"), &selector);
-    }
-
-    /// Watches what `selector` selects of a kind into the index.
-    fn index<P>(
-        &self,
-        tasks: &mut JoinSet<()>,
-        watches: &Watches,
-        api: Api<P>,
-        source: Source,
-        selector: &str,
-    ) where
-        P: Part<ServiceName, ServiceEntry> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync,
-    {
-        let knowledge = self.knowledge.clone();
-        let config = watcher::Config::default().labels(selector);
-        tasks.spawn(watches.watch(api, config, source, self.access.env.metrics.clone(), move |change| {
-            knowledge.services.change(change);
-        }));
+        self.here.index(tasks, &self.leader, records, common_area("ResourceExport of Antrea"), &selector);
     }
 }
 

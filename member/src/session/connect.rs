@@ -11,23 +11,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{antrea::Members, label, membership::Wire};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use api::{antrea::Members, label, lease::LeaseView, membership::Wire, view::Meta};
+use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     boot::Env,
     failure::{Failure, classify},
     index::Shared,
     watch::Guard,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use presence::{heartbeat::Heartbeats, lease::Presence, leases::Leases, restore::RestoreDetector};
 use tokio::sync::watch;
 
 use crate::{
     feature::{Access, Feature},
+    home::Home,
     identity::Identity,
 };
 
@@ -57,6 +55,7 @@ impl Start {
     pub(super) fn access(
         &self,
         env: &Env,
+        home: &Home,
         us: &Identity,
         leader: &Client,
         detector: &RestoreDetector,
@@ -68,6 +67,7 @@ impl Start {
         };
         Access {
             env: env.clone(),
+            home: home.clone(),
             us: us.clone(),
             leader: leader.clone(),
             wire: self.wire,
@@ -106,7 +106,7 @@ pub(super) async fn antrea_leads(
     let refused = |now: &Presence| matches!(now, Presence::Failing { failure: Failure::Forbidden(_) });
     let mut in_a_row = 0;
     loop {
-        let known = present.wait_for(|now| *now == Presence::Held || refused(now)).await;
+        let known = present.wait_for(|now| now.is_held() || refused(now)).await;
         let is_refused = known.is_ok_and(|now| refused(&now));
         if !is_refused {
             std::future::pending::<()>().await;
@@ -126,13 +126,13 @@ pub(super) async fn antrea_leads(
 }
 
 async fn held(present: &mut watch::Receiver<Presence>) {
-    drop(present.wait_for(|now| *now == Presence::Held).await);
+    drop(present.wait_for(Presence::is_held).await);
 }
 
 async fn read_signs(features: &[Box<dyn Feature>], access: &Access) -> Result<Signs, Failure> {
     let (leader, area) = (&access.leader, &access.us.common_area);
-    let leases = Api::<Lease>::namespaced(leader.clone(), area);
-    let no_leases = match leases.list_metadata(&ListParams::default().limit(1)).await {
+    let leases = Api::<Meta<LeaseView>>::namespaced(leader.clone(), area);
+    let no_leases = match leases.list(&ListParams::default().limit(1)).await {
         Ok(_) => false,
         Err(error) => match classify(&error) {
             Failure::Forbidden(_) => true,
@@ -143,7 +143,7 @@ async fn read_signs(features: &[Box<dyn Feature>], access: &Access) -> Result<Si
     for feature in features {
         known_to_features |= feature.knows_freeport(access.clone()).await?;
     }
-    let namespace = Api::<PartialObjectMeta<Namespace>>::all(leader.clone()).get(area).await;
+    let namespace = Api::<Meta<Namespace>>::all(leader.clone()).get(area).await;
     let labelled = match namespace.map_err(|error| classify(&error)) {
         Ok(namespace) => Some(namespace.labels().get(label::COMMON_AREA).is_some_and(|is| is == label::TRUE)),
         Err(Failure::Forbidden(_)) => None,

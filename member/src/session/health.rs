@@ -10,7 +10,7 @@ use kit::{failure::Failure, watch::Watches};
 use presence::standing::Standing;
 
 use super::table::{Blind, Table};
-use crate::feature::Access;
+use crate::feature::{Access, Shortfall};
 
 /// Once a session is present at the leader, the first lists come within seconds, or something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,6 +30,10 @@ pub(crate) enum Health {
         leader_is_silent: bool,
         /// What the CRDs of this cluster lack: a text for each kind.
         lacking: Vec<String>,
+        /// Another running cluster waits for our ID: how it would hold our Lease.
+        rival: Option<String>,
+        /// Who speaks another version of the wire contract, by the names of their Leases.
+        foreign: BTreeMap<String, String>,
     },
     /// Present at the leader, but something cannot be watched, in this cluster or in the Common Area.
     Blind(Vec<Blind>),
@@ -61,21 +65,31 @@ pub(crate) struct SessionState {
     pub(crate) wire: Wire,
     /// All members of the set, by cluster ID.
     pub(crate) members: BTreeMap<String, Standing>,
+    /// What is not imported here, though nothing failed; none while that is not known.
+    pub(crate) shortfalls: Option<Vec<Shortfall>>,
 }
 
 impl Default for SessionState {
     fn default() -> Self {
-        Self { health: Health::Connecting, wire: Wire::Freeport, members: BTreeMap::new() }
+        Self { health: Health::Connecting, wire: Wire::Freeport, members: BTreeMap::new(), shortfalls: None }
     }
 }
 
-/// What a session sees that has been present at the leader for so long. `common` are the watches that all features need; `lacking`
-/// is what the CRDs of this cluster lack.
+/// What a session has found out itself.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// What the CRDs of this cluster lack.
+    pub(super) lacking: Vec<String>,
+    /// Who waits for our ID.
+    pub(super) rival: Option<String>,
+}
+
+/// What a session sees that has been present at the leader for so long. `common` are the watches that all features need.
 pub(super) fn seen(
     access: &Access,
     table: &Table,
     common: &Watches,
-    lacking: Vec<String>,
+    found: Seen,
     present_for: Duration,
 ) -> Health {
     let now = Instant::now();
@@ -90,6 +104,8 @@ pub(super) fn seen(
         wire: access.wire,
         skew: leases.skew(),
         leader_is_silent: leases.leader_is_silent(),
-        lacking,
+        lacking: found.lacking,
+        rival: found.rival,
+        foreign: leases.foreign(),
     })
 }

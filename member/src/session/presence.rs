@@ -8,10 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{announce::MemberClusterAnnounce, label, membership::Wire};
+use api::{label, membership::Wire};
 use kit::{boot::Env, watch::Watches, write::Writer};
 use kube::{Api, Client};
 use presence::{
+    heartbeat::Announce,
     lease::{Keeper, Presence},
     restore::RestoreDetector,
 };
@@ -37,13 +38,13 @@ pub(super) fn start(
     let (presence, present) = watch::channel(Presence::Unknown);
     let (env, leader) = (&access.env, &access.leader);
     if access.wire == Wire::Antrea {
-        let announces = Api::<MemberClusterAnnounce>::namespaced(leader.clone(), &target.us.common_area);
+        let announces = Api::<Announce>::namespaced(leader.clone(), &target.us.common_area);
         tasks.spawn(heartbeat::keep(announces, target.clone(), presence));
         return present;
     }
     let (table, common) = (table.clone(), common.clone());
     let settled = move || table.settled(&common, Instant::now());
-    let keeper = Keeper { detector, us: env.holder.clone(), pace: env.pace };
+    let keeper = Keeper { detector, us: env.holder.clone(), kinship: access.home.kinship(), pace: env.pace };
     tasks.spawn(keeper.keep(settled, presence));
     tasks.spawn(introduce(env.clone(), target.clone(), leader.clone(), present.clone()));
     present
@@ -52,7 +53,7 @@ pub(super) fn start(
 /// Announces us once we are present.
 async fn introduce(env: Env, target: Target, leader: Client, mut present: watch::Receiver<Presence>) {
     let writer = Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone());
-    while present.wait_for(|now| *now == Presence::Held).await.is_ok() {
+    while present.wait_for(Presence::is_held).await.is_ok() {
         match announce(&target, &leader, &writer).await {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "cannot write the MemberClusterAnnounce, trying again"),

@@ -7,18 +7,40 @@ use std::{
     time::Duration,
 };
 
-use api::crd;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use api::{
+    crd,
+    view::{Lenient, lean},
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionSpec,
+};
 use kit::{
-    boot::Env,
     index::Shared,
     objects::Change,
     watch::{Source, Watches},
 };
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
+use serde::Deserialize;
 use tokio::{sync::Notify, task::JoinSet};
 
 use super::table::Table;
+use crate::feature::Access;
+
+/// A CRD as it is installed.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = CustomResourceDefinition)]
+struct Installed {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+    spec: Lenient<CustomResourceDefinitionSpec>,
+}
+
+impl Installed {
+    /// The same CRD as we write it.
+    fn ours(&self) -> Option<CustomResourceDefinitionSpec> {
+        crd::member().into_iter().find(|ours| ours.name_any() == self.name_any()).map(|ours| ours.spec)
+    }
+}
 
 /// What each kind lacks, by kind; kinds that lack nothing are not in it.
 pub(super) type Lacking = BTreeMap<String, BTreeSet<String>>;
@@ -26,21 +48,21 @@ pub(super) type Lacking = BTreeMap<String, BTreeSet<String>>;
 /// How long an API server may take to follow a change of a CRD that its watch has told of.
 const IN_FORCE: Duration = Duration::from_secs(5);
 
-/// Watches these CRDs and notifies `reported` when what they lack changes. Nothing waits for the lists: without the right to read
+/// Watches these CRDs and has it reported when what they lack changes. Nothing waits for the lists: without the right to read
 /// CRDs nothing is reported.
 pub(super) fn watch(
-    env: &Env,
+    access: &Access,
     crds: BTreeSet<&'static str>,
     table: &Arc<Table>,
-    reported: &Arc<Notify>,
     tasks: &mut JoinSet<()>,
 ) -> Shared<Lacking> {
+    let env = &access.env;
     let (lacking, changed) = (Shared::<Lacking>::default(), Arc::new(Notify::new()));
     tasks.spawn(write_again(table.clone(), changed.clone()));
     for name in crds {
-        let (lacking, changed, reported) = (lacking.clone(), changed.clone(), reported.clone());
-        tasks.spawn(Watches::default().watch(
-            Api::<CustomResourceDefinition>::all(env.client.clone()),
+        let (lacking, changed, reported) = (lacking.clone(), changed.clone(), access.changed.clone());
+        tasks.spawn(Watches::guarded(access.home.guard()).watch(
+            Api::<Installed>::all(env.client.clone()),
             watcher::Config::default().fields(&format!("metadata.name={name}")),
             Source { cluster: "local", kind: "CustomResourceDefinition" },
             env.metrics.clone(),
@@ -66,20 +88,21 @@ async fn write_again(table: Arc<Table>, changed: Arc<Notify>) {
 
 /// Takes in what a watch told; whether what is lacking changed. A CRD that is gone lacks nothing: that its kind cannot be watched is
 /// reported elsewhere.
-fn take_in(lacking: &mut Lacking, change: Change<CustomResourceDefinition>) -> bool {
+fn take_in(lacking: &mut Lacking, change: Change<Installed>) -> bool {
     let before = lacking.clone();
     let (installed, gone) = match change {
         Change::Apply(crd) => (vec![crd], None),
         Change::Reset(crds) => (crds, None),
         Change::Remove(crd) => (vec![], Some(crd)),
     };
-    if let Some(crd) = gone {
-        lacking.remove(&crd.spec.names.kind);
+    if let Some(ours) = gone.and_then(|crd| crd.ours()) {
+        lacking.remove(&ours.names.kind);
     }
     for crd in installed {
-        let ours = crd::member().into_iter().find(|ours| ours.name_any() == crd.name_any());
-        let lacks = ours.map(|ours| crd::lacks(&crd, &ours)).unwrap_or_default();
-        let kind = crd.spec.names.kind;
+        let Some(ours) = crd.ours() else { continue };
+        // Of a schema that does not decode it is not known.
+        let lacks = crd.spec.0.map(|spec| crd::lacks(&spec, &ours)).unwrap_or_default();
+        let kind = ours.names.kind;
         if lacks.is_empty() {
             lacking.remove(&kind);
         } else {
@@ -100,13 +123,20 @@ pub(super) fn texts(lacking: &Lacking) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn r78_an_old_crd_is_told_of_until_it_is_a_new_one_or_gone() {
-        let new = || crd::member().into_iter().find(|crd| crd.spec.names.kind == "ServiceImport").unwrap();
+        let new = || {
+            let new = crd::member().into_iter().find(|crd| crd.spec.names.kind == "ServiceImport").unwrap();
+            let mut new = serde_json::to_value(new).unwrap();
+            new["status"] = json!({"conditions": [{"lastTransitionTime": "9999-12-31T23:59:59Z"}]});
+            serde_json::from_value::<Installed>(new).unwrap()
+        };
         let mut old = new();
-        old.spec.versions.pop();
+        old.spec.0.as_mut().unwrap().versions.pop();
         let mut lacking = Lacking::default();
         assert!(take_in(&mut lacking, Change::Reset(vec![old.clone()])));
         assert!(!take_in(&mut lacking, Change::Reset(vec![old.clone()])));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Instant};
 
-use api::lease::Settled;
+use api::{lease::Settled, unwritten::Unwritten};
 use futures::{
     StreamExt,
     future::{BoxFuture, join_all},
@@ -13,7 +13,7 @@ use presence::leases::News;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::feature::{Access, Feature, Run};
+use crate::feature::{Access, Feature, Run, Shortfall};
 
 /// The features of a session, by name.
 pub(super) struct Table(Vec<(&'static str, Box<dyn Run>)>);
@@ -63,11 +63,12 @@ impl Table {
         tokio::join!(runs, stop.cancelled());
     }
 
-    /// Whether this member may vouch for its records: `common`, the watches that all features need, and those of all features are
-    /// open, and no feature has anything left to write.
+    /// Which of its records this member may vouch for: `common`, the watches that all features need, and those of all features are
+    /// open, and no feature has anything left to write about them.
     pub(super) fn settled(&self, common: &Watches, now: Instant) -> Settled {
         let are_open = common.are_open(now) && self.watches().all(|watches| watches.are_open(now));
-        Settled::of(are_open, self.runs().all(Run::is_idle))
+        let unwritten = self.0.iter().map(|(feature, run)| Unwritten::of(feature, run.unwritten()));
+        Settled::of(are_open, unwritten.fold(Unwritten::nothing(), Unwritten::and))
     }
 
     pub(super) fn are_listed(&self) -> bool {
@@ -96,6 +97,12 @@ impl Table {
     /// The first feature of whose writes the leader's API server drops something, and what.
     pub(super) fn pruned(&self) -> Option<(&'static str, String)> {
         self.0.iter().find_map(|(name, run)| Some((*name, run.pruned()?)))
+    }
+
+    /// What the features do not import here, though nothing failed; none while that is not known of all.
+    pub(super) fn shortfalls(&self) -> Option<Vec<Shortfall>> {
+        let all: Option<Vec<_>> = self.runs().map(Run::shortfalls).collect();
+        all.map(|all| all.concat())
     }
 
     pub(super) fn hear(&self, news: &News) {

@@ -108,3 +108,20 @@ fn a_lease_says_itself_when_it_is_stale() {
     assert!(matches!(of(&leases, "west"), Standing::Silent { .. }));
     assert_eq!(of(&leases, "east"), Standing::Present, "its own is three times as long");
 }
+
+#[test]
+fn a9_who_speaks_another_version_is_named_until_it_leaves() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let mut speaks = |cluster: &str, second: u32, said: &[(&str, &str)]| {
+        let mut lease = lease(cluster, second);
+        let said = said.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        lease.annotations_mut().extend(said);
+        hear(&mut leases, Change::Apply(lease), t);
+        leases.foreign().into_iter().collect::<Vec<_>>()
+    };
+    let (new, same) = ((api::label::WIRE, "2"), (api::label::WIRE, api::label::WIRE_VERSION));
+    assert!(speaks("west", 0, &[same]).is_empty() && speaks("north", 0, &[]).is_empty());
+    let east = name::member_lease("east");
+    assert_eq!(speaks("east", 0, &[new]), [(east, "2".to_owned())]);
+    assert!(speaks("east", 1, &[new, (api::label::LEFT, api::label::TRUE)]).is_empty());
+}

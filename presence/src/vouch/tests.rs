@@ -2,10 +2,12 @@ use std::time::Instant;
 
 use api::{
     label,
-    lease::{LeaseView, Pace},
+    lease::{LeaseView, Pace, Settled},
+    unwritten::{SERVICES, Unwritten},
 };
 use jiff::Timestamp;
 use kit::objects::Change;
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -20,7 +22,7 @@ struct Heard {
 impl Heard {
     fn new(restored: bool) -> Self {
         let leases = Shared::new(Leases::new(Pace::default(), Heartbeats::default(), restored));
-        Self { vouching: Vouching::new(leases.clone()), leases }
+        Self { vouching: Vouching::new(SERVICES, leases.clone()), leases }
     }
 
     fn change(&self, change: Change<LeaseView>) -> BTreeSet<&'static str> {
@@ -29,10 +31,12 @@ impl Heard {
     }
 
     /// The Lease is renewed at that second.
-    fn hear(&self, lease: &str, second: u32, settled: Settled) -> BTreeSet<&'static str> {
+    fn hear(&self, lease: &str, second: u32, settled: &Settled) -> BTreeSet<&'static str> {
+        let at: Timestamp = format!("2026-01-01T00:00:{second:02}Z").parse().unwrap();
+        let annotations = json!({label::SETTLED: settled.word(), label::UNWRITTEN: settled.unwritten(at)});
         let lease = json!({
-            "metadata": {"name": lease, "annotations": {label::SETTLED: settled.word()}},
-            "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}Z")},
+            "metadata": {"name": lease, "annotations": annotations},
+            "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
         });
         self.change(Change::Apply(serde_json::from_value(lease).unwrap()))
     }
@@ -46,17 +50,17 @@ fn doubt(heard: &Heard, missing: &[&str]) -> bool {
 #[test]
 fn two_settled_renewals_after_the_doubt_vouch() {
     let v = Heard::new(false);
-    v.hear("east", 0, Settled::Yes);
-    v.hear("east", 10, Settled::Yes);
+    v.hear("east", 0, &Settled::Yes);
+    v.hear("east", 10, &Settled::Yes);
     assert!(!doubt(&v, &["web-1"]));
-    assert!(v.hear("east", 10, Settled::Yes).is_empty(), "the same renewal told twice");
-    assert!(v.hear("east", 20, Settled::Yes).is_empty());
+    assert!(v.hear("east", 10, &Settled::Yes).is_empty(), "the same renewal told twice");
+    assert!(v.hear("east", 20, &Settled::Yes).is_empty());
     assert!(!doubt(&v, &["web-1"]), "one is not enough");
-    assert_eq!(v.hear("east", 30, Settled::Yes), ["web"].into());
+    assert_eq!(v.hear("east", 30, &Settled::Yes), ["web"].into());
     assert!(doubt(&v, &["web-1"]));
     assert!(!doubt(&v, &["web-1", "web-2"]), "more is missing: it starts anew");
-    v.hear("east", 40, Settled::Yes);
-    v.hear("east", 50, Settled::Yes);
+    v.hear("east", 40, &Settled::Yes);
+    v.hear("east", 50, &Settled::Yes);
     assert!(doubt(&v, &["web-2"]), "less is missing");
     v.vouching.keep(&"web", &BTreeSet::new());
     assert!(!doubt(&v, &["web-1"]), "a new doubt starts anew");
@@ -66,38 +70,118 @@ fn two_settled_renewals_after_the_doubt_vouch() {
 fn a_silent_or_unsettled_writer_vouches_for_nothing() {
     let v = Heard::new(false);
     assert!(!doubt(&v, &["web-1"]));
-    assert!(v.hear("east", 0, Settled::Yes).is_empty(), "the Lease as we found it is no renewal");
-    v.hear("east", 10, Settled::Yes);
-    v.hear("east", 20, Settled::Writing);
-    v.hear("east", 30, Settled::Yes);
+    assert!(v.hear("east", 0, &Settled::Yes).is_empty(), "the Lease as we found it is no renewal");
+    v.hear("east", 10, &Settled::Yes);
+    v.hear("east", 20, &Settled::Writing(Unwritten::unknown()));
+    v.hear("east", 30, &Settled::Yes);
     assert!(!doubt(&v, &["web-1"]), "unsettled in between");
-    v.hear("west", 40, Settled::Yes);
-    v.hear("west", 50, Settled::Yes);
-    v.hear("west", 55, Settled::Yes);
+    v.hear("west", 40, &Settled::Yes);
+    v.hear("west", 50, &Settled::Yes);
+    v.hear("west", 55, &Settled::Yes);
     assert!(!doubt(&v, &["web-1"]), "another's word");
-    assert!(v.hear("east", 40, Settled::Yes).contains("web"));
+    assert!(v.hear("east", 40, &Settled::Yes).contains("web"));
 }
 
 #[test]
 fn after_a_restore_nothing_counts_before_its_writer_vouches() {
     let v = Heard::new(true);
-    v.hear("east", 0, Settled::Yes);
+    v.hear("east", 0, &Settled::Yes);
     assert!(!v.vouching.is_current(&"web", "east"));
-    v.hear("east", 10, Settled::Yes);
+    v.hear("east", 10, &Settled::Yes);
     assert!(!v.vouching.is_current(&"web", "east"));
-    assert_eq!(v.hear("east", 20, Settled::Yes), ["web"].into());
+    assert_eq!(v.hear("east", 20, &Settled::Yes), ["web"].into());
     assert!(v.vouching.is_current(&"web", "east"));
     assert!(!v.vouching.is_current(&"web", "west"), "never heard of");
     for second in 0..=9 {
-        v.hear("west", second, Settled::No);
+        v.hear("west", second, &Settled::No);
     }
     assert!(!v.vouching.is_current(&"web", "west"), "it is blind");
     for second in 10..=14 {
-        v.hear("west", second, Settled::Writing);
+        v.hear("west", second, &Settled::Writing(Unwritten::unknown()));
     }
     assert!(!v.vouching.is_current(&"web", "west"));
-    assert_eq!(v.hear("west", 15, Settled::Writing), ["web"].into(), "never settled, but there all the time");
+    assert_eq!(
+        v.hear("west", 15, &Settled::Writing(Unwritten::unknown())),
+        ["web"].into(),
+        "never settled, but there all the time"
+    );
     assert!(Heard::new(false).vouching.is_current(&"web", "west"), "nothing was restored");
+}
+
+/// East has something left to write, of these keys alone.
+fn writing(keys: &[&str]) -> Settled {
+    Settled::Writing(Unwritten::of(SERVICES, keys.iter().map(|key| (*key).to_owned())))
+}
+
+#[test]
+fn a_writer_vouches_for_all_but_what_it_names() {
+    let v = Heard::new(false);
+    v.hear("east", 0, &Settled::Yes);
+    let of = |key: &'static str| v.vouching.doubt(&key, "east", &["a".to_owned()].into());
+    assert!(!of("web") && !of("busy"));
+    assert!(v.hear("east", 10, &writing(&["busy"])).is_empty());
+    assert_eq!(v.hear("east", 20, &writing(&["busy"])), ["web"].into());
+    assert!(of("web") && !of("busy"));
+    assert!(v.hear("east", 30, &Settled::Yes).contains("web"));
+    assert!(!of("busy"), "once is not enough");
+    v.hear("east", 40, &writing(&["web"]));
+    assert!(of("busy") && !of("web"), "it may be about to put it back");
+    let others = Settled::Writing(Unwritten::of("Other", ["busy".to_owned()]));
+    v.hear("east", 50, &others);
+    assert!(of("busy"), "another feature's");
+}
+
+#[test]
+fn after_a_restore_what_a_writer_names_waits_and_the_rest_does_not() {
+    let v = Heard::new(true);
+    v.hear("east", 0, &Settled::Yes);
+    let current = |key: &'static str| v.vouching.is_current(&key, "east");
+    assert!(!current("web") && !current("busy"));
+    v.hear("east", 1, &writing(&["busy"]));
+    assert_eq!(v.hear("east", 2, &writing(&["busy"])), ["web"].into());
+    assert!(current("web") && !current("busy"));
+    for second in 3..=5 {
+        assert!(v.hear("east", second, &writing(&["busy"])).is_empty());
+    }
+    assert_eq!(v.hear("east", 6, &writing(&["busy"])), ["busy"].into(), "refused again and again");
+    assert!(current("busy"));
+}
+
+fn settled() -> impl Strategy<Value = Settled> {
+    let named = prop::collection::btree_set(prop_oneof![Just("web"), Just("busy")], 1..3);
+    prop_oneof![
+        3 => Just(Settled::Yes),
+        3 => named.prop_map(|keys| writing(&keys.into_iter().collect::<Vec<_>>())),
+        1 => Just(Settled::Writing(Unwritten::unknown())),
+        1 => Just(Settled::No),
+    ]
+}
+
+proptest! {
+    /// What a writer says of other keys changes nothing, and no absence is believed before it was vouched for twice in a row.
+    #[test]
+    fn two_renewals_in_a_row_that_vouch_for_a_key_are_what_it_takes(
+        renewals in prop::collection::vec(settled(), 0..12), from in 0..12usize,
+    ) {
+        let v = Heard::new(false);
+        v.hear("east", 0, &Settled::Yes);
+        let (mut in_a_row, mut doubted) = (0, false);
+        for (number, settled) in renewals.into_iter().enumerate() {
+            if number == from {
+                doubt(&v, &["web-1"]);
+                doubted = true;
+            }
+            in_a_row = match settled.is_about("Services/web") {
+                true if doubted => in_a_row + 1,
+                _ => 0,
+            };
+            let told = v.hear("east", u32::try_from(number + 1).unwrap(), &settled);
+            prop_assert_eq!(told.contains("web"), in_a_row >= 2);
+            if doubted {
+                prop_assert_eq!(doubt(&v, &["web-1"]), in_a_row >= 2);
+            }
+        }
+    }
 }
 
 fn lease(uid: &str, left: bool) -> LeaseView {

@@ -1,6 +1,6 @@
 //! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
-use api::membership;
+use api::{cluster_set::IMPORTS_COMPLETE, membership};
 use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, said};
@@ -55,6 +55,7 @@ impl Verdict<'_> {
             ),
             Some(_) => {}
         }
+        self.imports(set, &place);
         Belonging {
             cluster_set: set.name_any(),
             cluster_id: set.cluster_id().map(Into::into),
@@ -62,6 +63,22 @@ impl Verdict<'_> {
             leaving: noted.is_some_and(|note| note.leave.is_some() && note.cluster_set == set.metadata.name),
             ready,
             stale,
+        }
+    }
+
+    /// What is not imported though nothing failed. That this cluster does not have a Namespace may be meant, so it is a note.
+    fn imports(&mut self, set: &ClusterSetView, place: &str) {
+        let Some(said) = set.condition(IMPORTS_COMPLETE).map(said).filter(|said| said.status != TRUE) else {
+            return;
+        };
+        match said.reason.as_str() {
+            "NamespaceMissing" => self.notes.push(format!("{place}: {}", said.message)),
+            _ => self.problem(
+                place,
+                line(&said),
+                "are so many exports meant? `freeport status` in the leader's cluster counts them by cluster; if so, run \
+                 freeport-member with a larger --max-imports",
+            ),
         }
     }
 
@@ -88,7 +105,8 @@ impl Verdict<'_> {
 
 /// Whether it is Ready although something is wrong.
 fn is_limited(ready: &Said) -> bool {
-    ["ClockSkew", "LeaderSilent", "CRDOutdated"].contains(&ready.reason.as_str())
+    ["ClockSkew", "LeaderSilent", "CRDOutdated", "DuplicateClusterID", "WireVersionDiffers"]
+        .contains(&ready.reason.as_str())
 }
 
 /// What to do about a set that is not Ready, or limited.
@@ -100,6 +118,10 @@ fn mend(set: &ClusterSetView, ready: &Said) -> String {
             name = set.name_any()
         ),
         "Left" => "`freeport leave`, which deletes this ClusterSet as well; to join again, `freeport join` after that".to_owned(),
+        "DuplicateClusterID" if ready.status == "True" => {
+            "in the other cluster, `freeport leave --force`; it can join again under another --cluster-id".to_owned()
+        }
+        "WireVersionDiffers" => "bring all clusters to one version of Freeport".to_owned(),
         "DuplicateClusterID" => {
             "leave with `freeport leave`, and join again under another --cluster-id".to_owned()
         }
@@ -125,6 +147,10 @@ fn mend(set: &ClusterSetView, ready: &Said) -> String {
         "SchemaPruned" => "`freeport init` in the leader's cluster, which puts Freeport's CRDs back".to_owned(),
         "CRDOutdated" => format!("{}, which brings them up to date", join_again(set)),
         "LeaderSilent" => "`freeport status` in the leader's cluster".to_owned(),
+        "CannotWatch" => format!(
+            "get back the rights and CRDs of this cluster: {}; else read freeport-member's log",
+            join_again(set)
+        ),
         "LeaderUnreachable" => format!("does it run, is no firewall between, {}", address(set)),
         _ => format!("read freeport-member's log; {}", address(set)),
     }

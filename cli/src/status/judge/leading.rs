@@ -13,7 +13,7 @@ use crate::{
     status::{
         age,
         found::{Area, member_of},
-        report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role},
+        report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role, Said},
     },
     view::{ClusterSetView, Sign, sign},
 };
@@ -68,7 +68,7 @@ impl Verdict<'_> {
             self.problem(
                 format!("ClusterSet {namespace}/{}", set.name_any()),
                 line(&ready),
-                "read freeport-leader's log",
+                mend(&ready, namespace),
             );
         }
         Some(set)
@@ -214,5 +214,20 @@ impl Verdict<'_> {
                 list.join(", ")
             ));
         }
+    }
+}
+
+/// What to do about the ClusterSet of a Common Area that is not Ready.
+fn mend(ready: &Said, namespace: &str) -> String {
+    match ready.reason.as_str() {
+        "FeatureUnavailable" => {
+            "run `freeport init` again, which brings back CRDs and rights in the Common Area; else read freeport-leader's log".to_owned()
+        }
+        "SchemaPruned" => "run `freeport init` again, which puts Freeport's CRDs back".to_owned(),
+        "InvalidSpec" => "correct the ClusterSet or ClusterClaim that the message names".to_owned(),
+        "SomeNotReady" | "NoReadyCluster" => format!(
+            "does freeport-member run in these clusters? The report names the Leases that are stale; kubectl -n {namespace} get leases"
+        ),
+        _ => "read freeport-leader's log".to_owned(),
     }
 }

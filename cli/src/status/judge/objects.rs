@@ -62,7 +62,7 @@ impl Verdict<'_> {
             self.problem(
                 format!("{kind} {namespace}/{name}"),
                 line(condition),
-                format!("kubectl -n {namespace} describe {plural} {name}"),
+                next(kind, condition, &format!("kubectl -n {namespace} describe {plural} {name}")),
             );
         }
         let more = tally.troubled - tally.first.len();
@@ -73,5 +73,25 @@ impl Verdict<'_> {
                 format!("kubectl get {plural}s -A -o yaml"),
             );
         }
+    }
+}
+
+/// What to do about one object, where its condition has more than to be read; `describe` shows it.
+fn next(kind: &str, condition: &Said, describe: &str) -> String {
+    match (kind, condition.reason.as_str()) {
+        ("ServiceImport", "ServiceNameTaken") => {
+            "rename or delete that Service; if it is the imported one, set its label app.kubernetes.io/managed-by: freeport again".to_owned()
+        }
+        (_, "ServiceRefused" | "ServiceImportRefused" | "EndpointSliceRefused" | "EndpointsRefused" | "Refused") => format!(
+            "remove the cause (a quota, an admission policy, an object of that name): freeport-member tries again within a minute; {describe}"
+        ),
+        ("ServiceImport", "IPFamilyNotSupported") => {
+            "export the Service with an IP family that all clusters have, or give this cluster that family".to_owned()
+        }
+        ("ServiceExport", "NoService") => "create the Service, or delete the ServiceExport".to_owned(),
+        ("ServiceExport", "NamespaceExcluded") => {
+            "delete the ServiceExport, or have the label multicluster.freeport.dev/export taken off the Namespace".to_owned()
+        }
+        _ => describe.to_owned(),
     }
 }

@@ -12,6 +12,9 @@ impl Verdict<'_> {
         self.policy(records, &leader::policy(), "any member can write any other's records", "init");
         let imports = found.imports_policy.as_ref();
         self.policy(imports, &member::policy(), "who has rights on ServiceImports can write them", "join");
+        let own = found.own_policy.as_ref();
+        let means = "what runs as freeport-member can change and delete every Service of this cluster";
+        self.policy(own, &member::own_policy(), means, "join");
         for (check, wanted) in found.checks.iter().zip(member::checks()) {
             self.check(check.as_ref(), &wanted);
         }

@@ -1,5 +1,7 @@
 //! One good case and one bad one, judged and printed; then what the two do not show.
 
+mod advice;
+mod incomplete;
 mod installed;
 
 use std::collections::BTreeMap;
@@ -114,6 +116,7 @@ fn good() -> Found {
         noted: Ok(Some(noted(false))),
         records_policy: Some(Ok(leader::policy().map(Some))),
         imports_policy: Some(Ok(member::policy().map(Some))),
+        own_policy: Some(Ok(member::own_policy().map(Some))),
         checks: member::checks().map(|check| Some(Ok(check.map(Some)))).into(),
         leader: Some(Ok(Some(deployment(1, 1)))),
         member: Some(Ok(Some(deployment(1, 1)))),
@@ -213,6 +216,7 @@ fn a_cluster_of_no_set_is_told_what_to_run() {
         noted: Ok(None),
         records_policy: None,
         imports_policy: None,
+        own_policy: None,
         checks: vec![],
         leader: None,
         member: None,
@@ -294,35 +298,16 @@ fn a_cluster_that_has_not_finished_leaving_still_belongs() {
     assert_eq!((told.problems.len(), told.belongs.len(), told.belongs[0].leaving), (1, 1, true));
 }
 
+/// Issue 14, C.
 #[test]
-fn what_is_to_be_left_is_left_by_the_command_for_it() {
-    for (reason, command) in [
-        ("Left", "`freeport leave`"),
-        ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
-        ("DuplicateClusterID", "`freeport leave`"),
-    ] {
-        assert_advised("False", reason, command);
-    }
-}
-
-#[test]
-fn what_is_wrong_with_a_link_has_its_own_advice() {
-    for (status, reason, command) in [
-        ("False", "TokenRefused", "`freeport join --clusterset demo --cluster-id hub` again"),
-        ("False", "CRDMissing", "`freeport init`"),
-        ("False", "LeaderUnreachable", "does the leader's API server answer"),
-        ("False", "Disconnected", "read freeport-member's log"),
-        ("True", "LeaderSilent", "`freeport status` in the leader's cluster"),
-        ("True", "ClockSkew", "set the clocks"),
-        ("True", "CRDOutdated", "`freeport join"),
-    ] {
-        assert_advised(status, reason, command);
-    }
-}
-
-fn assert_advised(status: &str, reason: &str, command: &str) {
-    let lost = says("Ready", status, reason, "");
-    let found = Found { sets: Ok(vec![set(None, &[lost])]), ..good() };
-    let problems = report(&found, now()).problems;
-    assert!(problems[0].next.contains(command), "{}", problems[0].next);
+fn c_an_invalid_cluster_set_of_a_common_area_says_what_to_correct() {
+    let mut found = good();
+    let why = says("Ready", "False", "InvalidSpec", "spec.leaders names other");
+    found.areas.as_mut().unwrap()[0].sets = Ok(vec![set(None, &[why])]);
+    let report = report(&found, now());
+    let [problem] = report.problems.as_slice() else { panic!("{:?}", report.problems) };
+    assert!(
+        problem.what.contains("InvalidSpec") && problem.next.contains("correct the ClusterSet"),
+        "{problem:?}"
+    );
 }

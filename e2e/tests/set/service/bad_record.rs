@@ -1,6 +1,14 @@
 //! Records that cannot be judged are reported where the administrator looks, and the others go on.
 
-use api::{ServiceName, condition::AntreaCondition, name, resource_export::ResourceExport};
+use api::{
+    ServiceName, condition::AntreaCondition, name, resource_export::ResourceExport,
+    resource_import::ResourceImport,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+    core::discovery::ApiResource,
+};
 use serde_json::{Value, json};
 
 use e2e::{
@@ -11,9 +19,21 @@ use e2e::{
     waiting::eventually,
 };
 
+/// Records whatever is in them.
+fn records(world: &World) -> Api<DynamicObject> {
+    let kind = ApiResource::erase::<ResourceExport>(&());
+    Api::namespaced_with(world.leader().client.clone(), AREA, &kind)
+}
+
+async fn put(world: &World, record: &Value) {
+    let record: DynamicObject = serde_json::from_value(record.clone()).unwrap();
+    let patch = Patch::Apply(&record);
+    records(world).patch(&record.name_any(), &PatchParams::apply("test").force(), &patch).await.unwrap();
+}
+
 async fn conditions(world: &World, record: &str) -> Vec<AntreaCondition> {
-    let record = world.leader().api::<ResourceExport>(AREA).get(record).await.unwrap();
-    record.status.unwrap_or_default().conditions
+    let record = records(world).get(record).await.unwrap();
+    serde_json::from_value(record.data["status"]["conditions"].clone()).unwrap_or_default()
 }
 
 async fn succeeded(world: &World, record: &str) -> Result<(), String> {
@@ -83,4 +103,52 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
         }
         world.release(&ns).await;
     });
+}
+
+/// Issue 14, A2: two times that an API server takes for times, and no import can have.
+#[test]
+fn a2_a_record_with_an_odd_time_freezes_no_service() {
+    shared(async |world| {
+        let ns = world.namespace("odd-times", &["east", "west"]).await;
+        let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
+        let web = ServiceName::new(&ns, "web");
+        let of = |cluster: &str, exported_at: &str| {
+            let mut record = record(cluster, &web);
+            record["spec"]["service"]["exportedAt"] = json!(exported_at);
+            record
+        };
+        for (cluster, reason, exported_at) in [
+            ("north", "InvalidService", "0000-01-01T00:00:00+23:59"),
+            ("south", "NotDecodable", "2026-01-01T10:00:00+99:99"),
+        ] {
+            put(world, &of(cluster, exported_at)).await;
+            let name = name::service_export(cluster, &web);
+            eventually(&format!("{cluster}: {reason}"), || failure(world, &name, reason)).await;
+        }
+        east.exported(&ns, "web", &["10.1.0.1"]).await;
+        eventually("others are merged", || imported(west, &ns, "web")).await;
+
+        // A part that a cluster has stays its part, and the others come and go.
+        let name = name::service_export("south", &web);
+        put(world, &of("south", "2026-01-01T10:00:00Z")).await;
+        eventually("south takes part", || exporters_are(world, &web, &["south", "east"])).await;
+        put(world, &of("south", "2026-01-01T10:00:00+99:99")).await;
+        eventually("south is refused", || failure(world, &name, "NotDecodable")).await;
+        east.unexport(&ns, "web").await;
+        eventually("a withdrawal gets through", || exporters_are(world, &web, &["south"])).await;
+        put(world, &of("south", "2026-01-01T10:00:00Z")).await;
+        eventually("mended", || succeeded(world, &name)).await;
+        let withdrawn = json!({"spec": {"service": {"withdrawn": true}}});
+        leader.patch::<ResourceExport>(AREA, &name, &withdrawn).await;
+        leader.delete::<ResourceExport>(AREA, &name::service_export("north", &web)).await;
+        world.release(&ns).await;
+    });
+}
+
+async fn exporters_are(world: &World, service: &ServiceName, want: &[&str]) -> Result<(), String> {
+    let import =
+        world.leader().api::<ResourceImport>(AREA).get_opt(&name::service_import(service)).await.unwrap();
+    let exporters = import.and_then(|import| import.spec.exporters).unwrap_or_default();
+    let have: Vec<_> = exporters.iter().map(|exporter| exporter.cluster_id.as_str()).collect();
+    if have == want { Ok(()) } else { Err(format!("{have:?}")) }
 }

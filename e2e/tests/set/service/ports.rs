@@ -1,13 +1,18 @@
 //! Which ports an import has, and whose endpoints get their traffic.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use e2e::{
     fixture::{CLUSTERS, World, shared},
-    seen::{imported, right},
+    seen::{imported, imported_slices, right},
     waiting::eventually,
+    watched::Watched,
 };
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 /// `web` with these ports, and a slice with the same names and target ports that are higher by 1000.
@@ -81,4 +86,81 @@ fn r40_r43_an_unnamed_port_beside_named_ones_works() {
         }
         world.release(ns).await;
     });
+}
+
+/// Names of ports that have endpoints, by the slice.
+type Names = BTreeMap<String, BTreeSet<String>>;
+
+/// The Service's name of port 80, where one is told.
+fn name_of_80(service: &Service) -> Option<String> {
+    let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    ports.filter(|port| port.port == 80).map(|port| port.name.clone().unwrap_or_default()).next()
+}
+
+/// Issue 14, A9.
+#[test]
+fn a9_an_unnamed_port_that_gets_company_has_endpoints_all_the_time() {
+    shared(async |world| {
+        let ns = &world.namespace("company", &["east", "west"]).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        exported(world, ns, "east", "10.1.0.1", json!([{"port": 80}])).await;
+        // As if Kubernetes wrote it, which follows the Service.
+        let by = json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}}});
+        east.patch::<EndpointSlice>(ns, "web-1", &by).await;
+        eventually("imported", || imported(west, ns, "web")).await;
+        let services = Watched::<Service>::of(west, ns).await;
+        let slices = Watched::<EndpointSlice>::of(west, ns).await;
+        let (mut name, mut names) = (String::new(), Names::new());
+        for slice in imported_slices(west, ns, "web").await {
+            names.insert(slice.name_any(), [String::new()].into());
+        }
+
+        let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+        east.patch::<Service>(ns, "web", &json!({"spec": {"ports": ports}})).await;
+        eventually("the ports have names", || async {
+            right(imported(west, ns, "web").await, |seen| seen.ports.len() == 2)
+        })
+        .await;
+        let ports = json!([{"name": "a", "port": 1080, "protocol": "TCP"}, {"name": "b", "port": 1081, "protocol": "TCP"}]);
+        east.patch::<EndpointSlice>(ns, "web-1", &json!({"ports": ports})).await;
+        eventually("both have endpoints, under these names alone", || async {
+            right(imported(west, ns, "web").await, |seen| {
+                seen.endpoints.get("east").is_some_and(|east| east.keys().eq(["a", "b"]))
+            })
+        })
+        .await;
+
+        // One API server counts the versions of all kinds together.
+        let mut told = BTreeMap::new();
+        services.each(|service| drop(told.insert(version(service), Told::Service(name_of_80(service)))));
+        slices.each(|slice| drop(told.insert(version(slice), Told::Slice(slice.name_any(), named(slice)))));
+        for (version, told) in told {
+            match told {
+                Told::Service(of_80) => name = of_80.unwrap_or(name),
+                Told::Slice(slice, ports) => drop(names.insert(slice, ports)),
+            }
+            assert!(
+                names.values().flatten().any(|with| *with == name),
+                "{version}: {name:?} not in {names:?}"
+            );
+        }
+        slices.nothing_deleted("the slice");
+        world.release(ns).await;
+    });
+}
+
+enum Told {
+    Service(Option<String>),
+    Slice(String, BTreeSet<String>),
+}
+
+fn version<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_ref().unwrap().parse().unwrap()
+}
+
+/// Names of a slice's ports, if it has endpoints.
+fn named(slice: &EndpointSlice) -> BTreeSet<String> {
+    let has_endpoints = slice.endpoints.iter().flatten().next().is_some();
+    let ports = slice.ports.iter().flatten().filter(|_| has_endpoints);
+    ports.map(|port| port.name.clone().unwrap_or_default()).collect()
 }

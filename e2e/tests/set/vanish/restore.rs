@@ -1,11 +1,14 @@
-//! The leader's cluster itself is restored or replaced.
+//! The leader's cluster itself is restored or replaced; a member's cluster is restored.
 
+use api::{mcs::ServiceExport, name::member_lease};
 use e2e::{
     daemon::End,
-    fixture::alone,
-    seen::{imported, right},
+    fixture::{SYSTEM, alone},
+    seen::{event, imported, not_imported, right},
     waiting::{always, eventually},
 };
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
 
 use super::kept::{Kept, time_goes_by};
 
@@ -25,7 +28,7 @@ fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
         };
         east.replace_slice(&ns, "web", "web-1", &["10.1.0.66"], &ports).await;
         east_is("10.1.0.66").await;
-        let backup = world.back_up().await;
+        let backup = world.back_up("leader").await;
         east.replace_slice(&ns, "web", "web-1", &["10.1.0.1"], &ports).await;
         east_is("10.1.0.1").await;
         east.exported(&ns, "late", &["10.1.0.2"]).await;
@@ -44,6 +47,46 @@ fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
         })
         .await;
         world.start("freeport-member-east").await;
+        kept.converges(world).await;
+    });
+}
+
+/// Issue 14, A7.
+#[test]
+fn a7_a_members_cluster_restored_from_an_older_backup_takes_nothing_away_and_hears_again() {
+    alone(async |world| {
+        let kept = Kept::set_up(world, "home-restored", &[]).await;
+        let ns = world.namespace_everywhere("home-restored-late").await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let is_there = async |name: &str| {
+            eventually(&format!("{name} is imported"), || async {
+                right(imported(west, &ns, name).await, |seen| seen.endpoints.len() == 1)
+            })
+            .await
+        };
+        let backup = world.back_up("east").await;
+        east.exported(&ns, "late", &["10.1.0.2"]).await;
+        let late = is_there("late").await;
+        // Watches that go on at the version they were at hear nothing of the next events.
+        for number in 0..150 {
+            let filler = json!({"metadata": {"name": format!("filler-{number}")}});
+            let _: ConfigMap = east.create(&ns, filler).await;
+        }
+        let kept = kept.watch(world, &["west"]).await;
+        world.restore(&backup).await;
+
+        eventually("east says so", || event(east, SYSTEM, "freeport-member", "ClusterRestored")).await;
+        east.exported(&ns, "new", &["10.1.0.3"]).await;
+        is_there("new").await;
+        world.vouches(&member_lease("east")).await;
+        kept.nothing_went("east's cluster is as it was before").await;
+        let now = imported(west, &ns, "late").await;
+        assert_eq!(now.as_ref(), Ok(&late), "nobody took it back");
+        // As the message says.
+        east.exported(&ns, "late", &["10.1.0.2"]).await;
+        east.delete::<ServiceExport>(&ns, "late").await;
+        eventually("late is taken back", || not_imported(west, &ns, "late")).await;
+        world.release(&ns).await;
         kept.converges(world).await;
     });
 }

@@ -74,7 +74,7 @@ fn endpoints_that_cannot_be_are_refused_and_without_antrea_nobody_looks() {
         r["spec"]["endpoints"]["subsets"][0]["addresses"][0]["ip"] = json!("127.0.0.1");
     });
     assert!(matches!(bad, Judgement::Refused { objection, .. } if objection.reason == "InvalidEndpoints"));
-    assert_eq!(judgement(ENDPOINTS_RECORD, &Members::default(), |_| {}), Judgement::Passed);
+    assert_eq!(judgement(ENDPOINTS_RECORD, &Members::default(), |_| {}), Judgement::Foreign);
 }
 
 fn offer(port: (&str, i32)) -> Offer {

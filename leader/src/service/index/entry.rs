@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     ServiceName, name,
-    resource_export::{ENDPOINTS, EndpointsPayload, ServicePayload},
-    resource_import::{ResourceImport, ResourceImportSpec, SERVICE_IMPORT},
-    view::{Lenient, lean},
+    resource_export::{EndpointsPayload, ServicePayload},
+    resource_import::{ResourceImport, ResourceImportSpec},
+    view::{Lenient, ours},
 };
 use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -50,7 +50,7 @@ impl Endpoints {
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = ResourceImport)]
 pub(crate) struct Import {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "ours")]
     pub(crate) metadata: ObjectMeta,
     /// Tuple, merged Service and exporters; or all endpoints.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub(crate) struct Import {
 pub(crate) struct ServiceEntry {
     /// By cluster ID.
     pub(crate) offers: BTreeMap<String, Offer>,
-    /// Clusters whose record is there but not valid, and its name: their part of the import stays as it is.
+    /// Clusters whose record is there but refused, and its name: their part of the import stays as it is.
     pub(crate) refused: BTreeMap<String, String>,
     pub(crate) import: Option<Import>,
     /// By cluster ID: of all clusters that have such a record, while a member runs Antrea's controllers.
@@ -75,7 +75,7 @@ pub(crate) struct ServiceEntry {
 }
 
 impl ServiceEntry {
-    /// Whether this cluster has a record, valid or not.
+    /// Whether this cluster has a record, refused or not.
     pub(crate) fn has_record(&self, cluster: &str) -> bool {
         self.offers.contains_key(cluster) || self.refused.contains_key(cluster)
     }
@@ -91,22 +91,21 @@ impl Entry for ServiceEntry {
     }
 }
 
+/// Its name says what it is of, and cannot be changed: whatever somebody makes of the rest is put right.
 impl Part<ServiceName, ServiceEntry> for Import {
     fn key(&self) -> Option<ServiceName> {
-        let spec = self.spec.0.as_ref().ok()?;
-        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
-        let named = match spec.kind.as_deref() {
-            Some(SERVICE_IMPORT) => name::service_import(&service),
-            Some(ENDPOINTS) => name::endpoints_import(&service),
-            _ => return None,
-        };
-        (self.name_any() == named).then_some(service)
+        let name = self.name_any();
+        name::of_service_import(&name).or_else(|| name::of_endpoints_import(&name))
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
-        let is_of_endpoints = self.spec.0.as_ref().is_ok_and(|spec| spec.kind.as_deref() == Some(ENDPOINTS));
+        let is_of_endpoints = name::of_endpoints_import(&self.name_any()).is_some();
         let place = if is_of_endpoints { &mut entry.endpoints_import } else { &mut entry.import };
-        let is_same = |had: &Self| had.metadata.uid == self.metadata.uid && had.spec == self.spec;
+        let owned = |import: &Self| {
+            let metadata = import.metadata.clone();
+            (metadata.uid, metadata.finalizers, metadata.owner_references, metadata.deletion_timestamp)
+        };
+        let is_same = |had: &Self| owned(had) == owned(&self) && had.spec == self.spec;
         let changed = !place.as_ref().is_some_and(is_same);
         *place = Some(self);
         MERGE.when(changed)

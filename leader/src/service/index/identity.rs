@@ -4,16 +4,18 @@ use api::{
     ServiceName,
     antrea::Members,
     label, name,
-    resource_export::{ENDPOINTS, ResourceExportSpec, SERVICE},
+    resource_export::{ENDPOINTS, SERVICE},
     resource_import::Objection,
 };
 use kube::api::ObjectMeta;
+
+use super::record::RecordSpec;
 
 /// Which cluster offers which Service by this record, if spec, name and labels agree on that.
 pub(crate) fn identity(
     metadata: &ObjectMeta,
     kind: &str,
-    spec: &ResourceExportSpec,
+    spec: &RecordSpec,
     antrea: &Members,
 ) -> Result<(String, ServiceName), Objection> {
     let (cluster, service) = tuple(spec)?;
@@ -32,7 +34,30 @@ pub(crate) fn identity(
     Ok((cluster, service))
 }
 
-fn tuple(spec: &ResourceExportSpec) -> Result<(String, ServiceName), Objection> {
+/// Whose the record of a Service is, whatever its spec says: by its labels if they give its name, else by its name alone.
+pub(crate) fn owner(metadata: &ObjectMeta, antrea: &Members) -> Option<(String, ServiceName)> {
+    let record = metadata.name.as_deref()?;
+    let is_named_so =
+        |cluster: &str, service: &ServiceName| antrea.service_export(cluster, service) == record;
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let labelled = || {
+        let cluster = label(label::SOURCE_CLUSTER_ID)?;
+        let service = ServiceName::new(label(label::SOURCE_NAMESPACE)?, label(label::SOURCE_NAME)?);
+        let is_tuple = name::check_cluster_id(&cluster).is_ok()
+            && name::is_dns_label(&service.namespace)
+            && name::is_dns_label(&service.name);
+        (is_tuple && is_named_so(&cluster, &service)).then_some((cluster, service))
+    };
+    let named = || {
+        // Names with dashes everywhere, as Antrea's members give them, do not split back.
+        let is_unique = antrea.is_empty() || record.ends_with(".service");
+        name::of_service_export(record)
+            .filter(|(cluster, service)| is_unique && is_named_so(cluster, service))
+    };
+    labelled().or_else(named)
+}
+
+fn tuple(spec: &RecordSpec) -> Result<(String, ServiceName), Objection> {
     let invalid = |message: String| Objection::new("InvalidTuple", message);
     let cluster = spec.cluster_id.clone().unwrap_or_default();
     name::check_cluster_id(&cluster).map_err(|error| invalid(format!("spec.clusterID: {error}")))?;

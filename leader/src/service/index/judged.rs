@@ -21,19 +21,41 @@ pub(crate) enum Judgement {
     Service { cluster: String, service: ServiceName, payload: Box<ServicePayload> },
     /// All endpoints of a cluster's Service, which matter while members that run Antrea's controllers take part.
     Endpoints { cluster: String, service: ServiceName, payload: EndpointsPayload },
-    /// A valid slice, or a kind that is none of our business: nothing for the leader to do.
+    /// A valid slice: nothing for the leader to do.
     Passed,
-    /// Not valid.
+    /// A kind that is none of our business.
+    Foreign,
+    /// Not valid, or too much.
     Refused {
         objection: Objection,
-        /// The cluster and the Service, if nothing but the payload is wrong.
+        /// The cluster and the Service whose record it is, as far as that is known: the cluster keeps the part it had.
         of: Option<(String, ServiceName)>,
     },
+    /// Refused before for what others say, and not any more: has to be read again, since its content was not kept.
+    Unread { of: Option<(String, ServiceName)> },
 }
 
 impl Judgement {
     pub(crate) fn refused(objection: Objection, of: Option<(String, ServiceName)>) -> Self {
         Self::Refused { objection, of }
+    }
+
+    /// The cluster and the Service, of a record of kind `Service`.
+    pub(crate) fn of(&self) -> Option<(String, ServiceName)> {
+        match self {
+            Self::Service { cluster, service, .. } => Some((cluster.clone(), service.clone())),
+            Self::Refused { of, .. } | Self::Unread { of } => of.clone(),
+            Self::Endpoints { .. } | Self::Passed | Self::Foreign => None,
+        }
+    }
+
+    /// Whether it counts in what its member has. A withdrawal does not: it has to get through, and then its record is deleted.
+    pub(crate) fn counts(&self) -> bool {
+        match self {
+            Self::Service { payload, .. } => !payload.withdrawn,
+            Self::Foreign => false,
+            _ => true,
+        }
     }
 }
 
@@ -41,7 +63,12 @@ impl Judgement {
 #[derive(Resource, Clone, Debug)]
 #[resource(inherit = ResourceExport)]
 pub(crate) struct Judged {
+    /// Without labels.
     pub(crate) metadata: ObjectMeta,
+    /// ID of the cluster that it counts for; empty if it cannot be known.
+    pub(crate) cluster: String,
+    /// Its size as JSON, but for what is not kept of it.
+    pub(crate) bytes: usize,
     pub(crate) judgement: Judgement,
     /// What its status says.
     pub(crate) conditions: Vec<AntreaCondition>,
@@ -50,7 +77,7 @@ pub(crate) struct Judged {
 impl Judged {
     /// Stands for the record in a request that reads nothing but its metadata.
     pub(crate) fn named(metadata: ObjectMeta) -> Self {
-        Self { metadata, judgement: Judgement::Passed, conditions: vec![] }
+        Self { metadata, cluster: String::new(), bytes: 0, judgement: Judgement::Passed, conditions: vec![] }
     }
 
     /// Whether it is being deleted, waits for us to take the finalizer off, and no import has to be written before.
@@ -65,7 +92,8 @@ impl Part<ServiceName, ServiceEntry> for Judged {
         match &self.judgement {
             Judgement::Service { service, .. }
             | Judgement::Endpoints { service, .. }
-            | Judgement::Refused { of: Some((_, service)), .. } => Some(service.clone()),
+            | Judgement::Refused { of: Some((_, service)), .. }
+            | Judgement::Unread { of: Some((_, service)) } => Some(service.clone()),
             _ => None,
         }
     }
@@ -87,7 +115,8 @@ impl Part<ServiceName, ServiceEntry> for Judged {
                 entry.endpoints.insert(cluster, endpoints);
                 !is_same
             }
-            Judgement::Refused { of: Some((cluster, _)), .. } => {
+            Judgement::Refused { of: Some((cluster, _)), .. }
+            | Judgement::Unread { of: Some((cluster, _)) } => {
                 entry.confirmed_gone.remove(&cluster);
                 let was_offer = entry.offers.remove(&cluster).is_some();
                 entry.refused.insert(cluster, record).is_none() || was_offer

@@ -6,9 +6,10 @@ use api::{
     family, name, port,
     resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Objection,
-    slice::SlicePayload,
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
+
+use crate::service::index::record::Checked;
 
 /// Most ports a Service may have: what a ServiceImport of many exporters can still hold.
 const PORTS_MAX: usize = 100;
@@ -27,9 +28,11 @@ pub(super) fn endpoints(
     Ok(payload)
 }
 
-pub(super) fn check_slice(payload: Option<&SlicePayload>) -> Result<(), Objection> {
-    let payload = payload.ok_or_else(|| Objection::new("NoPayload", "spec.endpointSlice is missing"))?;
-    payload.check().map_err(|error| Objection::new("InvalidSlice", error))
+/// The slice of a record, of which the decoder has said whether it is one.
+pub(super) fn slice(checked: Option<Checked>) -> Result<(), Objection> {
+    let Checked(checked) =
+        checked.ok_or_else(|| Objection::new("NoPayload", "spec.endpointSlice is missing"))?;
+    checked.map_err(|error| Objection::new("InvalidSlice", error))
 }
 
 /// The Service of a record that is not being deleted.
@@ -40,6 +43,7 @@ pub(super) fn service(payload: Option<ServicePayload>) -> Result<ServicePayload,
         check_ports(&payload)?;
         check_policies(&payload.service_spec).map_err(invalid)?;
         payload.check_metadata().map_err(invalid)?;
+        payload.check_time().map_err(invalid)?;
     }
     Ok(payload)
 }

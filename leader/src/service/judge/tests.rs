@@ -1,7 +1,9 @@
 use api::ServiceName;
+use kit::index::Part;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::service::index::report::Report;
 
 fn record() -> Value {
     serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap()
@@ -11,13 +13,18 @@ fn judged_value(record: Value) -> Judged {
     judged(serde_json::from_value(record).unwrap(), &Members::default())
 }
 
-fn refused(change: impl FnOnce(&mut Value)) -> String {
+/// The reason, and whose the record is.
+fn refusal(change: impl FnOnce(&mut Value)) -> (String, Option<(String, ServiceName)>) {
     let mut record = record();
     change(&mut record);
     match judged_value(record).judgement {
-        Judgement::Refused { objection, .. } => objection.reason,
-        other => format!("not refused: {other:?}"),
+        Judgement::Refused { objection, of } => (objection.reason, of),
+        other => (format!("not refused: {other:?}"), None),
     }
+}
+
+fn refused(change: impl FnOnce(&mut Value)) -> String {
+    refusal(change).0
 }
 
 #[test]
@@ -70,12 +77,12 @@ fn what_is_not_valid_says_why() {
 
 #[test]
 fn foreign_kinds_and_slices_pass() {
-    for golden in [
-        include_str!("../../../../api/tests/golden/export-endpoints-antrea.json"),
-        include_str!("../../../../api/tests/golden/export-slice.json"),
+    for (golden, judgement) in [
+        (include_str!("../../../../api/tests/golden/export-endpoints-antrea.json"), Judgement::Foreign),
+        (include_str!("../../../../api/tests/golden/export-slice.json"), Judgement::Passed),
     ] {
         let record = judged_value(serde_json::from_str(golden).unwrap());
-        assert_eq!(record.judgement, Judgement::Passed);
+        assert_eq!(record.judgement, judgement);
         assert_eq!(Part::<String, Report>::key(&record), None, "and are not reported on");
     }
 }
@@ -94,16 +101,69 @@ fn a_withdrawal_needs_no_ports() {
     assert!(matches!(judged_value(record).judgement, Judgement::Service { .. }));
 }
 
+/// Issue 14, A2: such a record keeps the part of its cluster, and the others go on.
 #[test]
-fn a_mended_record_is_reported_once_and_then_forgotten() {
-    let now = Time("2026-11-01T12:00:00Z".parse().unwrap());
-    let failed = desired(Some(&Objection::new("NoPayload", "m")), &[], &now).conditions;
-    assert_eq!(desired(Some(&Objection::new("NoPayload", "m")), &failed, &now).conditions, failed);
-    let mended = desired(None, &failed, &now).conditions;
-    assert_eq!(mended[0].type_.as_deref(), Some(SUCCEEDED));
-    let mut record = judged_value(record());
-    record.conditions = failed;
-    assert!(Part::<String, Report>::key(&record).is_some());
-    record.conditions = mended;
-    assert_eq!(Part::<String, Report>::key(&record), None);
+fn a2_a_record_that_is_refused_is_known_by_what_cannot_change() {
+    let ours = || Some(("east".to_owned(), ServiceName::new("shop", "web")));
+    let time = |text: &'static str| refusal(move |r| r["spec"]["service"]["exportedAt"] = json!(text));
+    assert_eq!(time("2026-01-01T10:00:00+99:99"), ("NotDecodable".into(), ours()));
+    assert_eq!(time("0000-01-01T00:00:00+23:59"), ("InvalidService".into(), ours()), "the year -1");
+    assert!(time("0001-01-01T00:00:00Z").0.starts_with("not refused"));
+    assert!(time("9999-12-30T21:59:59Z").0.starts_with("not refused"));
+    for (pointer, value) in [
+        ("/spec", json!({"clusterID": 7})),
+        ("/spec/clusterID", json!("west")),
+        ("/spec/name", json!("other")),
+        ("/spec/kind", json!("EndpointSlice")),
+        ("/spec/kind", json!("ClusterInfo")),
+        ("/metadata/labels/sourceClusterID", json!("west")),
+    ] {
+        let (reason, of) = refusal(|r| *r.pointer_mut(pointer).unwrap() = value.clone());
+        assert_eq!(of, ours(), "{pointer}: {value}: {reason}");
+    }
+    let unlabelled = refusal(|r| {
+        r["metadata"]["labels"] = Value::Null;
+        r["spec"] = json!("?");
+    });
+    assert_eq!(unlabelled, ("NotDecodable".into(), ours()));
+    let stranger = refusal(|r| r["metadata"]["name"] = json!("something"));
+    assert_eq!(stranger.1, None);
+}
+
+/// The label does not make a record of another kind ours.
+#[test]
+fn a2_a_record_of_antreas_is_none_of_our_business_whatever_it_is_called() {
+    let mut record = record();
+    record["spec"]["kind"] = json!("AntreaClusterNetworkPolicy");
+    record["metadata"]["labels"] = json!({});
+    assert_eq!(judged_value(record).judgement, Judgement::Foreign);
+}
+
+/// With dashes everywhere, a name can be that of two Services: the labels say which.
+#[test]
+fn a2_a_broken_record_of_an_antrea_member_is_known_by_its_labels() {
+    let golden = include_str!("../../../../api/tests/golden/export-service-antrea.json");
+    let mut record: Value = serde_json::from_str(golden).unwrap();
+    record["spec"]["service"] = json!("?");
+    let judge =
+        |record: &Value| judged(serde_json::from_value(record.clone()).unwrap(), &Members::named("north-1"));
+    let service = ServiceName::new("shop", "web");
+    assert_eq!(judge(&record).judgement.of(), Some(("north-1".to_owned(), service.clone())));
+    assert_eq!(
+        judge(&record).metadata.name,
+        Some(Members::named("north-1").service_export("north-1", &service))
+    );
+    record["metadata"]["labels"] = Value::Null;
+    assert_eq!(judge(&record).judgement.of(), None);
+}
+
+#[test]
+fn what_is_not_merged_is_not_kept() {
+    let mut large = record();
+    large["spec"]["service"]["serviceSpec"]["externalIPs"] = json!(vec!["192.0.2.1"; 1000]);
+    let judged = judged_value(large);
+    assert!(judged.bytes > 10_000, "but counted: {}", judged.bytes);
+    let Judgement::Service { payload, .. } = judged.judgement else { panic!() };
+    assert_eq!((payload.service_spec.external_ips, judged.metadata.labels), (None, None));
+    assert_eq!(judged.cluster, "east");
 }

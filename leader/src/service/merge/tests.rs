@@ -116,6 +116,52 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     );
 }
 
+/// Issue 14, A9: the ports of the others may go while one is refused.
+#[test]
+fn a9_ports_shrink_while_a_record_is_refused() {
+    let ports = |entry: &ServiceEntry| -> Vec<i32> {
+        spec(entry).service_import.unwrap().spec.ports.iter().map(|port| port.port).collect()
+    };
+    for (east, west) in [(1, 2), (2, 1)] {
+        let mut entry = carried_out(entry(&[("east", east, &[80, 81]), ("west", west, &[82])]));
+        entry.offers.get_mut("west").unwrap().payload.service_spec.ports = Some(named_ports(&[82, 83]));
+        entry.offers.get_mut("east").unwrap().payload.service_spec.ports = Some(named_ports(&[80, 81]));
+        let mut entry = carried_out(entry);
+        assert_eq!(ports(&entry), [80, 81, 82, 83]);
+        entry.offers.remove("east");
+        entry.refused.insert("east".into(), "r".into());
+        entry.offers.get_mut("west").unwrap().payload.service_spec.ports = Some(named_ports(&[83]));
+        let mut entry = carried_out(entry);
+        assert_eq!(ports(&entry), [80, 81, 83]);
+        entry = carried_out(entry);
+        assert_eq!(ports(&entry), [80, 81, 83], "and stay");
+        entry.offers.get_mut("west").unwrap().payload.withdrawn = true;
+        assert_eq!(ports(&carried_out(entry)), [80, 81]);
+    }
+}
+
+fn named_ports(ports: &[i32]) -> Vec<CorePort> {
+    let port = |port: &i32| CorePort { name: Some(format!("p{port}")), port: *port, ..CorePort::default() };
+    ports.iter().map(port).collect()
+}
+
+/// Issue 14, A2: what cannot be written is not copied, whoever wrote it into the import.
+#[test]
+fn a2_a_time_that_cannot_be_written_is_not_copied() {
+    let mut entry = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    let exporters = |entry: &mut ServiceEntry| {
+        entry.import.as_mut().unwrap().spec.0.as_mut().unwrap().exporters.as_mut().unwrap().clone()
+    };
+    let mut changed = exporters(&mut entry);
+    changed[1].exported_at = Some(serde_json::from_str("\"0000-01-01T00:00:00+23:59\"").unwrap());
+    entry.import.as_mut().unwrap().spec.0.as_mut().unwrap().exporters = Some(changed);
+    entry.offers.remove("west");
+    entry.refused.insert("west".into(), "r".into());
+    let times: Vec<_> =
+        spec(&carried_out(entry)).exporters.unwrap().into_iter().map(|e| e.exported_at).collect();
+    assert!(times.iter().flatten().all(can_be_written), "{times:?}");
+}
+
 #[test]
 fn an_import_that_names_nobody_is_not_emptied_for_lack_of_records() {
     let mut foreign = carried_out(entry(&[("east", 1, &[80])]));

@@ -13,14 +13,23 @@ use super::Exported;
 /// What makes ports equal: name, protocol, number, application protocol.
 type Key<'a> = (&'a str, &'a str, i32, Option<&'a str>);
 
+/// Most ports of a merged Service: with more, importers' API servers refuse the ServiceImport (policy `freeport-import-content`). The
+/// ports of the youngest exports are left out.
+const PORTS_MAX: usize = 250;
+
 /// All ports, older exports first: of two with one name, and of two with one number and protocol, the older stays.
 pub(super) fn union(oldest_first: &[Exported<'_>]) -> Vec<ServicePort> {
     unite(oldest_first.iter().flat_map(|(_, payload)| of(payload)))
 }
 
-/// The ports of two merged Services.
-pub(super) fn union_of_merged(first: &[ServicePort], second: &[ServicePort]) -> Vec<ServicePort> {
-    unite(first.iter().chain(second).map(key))
+/// [`union`] of ports that were merged before, or are [`plain`].
+pub(super) fn union_of_merged<'a>(ports: impl Iterator<Item = &'a ServicePort>) -> Vec<ServicePort> {
+    unite(ports.map(key))
+}
+
+/// The ports of an export by number, as they are.
+pub(super) fn plain(payload: &ServicePayload) -> Vec<ServicePort> {
+    of(payload).into_iter().map(port).collect()
 }
 
 fn unite<'a>(ports: impl Iterator<Item = Key<'a>>) -> Vec<ServicePort> {
@@ -31,18 +40,24 @@ fn unite<'a>(ports: impl Iterator<Item = Key<'a>>) -> Vec<ServicePort> {
         if names.contains(name) || numbers.contains(&(number, protocol)) {
             continue;
         }
+        if union.len() == PORTS_MAX {
+            break;
+        }
         names.insert(name);
         numbers.insert((number, protocol));
         union.push(port);
     }
     union.sort_by(by_number);
-    let ports = union.into_iter().map(|(name, protocol, port, app_protocol)| ServicePort {
+    named(union.into_iter().map(port).collect())
+}
+
+fn port((name, protocol, port, app_protocol): Key<'_>) -> ServicePort {
+    ServicePort {
         name: Some(name).filter(|name| !name.is_empty()).map(str::to_owned),
         protocol: Some(protocol.to_owned()),
         app_protocol: app_protocol.map(str::to_owned),
         port,
-    });
-    named(ports.collect())
+    }
 }
 
 /// Kubernetes refuses an unnamed port beside others; such a one is called `p<port>`, with a number behind it if that is taken.

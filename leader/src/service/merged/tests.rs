@@ -172,20 +172,31 @@ fn r40_an_unnamed_port_beside_others_gets_a_name() {
 }
 
 #[test]
-fn what_was_merged_before_lends_its_ports() {
-    let merged_of = |exports: &[ServicePayload]| merged(&named(exports)).unwrap();
-    let sticky = |ports: &[&str]| {
-        let mut payload = export(ports);
-        payload.service_spec.session_affinity = Some("ClientIP".into());
-        payload
+fn ports_of_exports_that_are_refused_are_united_like_others() {
+    let of = |cluster: &str, ports: &[&str]| Exporter {
+        cluster_id: cluster.into(),
+        ports: Some(ports_of(&export(ports))),
+        ..Exporter::default()
     };
-    let (older, younger) = (merged_of(&[sticky(&["web 80"])]), merged_of(&[export(&["web 81", "admin 90"])]));
-    let both = together(older, &younger);
-    let numbers: Vec<_> = both.spec.ports.iter().map(|port| port.port).collect();
-    assert_eq!(
-        (numbers.as_slice(), both.spec.session_affinity.as_deref()),
-        ([80, 90].as_slice(), Some("ClientIP"))
-    );
+    let oldest = merged(&named(&[export(&["web 80", "gone 7"])])).unwrap();
+    let both = with_ports_of(oldest, &[of("a", &["web 80"]), of("b", &["web 81", "admin 90", " 91"])]);
+    let ports = both.spec.ports.iter().map(|port| (port.name.as_deref().unwrap(), port.port));
+    assert_eq!(ports.collect::<Vec<_>>(), [("web", 80), ("admin", 90), ("p91", 91)]);
+}
+
+#[test]
+fn a2_a_service_has_no_more_ports_than_importers_can_have() {
+    let exports: Vec<_> = (0..4)
+        .map(|exporter| {
+            let ports: Vec<_> =
+                (1..=100).map(|n| format!("p{exporter}-{n} {}", exporter * 100 + n)).collect();
+            export(&ports.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    let ports = ports(&exports);
+    assert_eq!((ports.len(), ports.last().unwrap().as_str()), (250, "p2-50 250/TCP"), "those of the oldest");
+    let told = conflicts(&named(&exports));
+    assert!(told[3][0].message.contains("clients cannot reach"), "{:?}", told[3]);
 }
 
 #[test]

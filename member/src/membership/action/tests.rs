@@ -137,12 +137,12 @@ fn what_is_heard_late_of_the_note_is_no_news() {
     };
     let mut state = MembershipState::default();
     state.notes.change(Change::Apply(at("10", true)));
-    state.notes.answered(at("9", false));
+    state.notes.answered(at("9", false), 0);
     assert!(state.note().unwrap().order().is_some(), "the answer to our write, after what came later");
     state.notes.change(Change::Remove(at("12", true)));
-    state.notes.answered(at("11", true));
+    state.notes.answered(at("11", true), 0);
     assert!(state.note().is_none(), "it is gone");
-    state.notes.answered(at("14", false));
+    state.notes.answered(at("14", false), 0);
     state.notes.change(Change::Remove(at("13", true)));
     assert!(state.note().is_some(), "another one");
 }
@@ -156,8 +156,20 @@ fn a_cluster_set_that_was_deleted_while_its_status_was_written_is_gone() {
     gone.metadata.resource_version = Some("10".into());
     state.cluster_sets.change(Change::Remove(gone));
     state.begun = noted().noted();
-    state.cluster_sets.answered(set);
+    let lists = state.cluster_sets.lists();
+    state.cluster_sets.answered(set, lists);
     assert!(matches!(state.action(), Action::FindOut(_)));
     state.forget_unnoted();
     assert!(state.action() == Action::Nothing, "nothing had begun");
+}
+
+#[test]
+fn a3_features_run_alone_only_for_a_membership_that_is_noted_and_not_being_left() {
+    let cluster = |state: &MembershipState| state.alone().map(|membership| membership.cluster_id);
+    assert_eq!(cluster(&state(|_| {})), None, "nobody has joined it yet");
+    let mut noted = noted();
+    assert_eq!(cluster(&noted), Some("east".to_owned()));
+    let leaving = noted.note().unwrap().clone().leaving();
+    noted.notes.change(Change::Apply(leaving));
+    assert_eq!(cluster(&noted), None);
 }

@@ -55,8 +55,9 @@ impl Control {
 
     /// Writes the note; whether that is done.
     pub(super) async fn write_note(&self, have: Option<&Note>, want: &Note) -> bool {
+        let lists = self.state.with(|state| state.notes.lists());
         match self.writer.put(have, want).await {
-            Ok(Some(note)) => self.state.with(|state| state.notes.answered(note)),
+            Ok(Some(note)) => self.state.with(|state| state.notes.answered(note, lists)),
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot write ConfigMap freeport-membership, trying again");

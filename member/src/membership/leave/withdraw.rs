@@ -6,11 +6,11 @@ use api::{
     announce::MemberClusterAnnounce,
     antrea::Members,
     label,
-    lease::{STALE, Settled},
+    lease::{LeaseView, STALE, Settled},
     membership::Wire,
     name,
+    view::Meta,
 };
-use k8s_openapi::api::coordination::v1::Lease;
 use kit::{
     boot::Env,
     failure::{Failure, classify},
@@ -31,6 +31,7 @@ use tokio::{
 
 use crate::{
     feature::{Access, Features},
+    home::Home,
     identity::Target,
 };
 
@@ -38,11 +39,13 @@ use crate::{
 pub(super) async fn withdraw(
     env: &Env,
     features: &Features,
+    home: &Home,
     target: &Target,
     leader: Client,
 ) -> Result<(), Failure> {
     let access = Access {
         env: env.clone(),
+        home: home.clone(),
         us: target.us.clone(),
         leader,
         wire: target.wire.unwrap_or_default(),
@@ -63,16 +66,21 @@ pub(super) async fn withdraw(
 
 /// Withdraws while our Lease keeps the ID ours.
 async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<(), Failure> {
-    let leases = Api::<Lease>::namespaced(access.leader.clone(), &access.us.common_area);
+    let leases = Api::<LeaseView>::namespaced(access.leader.clone(), &access.us.common_area);
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let lease = name::member_lease(&access.us.cluster);
     let mut tasks = JoinSet::new();
     // Never settled: nobody may take what we remove for something that we confirm to be gone.
     let detector = RestoreDetector::new(leases.clone(), lease.clone());
-    let keeper = Keeper { detector, us: access.env.holder.clone(), pace: access.env.pace };
+    let keeper = Keeper {
+        detector,
+        us: access.env.holder.clone(),
+        kinship: access.home.kinship(),
+        pace: access.env.pace,
+    };
     tasks.spawn(keeper.keep(|| Settled::No, presence));
     match known_presence(&mut present).await {
-        Presence::Held => {}
+        Presence::Held { .. } => {}
         Presence::Taken { holder, .. } => {
             tracing::warn!(
                 holder,
@@ -81,15 +89,17 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
             return Ok(());
         }
         Presence::Failing { failure } => return Err(failure),
-        Presence::Unknown | Presence::Restored => return Err(Failure::Unreachable("no answer in time")),
+        Presence::Unknown | Presence::Restored | Presence::Replaced => {
+            return Err(Failure::Unreachable("no answer in time"));
+        }
     }
     withdraw_features(features, access).await?;
     tasks.shutdown().await;
 
     delete_announce(access).await?;
-    let ours = |lease: &Lease| {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
-        holder.split_once('/').is_some_and(|(uid, _)| uid == access.env.holder.cluster_uid)
+    let ours = |lease: &LeaseView| {
+        let holder = lease.holder().and_then(|holder| holder.split_once('/'));
+        holder.is_some_and(|(uid, _)| uid == access.env.holder.cluster_uid)
     };
     match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
         Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| failure(&error)),
@@ -107,7 +117,8 @@ async fn withdraw_features(features: &Features, access: &Access) -> Result<(), F
 }
 
 async fn delete_announce(access: &Access) -> Result<(), Failure> {
-    let announces = Api::<MemberClusterAnnounce>::namespaced(access.leader.clone(), &access.us.common_area);
+    let announces =
+        Api::<Meta<MemberClusterAnnounce>>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
         Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| failure(&error)),
         Ok(None) => Ok(()),
@@ -119,7 +130,8 @@ async fn delete_announce(access: &Access) -> Result<(), Failure> {
 /// The presence of this member, once it is known. If another cluster holds our Lease, we wait long enough to see whether it renews
 /// it: the Lease of a cluster that was rebuilt since is taken over.
 async fn known_presence(present: &mut watch::Receiver<Presence>) -> Presence {
-    let is_known = |now: &Presence| !matches!(now, Presence::Unknown | Presence::Taken { .. });
+    let is_known =
+        |now: &Presence| !matches!(now, Presence::Unknown | Presence::Replaced | Presence::Taken { .. });
     let answered = present.wait_for(|now| *now != Presence::Unknown);
     let answered = tokio::time::timeout(2 * STALE, answered).await.map(|now| now.map(|now| now.clone()));
     let Ok(Ok(Presence::Taken { stale, .. })) = answered else {

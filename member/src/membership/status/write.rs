@@ -11,7 +11,11 @@ use kit::{
 use kube::{Resource, ResourceExt};
 
 use super::{Report, desired, stays};
-use crate::membership::{object::Set, state::MembershipState, verdict};
+use crate::membership::{
+    object::Set,
+    state::MembershipState,
+    verdict::{self, Imports},
+};
 
 /// What is reported on the ClusterSets of the Namespace.
 pub(in crate::membership) struct Reports {
@@ -53,10 +57,14 @@ pub(in crate::membership) async fn write_status(
     if stays(set, report) || set.status.0.as_ref() == Ok(&want) {
         return true;
     }
+    let lists = state.with(|state| state.cluster_sets.lists());
     match writer.put_status(set, &want).await {
         Ok(written) => {
-            leave_event(env, set, &report.verdict);
-            state.with(|state| state.cluster_sets.answered(written));
+            leave_event(env, set, &report.verdict, verdict::is_problem(&report.verdict));
+            if let Some(Imports { verdict, is_problem }) = &report.imports {
+                leave_event(env, set, verdict, *is_problem);
+            }
+            state.with(|state| state.cluster_sets.answered(written, lists));
             true
         }
         // Deleted meanwhile: nobody reads it any more.
@@ -69,17 +77,17 @@ pub(in crate::membership) async fn write_status(
     }
 }
 
-/// Leaves an Event when a problem comes up, and when it is over.
-fn leave_event(env: &Env, set: &Set, verdict: &Verdict) {
-    let had = set.reason();
+/// Leaves an Event when something comes up, and when it is over.
+fn leave_event(env: &Env, set: &Set, verdict: &Verdict, is_problem: bool) {
+    let had = set.condition(verdict.type_).and_then(|had| had.reason.as_deref());
     if had == Some(&verdict.reason) {
         return;
     }
     let (cluster_set, reason, message) = (set.name_any(), verdict.reason.as_str(), verdict.message.as_str());
-    if verdict::is_problem(verdict) {
+    if is_problem {
         tracing::warn!(cluster_set, reason, "{message}");
         env.events.warn(set.object_ref(&()), "Connect", reason, message);
-    } else if verdict.status == Status::True && had.is_some() {
+    } else if verdict.status == Status::False || verdict.status == Status::True && had.is_some() {
         tracing::info!(cluster_set, reason, "{message}");
         env.events.tell(set.object_ref(&()), "Connect", reason, message);
     }

@@ -57,7 +57,8 @@ impl Part<ServiceName, ServiceEntry> for AntreaImport {
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
-        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, spec });
+        let created = self.metadata.creation_timestamp.map(|time| time.0);
+        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, created, spec });
         let is_new = entry.leader_import.is_none();
         // Our records list their ports in the order of the import.
         let other_ports = entry.leader_import.as_ref().map(merged_ports) != new.as_ref().map(merged_ports);

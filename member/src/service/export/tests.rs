@@ -99,7 +99,13 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
 fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn() {
     let written = carried_out(entry());
     let us = Identity { cluster: "east".into(), common_area: "clusterset-demo".into() };
-    let cluster = Cluster { us, endpoint_ip: EndpointIp::default(), wire: Wire::Freeport, families: vec![] };
+    let cluster = Cluster {
+        us,
+        endpoint_ip: EndpointIp::default(),
+        endpoints_objects: false,
+        wire: Wire::Freeport,
+        families: vec![],
+    };
     let knowledge = Knowledge::new(cluster);
     let namespace = |labels: Value| -> Namespace {
         serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
@@ -154,6 +160,21 @@ fn an_export_that_vanished_with_its_crd_goes_on() {
     }
     written.slices.clear();
     assert!(matches!(desired(&written, false)[1], Step::Remove { .. }), "its endpoints are followed");
+}
+
+#[test]
+fn a7_what_a_restored_cluster_does_not_have_stays_exported_until_it_is_there_again() {
+    let mut written = carried_out(entry());
+    let lost = |service| {
+        let mut entry = written.clone();
+        (entry.export, entry.unexported, entry.service) = (None, Some(Unexported::Lost), service);
+        entry.slices.clear();
+        desired(&entry, false)
+    };
+    assert!(lost(None).is_empty(), "not even its endpoints go");
+    assert!(matches!(lost(written.service.clone())[1], Step::Remove { .. }), "its endpoints are followed");
+    (written.export, written.unexported, written.service) = (None, Some(Unexported::Decided), None);
+    assert_eq!(desired(&written, false).len(), 2, "somebody deleted both");
 }
 
 #[test]

@@ -32,9 +32,12 @@ pub(super) fn served(
 }
 
 /// Whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
-/// its first family.
+/// its first family. What somebody gave a selector has slices that nobody takes away with the selector, and what became a mere
+/// name has lost its address.
 pub(super) fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {
-    there.is_headless() == is_headless
+    there.never.selector.is_empty()
+        && there.type_.as_deref() != Some("ExternalName")
+        && there.is_headless() == is_headless
         && there.ip_families.first().is_none_or(|first| families.contains(first))
 }
 
@@ -147,6 +150,17 @@ mod tests {
         assert_eq!((anew.ip_families, anew.cluster_ip.as_deref()), (v6, Some("fd00::1")));
         let lost = asked(&words(&["IPv6", "IPv4"]), false, None, &words(&["10.0.0.1"]));
         assert_eq!(lost.ip_families, ["IPv4", "IPv6"], "as the address that was noted");
+    }
+
+    #[test]
+    fn what_somebody_gave_a_selector_or_a_mere_name_is_made_anew() {
+        let there = service(&["10.0.0.1"], &["IPv4"]);
+        let fits = |there: &ServiceSpec| can_become(there, &words(&["IPv4"]), false);
+        assert!(fits(&there));
+        let mut selecting = there.clone();
+        selecting.never.selector.insert("app".into(), "evil".into());
+        let named = ServiceSpec { type_: Some("ExternalName".into()), ..service(&[], &[]) };
+        assert!(!fits(&selecting) && !fits(&named));
     }
 
     #[test]

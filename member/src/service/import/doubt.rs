@@ -6,19 +6,18 @@ use api::{
     ServiceName, label, name,
     resource_export::{ENDPOINT_SLICE, ResourceExport},
     resource_import::ResourceImport,
+    view::Meta,
 };
 use kit::write::Error;
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, PartialObjectMeta},
-};
+use kube::{Api, ResourceExt, api::ListParams};
 use presence::vouch::WriterState;
 
 use super::{Importing, continuity::Writers, plan::Doubt};
 use crate::service::index::{known::Known, view::OwnRecord};
 
 impl Importing {
-    /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes.
+    /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes. A read
+    /// that fails does not keep the others from being made.
     pub(super) async fn settle(
         &self,
         known: &Known,
@@ -43,23 +42,27 @@ impl Importing {
         self.metrics.doubted(self.vouching.doubted());
         let vouched = missing.iter().filter(|(writer, what)| self.vouching.doubt(service, writer, what));
         let vouched: BTreeSet<String> = vouched.map(|(writer, _)| writer.clone()).collect();
-        let mut changed = false;
+        let (mut changed, mut failed) = (false, None);
         for (writer, doubt) in by_writer {
             if !vouched.contains(&writer) {
                 tracing::info!(%service, writer, ?doubt, "records vanished without being withdrawn: keeping what is imported");
                 continue;
             }
             let gone = match doubt {
-                Doubt::Import => self.confirm_import_gone(service).await?,
-                Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await?,
-                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(known, cluster).await?,
+                Doubt::Import => self.confirm_import_gone(service).await,
+                Doubt::Part { cluster } => self.confirm_part_gone(service, cluster).await,
+                Doubt::Slices { cluster, .. } => self.confirm_slices_gone(known, cluster).await,
             };
-            if !gone {
-                self.vouching.doubt_again(service, &writer);
+            match gone {
+                Ok(true) => changed = true,
+                Ok(false) => self.vouching.doubt_again(service, &writer),
+                Err(error) => failed = failed.or(Some(error)),
             }
-            changed |= gone;
         }
-        Ok(changed)
+        match failed {
+            Some(error) if !changed => Err(error),
+            _ => Ok(changed),
+        }
     }
 
     /// The Lease of who has to vouch for it: who writes the record. For a cluster that has no Lease, so does not belong to the set any
@@ -81,8 +84,7 @@ impl Importing {
     /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
     async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
         let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
-        let record = records.get_opt(&self.antrea.service_export(cluster, service)).await;
-        let record = record?;
+        let record = records.get_opt(&self.antrea.service_export(cluster, service)).await?;
         let withdrawn = |record: &OwnRecord| {
             record
                 .spec
@@ -105,8 +107,7 @@ impl Importing {
     }
 
     async fn confirm_import_gone(&self, service: &ServiceName) -> Result<bool, Error> {
-        let api =
-            Api::<PartialObjectMeta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        let api = Api::<Meta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
         let there = api.get_opt(&self.antrea.service_import(service)).await?;
         if there.is_none() {
@@ -118,8 +119,7 @@ impl Importing {
 
     async fn confirm_slices_gone(&self, known: &Known, cluster: &str) -> Result<bool, Error> {
         let (service, entry) = (&known.service, &known.entry);
-        let api =
-            Api::<PartialObjectMeta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        let api = Api::<Meta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
         if self.antrea.contains(cluster) {
             return self.confirm_endpoints_gone(known, cluster, api).await;
         }
@@ -132,7 +132,7 @@ impl Importing {
             service.name,
         );
         let listed = api.list(&ListParams::default().labels(&selector)).await?;
-        let is_slice = |record: &PartialObjectMeta<ResourceExport>| {
+        let is_slice = |record: &Meta<ResourceExport>| {
             record.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == ENDPOINT_SLICE)
         };
         // A cluster without a Lease has left, unless other records of it stand: one that runs Antrea's controllers and is not
@@ -156,19 +156,16 @@ impl Importing {
         }
         Ok(new)
     }
-}
 
-impl Importing {
     /// A member that runs Antrea's controllers has one record for all its slices.
     async fn confirm_endpoints_gone(
         &self,
         known: &Known,
         cluster: &str,
-        records: Api<PartialObjectMeta<ResourceExport>>,
+        records: Api<Meta<ResourceExport>>,
     ) -> Result<bool, Error> {
         let service = &known.service;
-        let record = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await;
-        let gone = record?.is_none();
+        let gone = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await?.is_none();
         if gone {
             tracing::info!(%service, cluster, "the record of endpoints is gone, and the cluster's heartbeats went on");
             let slices: Vec<_> = known.entry.imported_from(cluster).cloned().collect();

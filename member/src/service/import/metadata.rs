@@ -6,12 +6,15 @@ use api::{ServiceName, label, resource_import::MergedMetadata};
 use kube::api::ObjectMeta;
 use serde_json::json;
 
-/// Metadata of an object of that name that we make for the import.
+/// Metadata of an object of that name that we make for the import. It has no finalizers and no owners: nobody else says how long it
+/// is there.
 pub(super) fn of_ours(service: &ServiceName, name: String) -> ObjectMeta {
     ObjectMeta {
         name: Some(name),
         namespace: Some(service.namespace.clone()),
         labels: Some([(label::MANAGED_BY.to_owned(), label::FREEPORT.to_owned())].into()),
+        finalizers: Some(vec![]),
+        owner_references: Some(vec![]),
         ..ObjectMeta::default()
     }
 }

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use api::{ServiceName, label};
+use api::ServiceName;
 use kit::write::Error;
-use kube::ResourceExt;
 
 use super::{Importing, object::derived, plan::DesiredImport};
 use crate::service::index::{
     entry::ServiceEntry,
     known::Known,
-    view::{Derived, Service, is_ours},
+    view::{Derived, Service},
 };
 
 /// Pauses between attempts to get the address of a lost Service back, in milliseconds.
@@ -37,11 +36,7 @@ impl Importing {
             without.spec.traffic_distribution = None;
             written = self.place_service(there, &without).await;
         }
-        let written = match written {
-            Err(Error::Stale) if there.is_none() => return Err(self.in_the_way(&want).await?),
-            other => other?,
-        };
-        Ok(written.or_else(|| there.cloned()).unwrap_or(want))
+        Ok(written?.or_else(|| there.cloned()).unwrap_or(want))
     }
 
     /// Creates the Service with the addresses it says, or with others if it cannot have them.
@@ -79,18 +74,5 @@ impl Importing {
             Some(derived) => self.delete(&Derived::from(derived.clone())).await,
             None => Ok(()),
         }
-    }
-
-    /// Why a Service cannot be made though none is known here: our watch is behind, or, if its name was shortened, it is not known
-    /// as what it stands in the way of.
-    async fn in_the_way(&self, want: &Service) -> Result<Error, Error> {
-        let there = self.writer.read(want).await?;
-        let name = want.name_any();
-        let of = |service: &Service| service.labels().get(label::MCS_SERVICE_NAME).cloned();
-        Ok(if is_ours(&there.metadata) && of(&there) == of(want) {
-            Error::Stale
-        } else {
-            Error::Refused(format!("another Service {name} is there, which Freeport does not change"))
-        })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
+    label,
     mcs::{ServiceImportSpec, ServiceImportType},
     name,
     resource_import::{MergedMetadata, MergedService},
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::service::{
     index::{
+        entry::ServiceEntry,
         known::Known,
         view::{Service, Slice, is_ours},
     },
@@ -28,7 +30,7 @@ use crate::service::{
 pub(super) enum Plan {
     /// Nothing is imported and nothing of ours is here.
     Nothing,
-    /// The import vanished, and what it was is not known any more: everything stays as it is.
+    /// The import vanished, and what it was is not known any more, or its removal had begun: everything stays as it is.
     Hold(Vec<Doubt>),
     /// Nobody exports it any more: what we made goes.
     Remove,
@@ -97,6 +99,17 @@ impl DesiredImport {
         self.merged.type_ == ServiceImportType::Headless
     }
 
+    /// A part that the leader's import does not name stays as far as it is here. What is not here was perhaps taken away before this
+    /// process was started, and must not come back. Our own endpoints are ours to say.
+    fn keep_only_what_is_here(&mut self, known: &Known) {
+        let Self { slices, kept, .. } = self;
+        slices.retain(|slice| {
+            let from = slice.labels().get(label::MCS_SOURCE_CLUSTER);
+            let is_kept = from.is_some_and(|from| from != known.us() && kept.contains(from));
+            !is_kept || known.entry.imported_slices.contains_key(&slice.name_any())
+        });
+    }
+
     /// Whether the Service can become what it has to be.
     pub(super) fn fits(&self, there: &Service) -> bool {
         address::can_become(&there.spec, &self.families, self.is_headless())
@@ -106,8 +119,7 @@ impl DesiredImport {
 /// Plans for one import.
 pub(super) fn desired(known: &Known, writers: &Writers) -> Plan {
     let entry = &known.entry;
-    let ours_here =
-        entry.own_import().is_some() || entry.own_derived().is_some() || !entry.imported_slices.is_empty();
+    let ours_here = entry.is_imported();
     match &entry.leader_import {
         None if !ours_here => Plan::Nothing,
         Some(import) if !(ours_here && writers.leader_is_outdated()) => {
@@ -115,16 +127,26 @@ pub(super) fn desired(known: &Known, writers: &Writers) -> Plan {
             if exporters.is_empty() && absent.is_empty() {
                 return if ours_here { Plan::Remove } else { Plan::Nothing };
             }
+            if exporters.is_empty() && removal_was_interrupted(entry) {
+                return Plan::Hold(absent.into_iter().map(|cluster| Doubt::Part { cluster }).collect());
+            }
             let named = exporters.iter().filter(|e| e.refused.is_none()).map(|e| e.cluster_id.clone());
             // An import that does not know of all yet may lack their ports.
             let last = if absent.is_empty() { None } else { continuity::last_merged(entry) };
             let merged = last.unwrap_or_else(|| continuity::merged(&import.spec));
             let accepted = absent.is_empty().then(|| import.uid.clone());
-            let import = desired_import(known, writers, merged, &named.collect(), absent);
+            let mut import = desired_import(known, writers, merged, &named.collect(), absent);
+            import.keep_only_what_is_here(known);
             Plan::Import(DesiredImport { accepted, ..import })
         }
         outdated => without_import(known, writers, outdated.is_none()),
     }
+}
+
+/// Whether nothing but the ServiceImport is here, and was not when this process started: it is the last to be removed. Or somebody else
+/// deleted the rest; in both cases nobody loses anything while it is found out what is meant.
+fn removal_was_interrupted(entry: &ServiceEntry) -> bool {
+    entry.accepted.is_none() && entry.own_derived().is_none() && entry.imported_slices.is_empty()
 }
 
 /// Plans where the leader's import is `missing`, or outdated.
@@ -135,7 +157,7 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
         return Plan::Remove;
     }
     let import = (missing && !entry.import_gone).then_some(Doubt::Import);
-    match continuity::last_merged(entry) {
+    match continuity::last_merged(entry).filter(|_| !removal_was_interrupted(entry)) {
         Some(merged) => {
             let mut desired = desired_import(known, writers, merged, &BTreeSet::new(), had);
             desired.doubts.extend(import);
@@ -210,7 +232,7 @@ impl Sliced {
         let mut all = Self::default();
         for cluster in taking_part {
             if cluster == us {
-                all.add_own(known, merged, families);
+                all.slices.extend(own_slices(known, merged, families));
                 continue;
             }
             if writers.is_outdated(cluster) {
@@ -223,7 +245,11 @@ impl Sliced {
                 imported(service, &Source { cluster, record, local: None }, payload, merged)
             }));
             let there: BTreeSet<_> = entry.to_import_from(service, cluster).collect();
-            let is_missing = |slice: &&String| !there.contains(*slice) && !entry.slices_gone.contains(*slice);
+            let refused = |slice: &&String| entry.slices_refused.contains(*slice);
+            all.held.extend(entry.imported_from(cluster).filter(refused).cloned());
+            let is_missing = |slice: &&String| {
+                !there.contains(*slice) && !entry.slices_gone.contains(*slice) && !refused(slice)
+            };
             let missing: BTreeSet<_> = entry.imported_from(cluster).filter(is_missing).cloned().collect();
             if !missing.is_empty() && !entry.is_complete(cluster) {
                 all.held.extend(missing.iter().cloned());
@@ -232,21 +258,22 @@ impl Sliced {
         }
         all
     }
+}
 
-    /// Our own endpoints come from the EndpointSlices here, not by way of the leader.
-    fn add_own(&mut self, known: &Known, merged: &ServiceImportSpec, families: &[String]) {
-        let (us, service) = (known.us(), &known.service);
-        let own: BTreeMap<String, SlicePayload> =
-            offer(known).ok().flatten().map(|offer| offer.own_slices()).unwrap_or_default();
-        let sources = known.entry.slices.iter();
-        let sources: BTreeMap<_, _> =
-            sources.map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
-        let served = own.iter().filter(|(_, payload)| families.contains(&payload.address_type));
-        self.slices.extend(served.filter_map(|(record, payload)| {
-            let local = sources.get(record).copied();
-            imported(service, &Source { cluster: us, record, local }, payload, merged)
-        }));
-    }
+/// Our own endpoints come from the EndpointSlices here, not by way of the leader.
+pub(super) fn own_slices(known: &Known, merged: &ServiceImportSpec, families: &[String]) -> Vec<Slice> {
+    let (us, service) = (known.us(), &known.service);
+    let own: BTreeMap<String, SlicePayload> =
+        offer(known).ok().flatten().map(|offer| offer.own_slices()).unwrap_or_default();
+    let sources = known.entry.slices.iter();
+    let sources: BTreeMap<_, _> =
+        sources.map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
+    let served = own.iter().filter(|(_, payload)| families.contains(&payload.address_type));
+    let slices = served.filter_map(|(record, payload)| {
+        let local = sources.get(record).copied();
+        imported(service, &Source { cluster: us, record, local }, payload, merged)
+    });
+    slices.collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One imported EndpointSlice for each source slice, so that endpoints that were together stay together: pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use api::{
     ServiceName, label,
@@ -58,21 +58,59 @@ pub(super) fn imported(
     if !is_reached || payload.endpoints.is_empty() {
         return None;
     }
+    let mut metadata = metadata::of_ours(service, name::imported_slice(&service.name, from.record));
+    let source = (label::MCS_SOURCE_CLUSTER.to_owned(), from.cluster.to_owned());
+    metadata.labels.get_or_insert_default().extend([source]);
+    let slice = Slice {
+        metadata,
+        address_type: payload.address_type.clone(),
+        endpoints: endpoints(from, payload, merged.traffic_distribution.as_deref()),
+        ports,
+    };
+    Some(labelled(service, slice))
+}
+
+/// The slice while ports of its Service get other names than they have there (`before`): under both. Whoever reads Service and slices one
+/// after the other finds endpoints in either order.
+pub(super) fn under_both_names(slice: &mut Slice, before: &[ServicePort], after: &[ServicePort]) {
+    let mut more = Vec::new();
+    for port in &slice.ports {
+        let Some(now) = after.iter().find(|now| port.name.as_deref() == Some(word(now))) else { continue };
+        let Some(was) = before.iter().find(|was| is_same(was, now)).map(word) else { continue };
+        // Two that change names with each other cannot have both.
+        if slice.ports.iter().all(|other| other.name.as_deref() != Some(was)) {
+            more.push(SlicePort { name: Some(was.to_owned()), ..port.clone() });
+        }
+    }
+    slice.ports.extend(more);
+}
+
+/// Whether a port has another name than before.
+pub(super) fn are_renamed(before: &[ServicePort], after: &[ServicePort]) -> bool {
+    before.iter().any(|was| after.iter().any(|now| is_same(was, now) && word(was) != word(now)))
+}
+
+fn is_same(a: &ServicePort, b: &ServicePort) -> bool {
+    port::is_same(a.port, a.protocol.as_deref(), b.port, b.protocol.as_deref())
+}
+
+/// The name of a port: of an unnamed one an empty word.
+fn word(port: &ServicePort) -> &str {
+    port.name.as_deref().unwrap_or_default()
+}
+
+/// The slice as one of ours that belongs to the import, wherever it comes from.
+pub(super) fn labelled(service: &ServiceName, mut slice: Slice) -> Slice {
     let labels = [
         (label::MANAGED_BY, label::FREEPORT.to_owned()),
         (label::SLICE_MANAGED_BY, label::FREEPORT.to_owned()),
         (label::SERVICE_NAME, name::imported_service(&service.name)),
         (label::MCS_SERVICE_NAME, service.name.clone()),
-        (label::MCS_SOURCE_CLUSTER, from.cluster.to_owned()),
     ];
-    let mut metadata = metadata::of_ours(service, name::imported_slice(&service.name, from.record));
-    metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
-    Some(Slice {
-        metadata,
-        address_type: payload.address_type.clone(),
-        endpoints: endpoints(from, payload, merged.traffic_distribution.as_deref()),
-        ports,
-    })
+    let labels = labels.map(|(key, value)| (key.to_owned(), value));
+    slice.metadata.labels.get_or_insert_default().extend(labels);
+    (slice.metadata.finalizers, slice.metadata.owner_references) = (Some(vec![]), Some(vec![]));
+    slice
 }
 
 /// Nodes and Pods mean something only in the cluster they are of: elsewhere a node of the same name would be taken for it.
@@ -84,9 +122,15 @@ fn endpoints(from: &Source<'_>, payload: &SlicePayload, distribution: Option<&st
         let node_name = local.and_then(|endpoint| endpoint.node_name.clone());
         let hints = hints(distribution, from.cluster, shared.zone.as_deref(), node_name.as_deref());
         let target_ref = local.and_then(|endpoint| endpoint.target_ref.clone());
-        Endpoint { shared: shared.clone(), node_name, target_ref, hints }
+        Endpoint { shared: canonical(shared), node_name, target_ref, hints }
     };
     payload.endpoints.iter().map(endpoint).collect()
+}
+
+/// Addresses as API servers want them written, which older ones did not (`2001:DB8::1`).
+fn canonical(endpoint: &api::slice::Endpoint) -> api::slice::Endpoint {
+    let canonical = |address: &String| address.parse().map_or(address.clone(), |ip: IpAddr| ip.to_string());
+    api::slice::Endpoint { addresses: endpoint.addresses.iter().map(canonical).collect(), ..endpoint.clone() }
 }
 
 /// What makes kube-proxy prefer near endpoints: it follows hints alone, and Kubernetes writes them only into slices of its own.

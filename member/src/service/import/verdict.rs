@@ -19,29 +19,46 @@ pub(super) enum Refusal {
     ServiceImport,
     /// Some of its EndpointSlices: their endpoints get no traffic.
     EndpointSlice,
+    /// Its core Endpoints: data planes that read nothing else have no endpoints.
+    Endpoints,
 }
 
-/// All that was refused in one reconcile of an import.
+/// What did not work in one reconcile of an import. One step that fails does not keep the later ones from being done.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Vec<(Refusal, String)>);
+pub(super) struct Refusals {
+    refused: Vec<(Refusal, Error)>,
+    /// What failed first for another reason, which may be over at the next attempt.
+    failed: Option<Error>,
+}
 
 impl Refusals {
-    /// What a write came to: a refusal is kept for the status, and what else can be done is done.
-    pub(super) fn note<T>(&mut self, what: Refusal, written: Result<T, Error>) -> Result<Option<T>, Error> {
+    /// What a write came to: a refusal is kept for the status.
+    pub(super) fn note<T>(&mut self, what: Refusal, written: Result<T, Error>) -> Option<T> {
         match written {
-            Ok(written) => Ok(Some(written)),
-            Err(Error::Refused(why)) => {
-                self.0.push((what, why));
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            Ok(written) => return Some(written),
+            Err(error @ (Error::Refused(_) | Error::NotOurs { .. })) => self.refused.push((what, error)),
+            Err(error) => drop(self.failed.get_or_insert(error)),
         }
+        None
+    }
+
+    /// Whether all is known that there is to say of the import now.
+    pub(super) fn are_all(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    fn min(&self) -> Option<&(Refusal, Error)> {
+        self.refused.iter().min_by_key(|(refusal, _)| refusal)
     }
 
     /// The reason of the worst one, and a sentence on it.
     pub(super) fn worst(&self, import: &str) -> Option<(&'static str, String)> {
-        let (worst, why) = self.0.iter().min_by_key(|(refusal, _)| refusal)?;
+        let (worst, error) = self.min()?;
         let service = name::imported_service(import);
+        let why = match error {
+            Error::Refused(why) => why,
+            other => return Some(("NotOurs", format!("Service {service} is not as it has to be: {other}"))),
+        };
         Some(match worst {
             Refusal::Service => {
                 ("ServiceRefused", format!("the API server refuses Service {service}: {why}"))
@@ -50,18 +67,26 @@ impl Refusals {
                 ("ServiceImportRefused", format!("the API server refuses ServiceImport {import}: {why}"))
             }
             Refusal::EndpointSlice => {
-                let count = self.0.iter().filter(|(refusal, _)| refusal == worst).count();
+                let count = self.refused.iter().filter(|(refusal, _)| refusal == worst).count();
                 let message = format!(
                     "the API server refuses {count} EndpointSlices of Service {service}, so their endpoints get no traffic: {why}"
                 );
                 ("EndpointSliceRefused", message)
+            }
+            Refusal::Endpoints => {
+                let message = format!(
+                    "the API server refuses Endpoints {service}, so data planes that do not read EndpointSlices have no endpoints of \
+                     it: {why}"
+                );
+                ("EndpointsRefused", message)
             }
         })
     }
 
     /// What there is to try again.
     pub(super) fn into_error(self) -> Option<Error> {
-        self.0.into_iter().min_by_key(|(refusal, _)| *refusal).map(|(_, why)| Error::Refused(why))
+        let refused = self.refused.into_iter().min_by_key(|(refusal, _)| *refusal);
+        self.failed.or(refused.map(|(_, error)| error))
     }
 }
 
@@ -132,18 +157,26 @@ mod tests {
     fn the_worst_refusal_is_reported_and_the_rest_goes_on() {
         let mut refusals = Refusals::default();
         let refused = |why: &str| Err::<(), _>(Error::Refused(why.into()));
-        assert!(matches!(refusals.note(Refusal::EndpointSlice, refused("quota")), Ok(None)));
-        assert!(matches!(refusals.note(Refusal::EndpointSlice, Ok(())), Ok(Some(()))));
-        assert!(matches!(refusals.note(Refusal::Service, Err::<(), _>(Error::Gone)), Err(Error::Gone)));
+        let foreign = Error::NotOurs { kind: "EndpointSlice".into(), name: "a".into() };
+        assert_eq!(refusals.note(Refusal::EndpointSlice, Err::<(), _>(foreign)), None);
+        assert_eq!(refusals.worst("web").unwrap().0, "NotOurs");
+        refusals = Refusals::default();
+        assert_eq!(refusals.note(Refusal::EndpointSlice, refused("quota")), None);
+        assert_eq!(refusals.note(Refusal::EndpointSlice, Ok(())), Some(()));
         assert_eq!(refusals.worst("web").unwrap().0, "EndpointSliceRefused");
-        assert!(matches!(refusals.note(Refusal::Service, refused("exceeded quota")), Ok(None)));
+        assert_eq!(refusals.note(Refusal::Service, refused("exceeded quota")), None);
         let (reason, message) = refusals.worst("web").unwrap();
         assert_eq!(reason, "ServiceRefused");
         assert!(
             message.contains("Service antrea-mc-web") && message.ends_with(": exceeded quota"),
             "{message}"
         );
+        assert!(refusals.are_all());
         assert!(matches!(refusals.into_error(), Some(Error::Refused(why)) if why == "exceeded quota"));
+        let mut failed = Refusals::default();
+        assert_eq!(failed.note(Refusal::EndpointSlice, Err::<(), _>(Error::Stale)), None);
+        assert_eq!(failed.note(Refusal::EndpointSlice, refused("quota")), None);
+        assert!(!failed.are_all() && matches!(failed.into_error(), Some(Error::Stale)), "to try again soon");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Cluster {
     pub(crate) us: Identity,
     /// What of a Service is exported.
     pub(crate) endpoint_ip: EndpointIp,
+    /// Whether an import has core Endpoints beside its slices.
+    pub(crate) endpoints_objects: bool,
     /// How the leader speaks.
     pub(crate) wire: Wire,
     /// IP families that Services of this cluster can have, the preferred one first; none while they are not known.

@@ -6,10 +6,12 @@ use api::{
     ServiceName, label, name, resource_export::ServicePayload, resource_import::ResourceImportSpec,
     slice::SlicePayload,
 };
+use jiff::Timestamp;
 use kit::index::Entry;
 use kube::ResourceExt;
 
 use super::{
+    endpoints::CoreEndpoints,
     peer::Peer,
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
@@ -34,6 +36,8 @@ pub(crate) struct ServiceEntry {
     pub(crate) leader_import: Option<LeaderRecord>,
     /// Other clusters' slices: by cluster ID, then by the record's name.
     pub(crate) peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
+    /// Imported slices whose records are there, but not valid or refused by the leader: they stay as they are.
+    pub(crate) slices_refused: BTreeSet<String>,
     /// What members that run Antrea's controllers say, by cluster ID; [`peers`](Self::peers) has the slices that come of it.
     pub(crate) antrea: BTreeMap<String, Peer>,
 
@@ -43,9 +47,15 @@ pub(crate) struct ServiceEntry {
     pub(crate) import: Option<Import>,
     /// EndpointSlices we imported, by name.
     pub(crate) imported_slices: BTreeMap<String, Slice>,
+    /// Core Endpoints beside them, where the member writes such.
+    pub(crate) imported_endpoints: Option<CoreEndpoints>,
 
     /// What we exported last, also when the record of it has vanished since.
     pub(crate) last_exported: Option<ServicePayload>,
+    /// What the leader's API server said when it refused a record of ours, until it takes them all.
+    pub(crate) refused: Option<String>,
+    /// Whether there was a ServiceExport in this session, and it went.
+    pub(crate) export_went: bool,
     /// Why the ServiceExport is not there, once that was found out.
     pub(crate) unexported: Option<Unexported>,
     /// uid of the ResourceImport that nothing of what is here was missing in, so that it is believed since.
@@ -75,6 +85,14 @@ impl ServiceEntry {
     /// Whether the slices that are known of that cluster are all it has, which its one record shows: others did not just vanish.
     pub(crate) fn is_complete(&self, cluster: &str) -> bool {
         self.antrea.get(cluster).is_some_and(Peer::is_complete)
+    }
+
+    /// Whether something that we imported is here.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.own_import().is_some()
+            || self.own_derived().is_some()
+            || self.imported_endpoints.is_some()
+            || !self.imported_slices.is_empty()
     }
 
     /// The ServiceImport, if we made it.
@@ -128,6 +146,8 @@ impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
         let learned = Self {
             last_exported: self.last_exported.clone(),
+            refused: self.refused.clone(),
+            export_went: self.export_went,
             unexported: self.unexported,
             accepted: self.accepted.clone(),
             parts_gone: self.parts_gone.clone(),
@@ -144,6 +164,8 @@ impl Entry for ServiceEntry {
 pub(crate) struct LeaderRecord {
     /// Its uid.
     pub(crate) uid: String,
+    /// When the leader's API server created it.
+    pub(crate) created: Option<Timestamp>,
     /// Its spec.
     pub(crate) spec: ResourceImportSpec,
 }
@@ -153,8 +175,10 @@ pub(crate) struct LeaderRecord {
 pub(crate) enum Unexported {
     /// Somebody deleted it.
     Decided,
-    /// Its CRD was deleted, and it along with it.
+    /// Its CRD was deleted, and it along with it; or this cluster was restored from a backup that does not have it.
     Vanished,
+    /// As `Vanished`, and the Service is missing for the same reason: what was exported last stays.
+    Lost,
 }
 
 /// What is known of a Namespace.

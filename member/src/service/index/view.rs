@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use api::view::{Lenient, annotated, lean};
+use api::view::{Lenient, is_written_by, lean, ours, ours_annotated};
 use api::{
+    ServiceName, label,
     mcs::{
         ServiceExport, ServiceExportSpec, ServiceExportStatus, ServiceImport, ServiceImportSpec,
         ServiceImportStatus, ServicePort, SessionAffinityConfig,
     },
-    resource_export::{HEADLESS, ResourceExport, ResourceExportSpec, ResourceExportStatus},
+    name,
+    resource_export::{HEADLESS, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
 };
@@ -39,7 +41,7 @@ pub(crate) struct Export {
 #[resource(inherit = core::Service)]
 pub(crate) struct Service {
     /// Name, labels, annotations.
-    #[serde(deserialize_with = "annotated")]
+    #[serde(deserialize_with = "ours_annotated")]
     pub(crate) metadata: ObjectMeta,
     /// What matters to other clusters.
     #[serde(default)]
@@ -80,6 +82,42 @@ pub(crate) struct ServiceSpec {
     /// Its ports, without what the API server adds for this cluster alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ports: Vec<ServicePort>,
+    /// What the Service of an import never has, so that it goes if somebody else puts it there.
+    #[serde(flatten)]
+    pub(crate) never: Never,
+}
+
+/// What leads the traffic of a Service elsewhere than to its EndpointSlices, or leads more of it there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Never {
+    /// Pods of this cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) selector: BTreeMap<String, String>,
+    /// More addresses.
+    #[serde(rename = "externalIPs", default, skip_serializing_if = "Vec::is_empty")]
+    external_ips: Vec<String>,
+    /// Whether endpoints count that are not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    publish_not_ready_addresses: Option<bool>,
+    /// A name instead of addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    external_name: Option<String>,
+    /// Address of a load balancer.
+    #[serde(rename = "loadBalancerIP", default, skip_serializing_if = "Option::is_none")]
+    load_balancer_ip: Option<String>,
+    /// Who may use a load balancer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    load_balancer_source_ranges: Vec<String>,
+    /// Of which implementation a load balancer is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    load_balancer_class: Option<String>,
+    /// Whether it uses ports of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allocate_load_balancer_node_ports: Option<bool>,
+    /// What comes with external addresses, and is refused without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    external_traffic_policy: Option<String>,
 }
 
 impl ServiceSpec {
@@ -102,7 +140,7 @@ impl ServiceSpec {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Slice {
     /// Name and labels.
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "ours")]
     pub(crate) metadata: ObjectMeta,
     /// `IPv4`, `IPv6` or `FQDN`.
     pub(crate) address_type: String,
@@ -160,7 +198,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d
 #[resource(inherit = ServiceImport)]
 pub(crate) struct Import {
     /// Name, labels, and by which ResourceImport it was last measured.
-    #[serde(deserialize_with = "annotated")]
+    #[serde(deserialize_with = "ours_annotated")]
     pub(crate) metadata: ObjectMeta,
     /// The merged Service and its addresses here.
     #[serde(default)]
@@ -184,7 +222,7 @@ pub(crate) struct Namespace {
 #[resource(inherit = ResourceExport)]
 pub(crate) struct OwnRecord {
     /// Name, labels, generation.
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "ours")]
     pub(crate) metadata: ObjectMeta,
     /// What it exports.
     #[serde(default)]
@@ -202,16 +240,66 @@ impl OwnRecord {
     }
 }
 
-/// Another cluster's slice in the Common Area.
+/// Another cluster's slice in the Common Area. What is refused is let go while a record is decoded, so that a long list costs what
+/// is kept of it.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
+#[serde(from = "SliceRecord")]
 pub(crate) struct PeerSlice {
     /// Name.
-    #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// What the other cluster exports.
+    /// The cluster whose slice it is, and the Service: by name and labels, which its spec cannot change.
+    pub(crate) of: Option<(String, ServiceName)>,
+    /// What the other cluster exports; none if that is not valid, or the leader refuses it as too much.
+    pub(crate) payload: Option<slice::SlicePayload>,
+}
+
+#[derive(Deserialize)]
+struct SliceRecord {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
     #[serde(default)]
-    pub(crate) spec: Lenient<ResourceExportSpec>,
+    spec: Lenient<SliceSpec>,
+    #[serde(default)]
+    status: Lenient<ResourceExportStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SliceSpec {
+    #[serde(rename = "clusterID")]
+    cluster_id: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    endpoint_slice: Option<slice::SlicePayload>,
+}
+
+impl From<SliceRecord> for PeerSlice {
+    fn from(record: SliceRecord) -> Self {
+        let SliceRecord { mut metadata, spec, status } = record;
+        let of = slice_of(&metadata);
+        metadata.labels = None;
+        let conditions = status.0.map(|status| status.conditions).unwrap_or_default();
+        let is_too_much = conditions.iter().any(|c| c.reason.as_deref() == Some(OVER_QUOTA));
+        let is_its = |spec: &SliceSpec| {
+            of.as_ref().is_some_and(|(cluster, service)| {
+                spec.cluster_id.as_ref() == Some(cluster)
+                    && spec.namespace.as_ref() == Some(&service.namespace)
+                    && spec.name.as_ref() == Some(&service.name)
+            })
+        };
+        let spec = spec.0.ok().filter(|spec| !is_too_much && is_its(spec));
+        let payload = spec.and_then(|spec| spec.endpoint_slice).filter(|slice| slice.check().is_ok());
+        Self { metadata, of, payload }
+    }
+}
+
+fn slice_of(metadata: &ObjectMeta) -> Option<(String, ServiceName)> {
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let cluster = label(label::SOURCE_CLUSTER_ID)?;
+    let service = ServiceName::new(label(label::SOURCE_NAMESPACE)?, label(label::SOURCE_NAME)?);
+    let record = metadata.name.as_deref().unwrap_or_default();
+    name::is_slice_export(record, &cluster, &service).then_some((cluster, service))
 }
 
 /// An import in the Common Area.
@@ -249,8 +337,56 @@ impl From<Derived> for Service {
     }
 }
 
-/// Whether the object has the label of what Freeport makes.
+/// Whether Freeport made the object: it has our label, or we wrote it, and somebody else took the label off.
 pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
-    let labels: Option<&BTreeMap<String, String>> = metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(api::label::MANAGED_BY)).is_some_and(|by| by == api::label::FREEPORT)
+    is_labelled(metadata, label::MANAGED_BY) || is_written_by(metadata, label::MEMBER)
+}
+
+fn is_labelled(metadata: &ObjectMeta, key: &str) -> bool {
+    metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|by| by == label::FREEPORT)
+}
+
+/// Whether we imported the slice. Kubernetes makes slices for a Service with a selector, gives them the Service's labels, and its own
+/// value of this one.
+pub(crate) fn is_imported(slice: &Slice) -> bool {
+    let metadata = &slice.metadata;
+    let is_named_so = || metadata.name.as_deref().and_then(name::service_of_slice).is_some();
+    is_labelled(metadata, label::SLICE_MANAGED_BY) || is_named_so() && is_ours(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::ObjectList;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn listed<V: DeserializeOwned + Clone>(odd: &Value) -> usize {
+        let metadata = json!({"name": "odd", "managedFields": [{"time": "9999-12-31T23:59:59Z"}]});
+        let odd = json!({"metadata": metadata, "spec": odd, "status": odd});
+        let list = json!({"metadata": {}, "items": [odd, {"metadata": {"name": "good"}}]});
+        serde_json::from_value::<ObjectList<V>>(list).map_or(0, |list| list.items.len())
+    }
+
+    #[test]
+    fn a1_no_object_stops_a_list() {
+        let time = "9999-12-31T23:59:59Z";
+        for odd in [
+            Value::Null,
+            json!("words"),
+            json!([1]),
+            json!({"conditions": [{"lastTransitionTime": time}], "service": {"exportedAt": time}, "kind": 1}),
+            json!({"exporters": [{"exportedAt": time}], "ports": {}, "conditions": "none"}),
+        ] {
+            let listed = [
+                listed::<Export>(&odd),
+                listed::<Import>(&odd),
+                listed::<OwnRecord>(&odd),
+                listed::<PeerSlice>(&odd),
+                listed::<LeaderImport>(&odd),
+            ];
+            assert_eq!(listed, [2; 5], "{odd}");
+        }
+    }
 }

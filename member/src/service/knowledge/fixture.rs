@@ -33,7 +33,13 @@ pub(crate) fn golden(text: &str, change: impl FnOnce(&mut Value)) -> Value {
 /// Under a leader of Antrea's, where nothing is known.
 pub(crate) fn nothing() -> Knowledge {
     let us = Identity { cluster: "east".into(), common_area: "antrea-multicluster".into() };
-    let cluster = Cluster { us, endpoint_ip: EndpointIp::default(), wire: Wire::Antrea, families: vec![] };
+    let cluster = Cluster {
+        us,
+        endpoint_ip: EndpointIp::default(),
+        endpoints_objects: false,
+        wire: Wire::Antrea,
+        families: vec![],
+    };
     Knowledge::new(cluster)
 }
 

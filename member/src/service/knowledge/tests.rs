@@ -24,7 +24,7 @@ async fn to_reconcile(known: &Knowledge) -> BTreeSet<ServiceName> {
     let queue = known.services.queue(2);
     let driven = drive("test", queue, Metrics::new().unwrap(), stop.clone(), reconcile);
     let until_idle = async {
-        while !known.services.is_idle(STATUS) {
+        while !known.services.busy(STATUS).is_empty() {
             tokio::task::yield_now().await;
         }
         stop.cancel();

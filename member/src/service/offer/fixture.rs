@@ -24,6 +24,7 @@ pub(crate) fn service() -> ServiceName {
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) endpoint_ip: EndpointIp,
+    pub(crate) endpoints_objects: bool,
     pub(crate) families: Vec<String>,
     pub(crate) antrea_leads: bool,
     pub(crate) is_excluded: bool,
@@ -39,6 +40,7 @@ pub(crate) fn known_with(us: &str, entry: &ServiceEntry, settings: Settings) -> 
     let cluster = Cluster {
         us: Identity { cluster: us.into(), common_area: "clusterset-demo".into() },
         endpoint_ip: settings.endpoint_ip,
+        endpoints_objects: settings.endpoints_objects,
         wire: if settings.antrea_leads { Wire::Antrea } else { Wire::Freeport },
         families: settings.families,
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{
-    family,
+    family, label,
     mcs::ServicePort,
     name, port,
     slice::{self, SlicePayload, SlicePort},
@@ -14,7 +14,7 @@ use crate::service::index::{
     cluster::EndpointIp,
     entry::ServiceEntry,
     known::Known,
-    view::{Service, Slice},
+    view::{self, Service, Slice},
 };
 
 /// The slices that other clusters get, by the names of their records.
@@ -37,21 +37,53 @@ pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, Slice
 pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
     let families = known.families(local);
     let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
-    let record = |source: &String| name::slice_export(known.us(), &known.service, source);
-    of_families.map(|(source, slice)| (record(source), payload(slice, &local.spec.ports))).collect()
+    let of = |(source, slice): (&String, &Slice)| {
+        let record = name::slice_export(known.us(), &known.service, source);
+        let said = known.entry.own_slices.get(&record).and_then(|own| own.spec.0.as_ref().ok());
+        let said = said.and_then(|spec| spec.endpoint_slice.as_ref());
+        let payload = payload(slice, &local.spec.ports, said);
+        (record, payload)
+    };
+    of_families.map(of).collect()
+}
+
+/// Who writes the slices of Services that select Pods.
+const KUBERNETES: &str = "endpointslice-controller.k8s.io";
+
+/// The Service port that a port of a slice of Kubernetes' led to when we `said` it last, if only its name has changed. An unnamed port
+/// that gets company gets a name, and the slice gets it a moment later.
+fn renamed<'a>(
+    slice: &Slice,
+    port: &view::SlicePort,
+    service_ports: &'a [ServicePort],
+    said: Option<&SlicePayload>,
+) -> Option<&'a ServicePort> {
+    let by_kubernetes =
+        slice.metadata.labels.as_ref().and_then(|labels| labels.get(label::SLICE_MANAGED_BY))? == KUBERNETES;
+    let (name, protocol) = (word(port.name.as_ref()), port::protocol(port.protocol.as_deref()));
+    let led = |said: &&SlicePort| word(said.name.as_ref()) == name && said.protocol == protocol;
+    let number = said.filter(|_| by_kubernetes)?.ports.iter().find(led)?.service_port;
+    let is_it = |p: &&ServicePort| port::is_same(p.port, p.protocol.as_deref(), number, Some(protocol));
+    let service_port = service_ports.iter().find(is_it)?;
+    let has_own = slice.ports.iter().any(|p| word(p.name.as_ref()) == word(service_port.name.as_ref()));
+    (!has_own).then_some(service_port)
+}
+
+/// No name is an empty one.
+fn word(name: Option<&String>) -> &str {
+    name.map(String::as_str).unwrap_or_default()
 }
 
 /// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
 /// through the Service here, and so not elsewhere.
-fn payload(slice: &Slice, service_ports: &[ServicePort]) -> SlicePayload {
+fn payload(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayload>) -> SlicePayload {
     let mut ports: Vec<_> = slice
         .ports
         .iter()
         .filter_map(|port| {
             let name = port.name.clone().filter(|name| !name.is_empty());
-            let service_port = service_ports
-                .iter()
-                .find(|p| p.name.as_deref().unwrap_or_default() == name.as_deref().unwrap_or_default())?;
+            let named_so = service_ports.iter().find(|p| word(p.name.as_ref()) == word(name.as_ref()));
+            let service_port = named_so.or_else(|| renamed(slice, port, service_ports, said))?;
             Some(SlicePort {
                 name,
                 protocol: port::protocol(port.protocol.as_deref()).to_owned(),
@@ -180,6 +212,42 @@ mod tests {
         let six = six.unwrap();
         assert_eq!(addresses(&six), [("IPv6", "fd00::7")]);
         assert_eq!(six.service.service_spec.ip_families.unwrap(), ["IPv6"]);
+    }
+
+    #[test]
+    fn a9_a_port_that_is_named_keeps_its_endpoints_until_kubernetes_has_named_it_in_the_slice() {
+        let ports = |by: &str, said: bool| {
+            let offered = offered(|entry, _| {
+                entry.slices.clear();
+                slice(entry, "IPv4", "10.1.0.7", true);
+                let unnamed = entry.slices.get_mut("IPv4").unwrap();
+                unnamed.metadata.labels = Some([(label::SLICE_MANAGED_BY.to_owned(), by.to_owned())].into());
+                unnamed.ports[0].name = Some(String::new());
+                spec(entry, &json!({"ports": [{"port": 80}]}));
+                if said {
+                    let known = known_with("east", entry, Settings::default());
+                    let slices = offer(&known).unwrap().unwrap().slices();
+                    entry.own_slices = slices
+                        .into_iter()
+                        .map(|(name, payload)| {
+                            let spec = |spec: &mut api::resource_export::ResourceExportSpec| {
+                                spec.endpoint_slice = Some(payload)
+                            };
+                            (
+                                name.clone(),
+                                crate::service::offer::record::record(&known, "EndpointSlice", name, spec),
+                            )
+                        })
+                        .collect();
+                }
+                spec(entry, &json!({"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}));
+            });
+            let slice = offered.unwrap().slices.into_values().next().unwrap();
+            slice.ports.into_iter().map(|port| port.service_port).collect::<Vec<_>>()
+        };
+        assert_eq!(ports(KUBERNETES, true), [80]);
+        assert!(ports(KUBERNETES, false).is_empty(), "nobody knows what it belonged to");
+        assert!(ports("somebody", true).is_empty(), "nobody else follows a Service");
     }
 
     #[test]

@@ -19,10 +19,11 @@ use kit::{
     failure::{Failure, classify},
 };
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
+    core::Request,
 };
-use presence::lease::Presence;
+use presence::{heartbeat::Announce, lease::Presence};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -34,11 +35,7 @@ const GOING: &str =
     "our MemberClusterAnnounce is being deleted: the leader is removing this cluster from the set";
 
 /// Keeps us announced until it turns out that the API server was restored; tells `presence` what is known about it.
-pub(super) async fn keep(
-    announces: Api<MemberClusterAnnounce>,
-    target: Target,
-    presence: watch::Sender<Presence>,
-) {
+pub(super) async fn keep(announces: Api<Announce>, target: Target, presence: watch::Sender<Presence>) {
     let (mut known, mut failures) = (None, 0);
     loop {
         let attempt = tokio::time::timeout(EVERY, beat(&announces, &target, known.is_none())).await;
@@ -58,24 +55,20 @@ pub(super) async fn keep(
 }
 
 /// What the answer to a heartbeat means, after what was `known`: the version of the announce.
-fn judge(announce: Option<&MemberClusterAnnounce>, known: &mut Option<u64>) -> Presence {
+fn judge(announce: Option<&Announce>, known: &mut Option<u64>) -> Presence {
     let version = announce.and_then(|announce| announce.resource_version()?.parse().ok());
     if announce.is_none() || version < *known {
         return Presence::Restored;
     }
     *known = version;
-    match announce.is_some_and(|announce| announce.metadata.deletion_timestamp.is_some()) {
+    match announce.is_some_and(|announce| announce.meta().deletion_timestamp.is_some()) {
         true => Presence::Failing { failure: Failure::Other(GOING.to_owned()) },
-        false => Presence::Held,
+        false => Presence::Held { rival: None },
     }
 }
 
 /// Renews the announce, or creates it if this is the `first` attempt; `None` when it is gone.
-async fn beat(
-    announces: &Api<MemberClusterAnnounce>,
-    target: &Target,
-    first: bool,
-) -> kube::Result<Option<MemberClusterAnnounce>> {
+async fn beat(announces: &Api<Announce>, target: &Target, first: bool) -> kube::Result<Option<Announce>> {
     let Target { us, cluster_set, leader, .. } = target;
     let announce = announce(us, cluster_set, leader.clone(), Timestamp::now());
     let name = announce.name_any();
@@ -85,7 +78,10 @@ async fn beat(
             if !first {
                 return Ok(None);
             }
-            announces.create(&PostParams::default(), &announce).await.map(Some)
+            let body = serde_json::to_vec(&announce).map_err(kube::Error::SerdeError)?;
+            let request = Request::new(announces.resource_url()).create(&PostParams::default(), body);
+            let client = announces.clone().into_client();
+            client.request(request.map_err(kube::Error::BuildRequest)?).await.map(Some)
         }
         beaten => beaten.map(Some),
     }
@@ -125,10 +121,10 @@ mod tests {
         announce(&us, "demo", Some("leader".into()), now.parse().unwrap())
     }
 
-    fn at(version: &str) -> MemberClusterAnnounce {
+    fn at(version: &str) -> Announce {
         let mut announce = ours("2026-11-01T12:00:00Z");
         announce.metadata.resource_version = Some(version.into());
-        announce
+        serde_json::from_value(serde_json::to_value(announce).unwrap()).unwrap()
     }
 
     #[test]
@@ -142,12 +138,12 @@ mod tests {
     #[test]
     fn an_announce_that_is_older_or_gone_is_another_common_area() {
         let mut known = None;
-        assert_eq!(judge(Some(&at("9")), &mut known), Presence::Held);
-        assert_eq!(judge(Some(&at("12")), &mut known), Presence::Held);
+        assert_eq!(judge(Some(&at("9")), &mut known), Presence::Held { rival: None });
+        assert_eq!(judge(Some(&at("12")), &mut known), Presence::Held { rival: None });
         assert_eq!(judge(Some(&at("10")), &mut known), Presence::Restored);
         assert_eq!(judge(None, &mut known), Presence::Restored);
         let mut going = at("13");
-        going.metadata.deletion_timestamp =
+        going.meta_mut().deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
         assert!(matches!(judge(Some(&going), &mut known), Presence::Failing { .. }));
     }

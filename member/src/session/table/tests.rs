@@ -6,7 +6,7 @@ use crate::{
         fixture::{access, features},
         proof::{Copies, CopiesRun},
     },
-    session::health::{Health, PATIENCE, seen},
+    session::health::{Health, PATIENCE, Seen, seen},
 };
 
 fn settled(table: &Table) -> Settled {
@@ -14,13 +14,16 @@ fn settled(table: &Table) -> Settled {
 }
 
 #[tokio::test]
-async fn a_feature_with_something_to_write_keeps_the_member_from_vouching() {
+async fn a_feature_with_something_to_write_keeps_the_member_from_vouching_for_that() {
     let run = CopiesRun::new(access());
     let queue = run.queue.clone();
     let table = Table(vec![("More", Copies.begin(access())), ("Copies", Box::new(run))]);
     assert_eq!(settled(&table), Settled::Yes, "nothing to watch, nothing to write");
     queue.enqueue(["a".to_owned()]);
-    assert_eq!(settled(&table), Settled::Writing);
+    let a = Unwritten::of("Copies", ["a".to_owned()]);
+    assert_eq!(settled(&table), Settled::Writing(a), "and for nothing else");
+    queue.enqueue((0..200).map(|n| n.to_string()));
+    assert_eq!(settled(&table), Settled::Writing(Unwritten::unknown()), "too much to say");
 }
 
 #[tokio::test]
@@ -31,7 +34,7 @@ async fn a_feature_that_cannot_watch_keeps_the_member_from_vouching_and_is_named
     table.watch(&mut tasks);
     assert_eq!(settled(&table), Settled::No);
     assert!(!table.are_listed());
-    let seen = |present_for| seen(&access, &table, &Watches::default(), vec![], present_for);
+    let seen = |present_for| seen(&access, &table, &Watches::default(), Seen::default(), present_for);
     assert_eq!(seen(Duration::ZERO), Health::Connecting, "the list may be on its way");
     let Health::Blind(blind) = seen(PATIENCE) else { panic!("{:?}", seen(PATIENCE)) };
     assert_eq!(blind[0].feature, Some("Copies"));

@@ -18,6 +18,17 @@ fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
     let problems = report(&warns, now()).problems;
     assert!(problems.len() == 1 && problems[0].what.contains("switched off"), "{problems:?}");
 
+    let [mut policy, binding] = member::own_policy();
+    policy.body["spec"]["matchConditions"][0]["expression"] = json!("false");
+    let altered = Found { own_policy: Some(Ok([Some(policy), Some(binding)])), ..good() };
+    let problems = report(&altered, now()).problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].place, "ValidatingAdmissionPolicy freeport-member-own");
+    assert!(
+        problems[0].what.ends_with("can change and delete every Service of this cluster"),
+        "{problems:?}"
+    );
+
     let part = "ValidatingAdmissionPolicy freeport-records".into();
     let refused = Gap { part, why: Why::Forbidden("jane may not".into()) };
     let unseen = report(&Found { records_policy: Some(Err(refused)), ..good() }, now());

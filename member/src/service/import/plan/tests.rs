@@ -5,12 +5,10 @@ use api::{
     resource_import::{Exporter, Objection, ResourceImportSpec},
     slice::{Endpoint, SlicePort as Port},
 };
-use kit::{
-    index::{Index, Part},
-    objects::Change,
-};
+use kit::{index::Index, objects::Change};
 use serde_json::json;
 
+mod alone;
 mod antrea;
 mod doubts;
 mod order;
@@ -20,6 +18,7 @@ use super::*;
 use crate::service::{
     import::{
         object::{derived, service_import},
+        under_both_names,
         verdict::{Refusals, ready},
     },
     index::{
@@ -43,7 +42,7 @@ fn merged_import(exporters: &[&str]) -> LeaderRecord {
         service_import: Some(MergedService { spec, ..MergedService::default() }),
         ..ResourceImportSpec::default()
     };
-    LeaderRecord { uid: "import-1".into(), spec }
+    LeaderRecord { uid: "import-1".into(), created: None, spec }
 }
 
 fn writers() -> Writers {
@@ -209,6 +208,29 @@ fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
 }
 
 #[test]
+fn a9_a_port_that_is_renamed_has_endpoints_under_both_names_until_its_service_has_the_new_one() {
+    let named = |ports: Vec<mcs::ServicePort>| {
+        let mut entry = entry(&["east"]);
+        entry.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports = ports;
+        entry
+    };
+    let entry = carried_out("west", named(vec![merged_port(None, 80)]));
+    let after = vec![merged_port(Some("a"), 80), merged_port(Some("b"), 81)];
+    let renamed = ServiceEntry { leader_import: named(after).leader_import, ..entry };
+    let mut import = imports("west", &renamed);
+    assert!(under_both_names(&known("west", &[], &renamed), &mut import));
+    let names = |import: &DesiredImport| {
+        let ports = import.slices[0].ports.iter();
+        ports.map(|port| (port.name.clone().unwrap(), port.port.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&import), [("a".to_owned(), 8080), (String::new(), 8080)]);
+    let done = carried_out("west", renamed);
+    let mut import = imports("west", &done);
+    assert!(!under_both_names(&known("west", &[], &done), &mut import));
+    assert_eq!(names(&import), [("a".to_owned(), 8080)]);
+}
+
+#[test]
 fn a_lost_service_asks_for_its_old_address() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.derived = None;
@@ -254,11 +276,12 @@ fn near_endpoints_are_preferred_by_hints_of_ours() {
 #[test]
 fn a_slice_no_api_server_would_take_is_passed_over() {
     let slice = |payload: SlicePayload| -> PeerSlice {
-        let meta = json!({"name": record("east"), "namespace": "cs", "labels": {"sourceClusterID": "east"}});
+        let labels = json!({"sourceClusterID": "east", "sourceNamespace": "shop", "sourceName": "web"});
+        let meta = json!({"name": record("east"), "namespace": "cs", "labels": labels});
         let spec = json!({"kind": "EndpointSlice", "clusterID": "east", "namespace": "shop", "name": "web",
             "endpointSlice": payload});
         serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
     };
-    assert!(Part::<ServiceName, ServiceEntry>::key(&slice(payload(&["10.0.0.1"]))).is_some());
-    assert!(Part::<ServiceName, ServiceEntry>::key(&slice(payload(&["not an address"]))).is_none());
+    assert!(slice(payload(&["10.0.0.1"])).payload.is_some());
+    assert!(slice(payload(&["not an address"])).payload.is_none());
 }

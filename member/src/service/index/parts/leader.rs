@@ -5,7 +5,7 @@ use api::{
     antrea::{Members, RECORD_FINALIZERS},
     label, name,
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
-    resource_import::SERVICE_IMPORT,
+    slice::SlicePayload,
 };
 use kit::index::{Part, Readers};
 use kube::ResourceExt;
@@ -77,50 +77,49 @@ fn put_service(record: OwnRecord, entry: &mut ServiceEntry) -> Readers {
     export.and(import).and(STATUS.when(differs.any()))
 }
 
-impl PeerSlice {
-    /// The cluster whose slice it is, and the Service; `None` when the record is not valid.
-    fn tuple(&self) -> Option<(&str, ServiceName)> {
-        let spec = self.spec.0.as_ref().ok()?;
-        spec.endpoint_slice.as_ref()?.check().ok()?;
-        let cluster = spec.cluster_id.as_deref()?;
-        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
-        let labelled = self.labels().get(label::SOURCE_CLUSTER_ID).is_some_and(|id| id == cluster);
-        (labelled && name::is_slice_export(&self.name_any(), cluster, &service)).then_some((cluster, service))
-    }
-}
-
 impl Part<ServiceName, ServiceEntry> for PeerSlice {
     fn key(&self) -> Option<ServiceName> {
-        self.tuple().map(|(_, service)| service)
+        self.of.as_ref().map(|(_, service)| service.clone())
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
-        let Some(cluster) = self.tuple().map(|(cluster, _)| cluster.to_owned()) else {
-            return Readers::NONE;
-        };
         let name = self.name_any();
-        let Some(payload) = self.spec.0.ok().and_then(|spec| spec.endpoint_slice) else {
-            return Readers::NONE;
+        let imported_name = imported_name(&name);
+        let was_gone = entry.slices_gone.remove(&imported_name);
+        let changed = match (self.of, self.payload) {
+            (Some((cluster, _)), Some(payload)) => {
+                let was_refused = entry.slices_refused.remove(&imported_name);
+                let slices = entry.peers.entry(cluster).or_default();
+                let is_same = slices.get(&name) == Some(&payload);
+                slices.insert(name, payload);
+                !is_same || was_refused
+            }
+            _ => {
+                let was_there = remove(entry, &name).is_some();
+                entry.slices_refused.insert(imported_name) || was_there
+            }
         };
-        let was_gone = entry.slices_gone.remove(&imported_name(&name));
-        let slices = entry.peers.entry(cluster).or_default();
-        let changed = slices.get(&name) != Some(&payload);
-        slices.insert(name, payload);
         import(entry).when(changed || was_gone)
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
         // A slice that was emptied before it went did not just vanish, however quickly it went.
-        let taken = entry.peers.values_mut().find_map(|slices| slices.remove(name));
+        let taken = remove(entry, name);
         let imported = imported_name(name);
+        entry.slices_refused.remove(&imported);
         if taken.is_some_and(|payload| payload.endpoints.is_empty())
             && entry.imported_slices.contains_key(&imported)
         {
             entry.slices_gone.insert(imported);
         }
-        entry.peers.retain(|_, slices| !slices.is_empty());
         import(entry)
     }
+}
+
+fn remove(entry: &mut ServiceEntry, record: &str) -> Option<SlicePayload> {
+    let removed = entry.peers.values_mut().find_map(|slices| slices.remove(record));
+    entry.peers.retain(|_, slices| !slices.is_empty());
+    removed
 }
 
 /// What a slice record `<id>.<ns>.<service>.slice.<hash>` is imported as.
@@ -130,17 +129,16 @@ fn imported_name(record: &str) -> String {
 
 impl Part<ServiceName, ServiceEntry> for LeaderImport {
     fn key(&self) -> Option<ServiceName> {
-        let spec = self.spec.0.as_ref().ok()?;
-        let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
-        let ours =
-            spec.kind.as_deref() == Some(SERVICE_IMPORT) && self.name_any() == name::service_import(&service);
-        (ours && spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
+        // Its name says it, whatever somebody makes of the spec until the leader puts it right.
+        let (service, spec) = (name::of_service_import(&self.name_any())?, self.spec.0.as_ref().ok()?);
+        (spec.service_import.is_some() && spec.exporters.is_some()).then_some(service)
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
-        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, spec });
+        let created = self.metadata.creation_timestamp.map(|time| time.0);
+        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, created, spec });
         let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
         for exporter in named {
             entry.parts_gone.remove(&exporter.cluster_id);

@@ -9,8 +9,9 @@ use kube::{Resource, ResourceExt};
 use super::{import, insert, replace, replace_with_status};
 use crate::service::index::{
     EXPORT, IMPORT, STATUS,
+    endpoints::CoreEndpoints,
     entry::{NamespaceEntry, ServiceEntry},
-    view::{Derived, Export, Import, Namespace, Service, Slice},
+    view::{Derived, Export, Import, Namespace, Never, Service, Slice, is_imported},
 };
 
 fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
@@ -22,7 +23,9 @@ impl Part<ServiceName, ServiceEntry> for Service {
         own_name(self)
     }
 
-    fn put(self, entry: &mut ServiceEntry) -> Readers {
+    fn put(mut self, entry: &mut ServiceEntry) -> Readers {
+        // Read only of Services that we make.
+        self.spec.never = Never::default();
         let changed = replace(&mut entry.service, self);
         EXPORT.and(STATUS).and(import(entry)).when(changed && entry.is_exported())
     }
@@ -54,25 +57,21 @@ impl Part<ServiceName, ServiceEntry> for Export {
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
-        entry.unexported = None;
+        (entry.unexported, entry.export_went) = (None, false);
         let differs = replace_with_status(&mut entry.export, self, |export| &mut export.status);
         // The status is read only to write the next one.
         EXPORT.and(import(entry)).when(differs.content).and(STATUS.when(differs.any()))
     }
 
     fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
-        entry.export = None;
+        (entry.export, entry.export_went) = (None, true);
         EXPORT.and(STATUS).and(import(entry))
     }
 }
 
 impl Part<ServiceName, ServiceEntry> for Derived {
     fn key(&self) -> Option<ServiceName> {
-        // A long name was shortened; then only the label shows of which Service it is.
-        let name = self.name_any();
-        let labelled = self.labels().get(label::MCS_SERVICE_NAME).map(String::as_str);
-        let of = labelled.filter(|of| name::imported_service(of) == name);
-        Some(ServiceName::new(self.namespace()?, of.or_else(|| name.strip_prefix(label::IMPORTED_PREFIX))?))
+        Some(ServiceName::new(self.namespace()?, name::import_of(&self.name_any(), import_label(self))?))
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
@@ -85,10 +84,32 @@ impl Part<ServiceName, ServiceEntry> for Derived {
     }
 }
 
+impl Part<ServiceName, ServiceEntry> for CoreEndpoints {
+    fn key(&self) -> Option<ServiceName> {
+        let of = self.labels().get(label::MCS_SERVICE_NAME)?;
+        (name::imported_service(of) == self.name_any()).then_some(ServiceName::new(self.namespace()?, of))
+    }
+
+    fn put(self, entry: &mut ServiceEntry) -> Readers {
+        IMPORT.when(replace(&mut entry.imported_endpoints, self))
+    }
+
+    fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
+        entry.imported_endpoints = None;
+        IMPORT
+    }
+}
+
 impl Part<ServiceName, ServiceEntry> for Slice {
     fn key(&self) -> Option<ServiceName> {
-        let of = if is_imported(self) { label::MCS_SERVICE_NAME } else { label::SERVICE_NAME };
-        Some(ServiceName::new(self.namespace()?, self.labels().get(of)?))
+        let name = self.name_any();
+        // What can be changed does not count where the name says it.
+        let of = match (is_imported(self), name::service_of_slice(&name)) {
+            (true, Some(service)) => name::import_of(service, import_label(self))?,
+            (true, None) => import_label(self)?,
+            (false, _) => self.labels().get(label::SERVICE_NAME)?,
+        };
+        Some(ServiceName::new(self.namespace()?, of))
     }
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
@@ -127,8 +148,9 @@ fn address_types(entry: &ServiceEntry) -> BTreeSet<String> {
     entry.slices.values().map(|slice| slice.address_type.clone()).collect()
 }
 
-fn is_imported(slice: &Slice) -> bool {
-    slice.labels().get(label::SLICE_MANAGED_BY).is_some_and(|by| by == label::FREEPORT)
+/// The import that an object is of, as its label says.
+fn import_label<T: Resource>(object: &T) -> Option<&str> {
+    object.labels().get(label::MCS_SERVICE_NAME).map(String::as_str)
 }
 
 impl Part<String, NamespaceEntry> for Namespace {

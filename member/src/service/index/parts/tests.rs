@@ -63,13 +63,18 @@ fn leader_import() -> LeaderImport {
     }))
 }
 
-fn peer_slice(address: &str) -> PeerSlice {
-    read(json!({
-        "metadata": {"name": name::slice_export("north", &service(), "web-x"), "namespace": "cs",
-            "labels": {label::SOURCE_CLUSTER_ID: "north"}},
+fn slice_record(address: &str) -> Value {
+    json!({
+        "metadata": {"name": name::slice_export("north", &service(), "web-x"), "namespace": "cs", "labels": {
+            label::SOURCE_CLUSTER_ID: "north", label::SOURCE_NAMESPACE: "shop", label::SOURCE_NAME: "web",
+        }},
         "spec": {"kind": "EndpointSlice", "clusterID": "north", "namespace": "shop", "name": "web",
             "endpointSlice": {"addressType": "IPv4", "endpoints": [{"addresses": [address]}], "ports": []}},
-    }))
+    })
+}
+
+fn peer_slice(address: &str) -> PeerSlice {
+    read(slice_record(address))
 }
 
 fn imported_slice(address: &str) -> Slice {
@@ -164,6 +169,57 @@ fn an_importer_reconciles_imports_alone() {
     assert_eq!(seen.remove(leader_import()), IMPORT);
 }
 
+/// Name of a slice that we import of `web`.
+fn imported_name() -> String {
+    name::imported_slice("web", &name::slice_export("north", &service(), "web-x"))
+}
+
+#[test]
+fn a_slice_of_ours_is_known_whatever_becomes_of_its_labels() {
+    let mut ours = imported_slice("10.2.0.1");
+    ours.metadata.name = Some(imported_name());
+    let labels = ours.metadata.labels.clone().unwrap();
+    let relabelled = |change: &dyn Fn(&mut std::collections::BTreeMap<String, String>), by: Option<&str>| {
+        let (mut seen, mut slice) = (Seen::default(), ours.clone());
+        seen.apply(slice.clone());
+        change(slice.metadata.labels.as_mut().unwrap());
+        let entry = |manager: &str| json!({"manager": manager});
+        slice.metadata.managed_fields = by.map(|by| read(json!([entry(by)])));
+        let readers = seen.apply(slice);
+        let entry = seen.index.get(&service()).cloned().unwrap_or_default();
+        (readers, entry.imported_slices.len())
+    };
+    let gone: Vec<_> = labels.keys().cloned().collect();
+    for key in [label::MCS_SERVICE_NAME, label::SERVICE_NAME] {
+        let seen = relabelled(&|labels| drop(labels.insert(key.into(), "other".into())), None);
+        assert_eq!(seen, (IMPORT, 1), "{key}");
+    }
+    let all_gone = |labels: &mut std::collections::BTreeMap<String, String>| {
+        gone.iter().for_each(|key| drop(labels.remove(key)));
+    };
+    assert_eq!(relabelled(&all_gone, Some(label::MEMBER)), (IMPORT, 1), "we wrote it");
+    assert_eq!(relabelled(&all_gone, Some("kubectl")), (IMPORT, 0), "nothing shows that it is ours");
+    let by_kubernetes = |labels: &mut std::collections::BTreeMap<String, String>| {
+        labels.insert(label::MANAGED_BY.into(), label::FREEPORT.into());
+        labels.insert(label::SLICE_MANAGED_BY.into(), "endpointslice-controller.k8s.io".into());
+    };
+    let mut selected = ours.clone();
+    selected.metadata.name = Some("antrea-mc-web-x7k2p".into());
+    by_kubernetes(selected.metadata.labels.as_mut().unwrap());
+    let mut seen = Seen::default();
+    assert_eq!(seen.apply(selected), Readers::NONE, "made for a selector, with the labels of our Service");
+}
+
+#[test]
+fn a_resource_import_is_found_by_its_name_whatever_its_spec_says() {
+    let mut seen = exporter();
+    seen.apply(leader_import());
+    let mut garbled = leader_import();
+    garbled.spec.0.as_mut().unwrap().name = Some("other".into());
+    assert_eq!(seen.apply(garbled), IMPORT.and(STATUS), "another version of it");
+    assert!(seen.index.get(&service()).unwrap().leader_import.is_some());
+}
+
 #[test]
 fn what_the_leader_merged_is_read_for_the_status_of_an_export() {
     let mut seen = exporter();
@@ -188,4 +244,41 @@ fn under_a_leader_of_antreas_our_records_and_their_status_say_more() {
     assert_eq!(seen.apply(held(json!({}))), EXPORT.and(IMPORT).and(STATUS), "that we take part");
     let succeeded = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
     assert_eq!(seen.apply(held(succeeded)), EXPORT.and(STATUS), "the record of endpoints waits for that");
+}
+
+/// Issue 14, A2 and A4: what was imported of such a record stays, nothing is kept of its content, and the others go on.
+#[test]
+fn a2_a4_a_slice_that_is_not_valid_or_too_much_is_known_and_not_kept() {
+    let record = |change: fn(&mut Value)| -> PeerSlice {
+        let mut record = slice_record("10.1.0.1");
+        change(&mut record);
+        read(record)
+    };
+    let odd: [fn(&mut Value); 4] = [
+        |record| record["spec"] = json!("?"),
+        |record| record["spec"]["clusterID"] = json!("west"),
+        |record| record["spec"]["endpointSlice"]["endpoints"][0]["zone"] = json!("a b"),
+        |record| {
+            record["status"] =
+                json!({"conditions": [{"type": "Failure", "status": "False", "reason": "OverQuota"}]});
+        },
+    ];
+    for change in odd {
+        let mut seen = Seen::default();
+        seen.apply(leader_import());
+        assert_eq!(seen.apply(peer_slice("10.1.0.7")), IMPORT);
+        let odd = record(change);
+        assert_eq!(odd.payload, None);
+        assert_eq!(seen.apply(odd), IMPORT);
+        let entry = seen.index.get(&service()).unwrap();
+        assert_eq!((entry.peers.len(), entry.slices_refused.len()), (0, 1));
+        assert_eq!(seen.apply(record(change)), Readers::NONE);
+        assert_eq!(seen.apply(peer_slice("10.1.0.7")), IMPORT);
+        assert!(seen.index.get(&service()).unwrap().slices_refused.is_empty());
+    }
+    let mended = record(|record| {
+        record["status"] =
+            json!({"conditions": [{"type": "Failure", "status": "False", "reason": "InvalidSlice"}]});
+    });
+    assert!(mended.payload.is_some(), "the leader has not looked at it again");
 }

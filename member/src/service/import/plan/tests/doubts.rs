@@ -1,5 +1,7 @@
 //! What vanishes without being withdrawn.
 
+use api::view::Lenient;
+
 use super::*;
 
 #[test]
@@ -45,6 +47,17 @@ fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
     assert_eq!(plan("west", &entry), Plan::Remove);
 }
 
+/// Issue 14, A2: its record is there, so nobody has to vouch for anything.
+#[test]
+fn a2_what_was_imported_of_a_record_that_is_refused_stays_without_a_doubt() {
+    let mut entry = carried_out("west", entry(&["east"]));
+    entry.peers.clear();
+    entry.slices_refused.extend(entry.imported_slices.keys().cloned());
+    let import = imports("west", &entry);
+    assert_eq!((import.leftover.len(), import.doubts.len()), (0, 0));
+    assert_eq!(carried_out("west", entry.clone()), entry);
+}
+
 fn part(cluster: &str) -> Doubt {
     Doubt::Part { cluster: cluster.into() }
 }
@@ -68,6 +81,49 @@ fn another_import_is_measured_before_it_is_believed() {
     let mut whole = both;
     whole.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) });
     assert_eq!(imports("west", &whole).accepted.as_deref(), Some("import-2"));
+}
+
+/// The entry as another process finds it, where the ServiceImport's status names these clusters.
+fn restarted(entry: &ServiceEntry, clusters: &[&str]) -> ServiceEntry {
+    let mut entry = ServiceEntry { accepted: None, ..entry.clone() };
+    let named = clusters.iter().map(|cluster| mcs::ImportedCluster { cluster: (*cluster).into() });
+    let status =
+        mcs::ServiceImportStatus { clusters: named.collect(), ..mcs::ServiceImportStatus::default() };
+    entry.import.as_mut().unwrap().status = Lenient(Ok(status));
+    entry
+}
+
+/// East withdrew, its slice was removed here, and this member was killed before the ServiceImport's status said so.
+#[test]
+fn a_part_that_was_removed_before_a_restart_does_not_come_back() {
+    let mut entry = restarted(&carried_out("west", entry(&["east", "north"])), &["east", "north"]);
+    entry.leader_import = Some(merged_import(&["north"]));
+    assert_eq!(imports("west", &entry).slices.len(), 2, "what is here stays");
+    entry.imported_slices.remove(&name::imported_slice("web", &record("east"))).unwrap();
+    let import = imports("west", &entry);
+    assert_eq!((import.slices.len(), import.doubts), (1, vec![part("east")]), "and is asked about");
+}
+
+/// Nobody exports any more, and this member was killed after it had removed slices and Service.
+#[test]
+fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
+    let mut entry = restarted(&carried_out("west", entry(&["east"])), &["east"]);
+    for gone in [Some(merged_import(&[])), None] {
+        entry.leader_import = gone;
+        assert!(matches!(plan("west", &entry), Plan::Import(_)), "what is here stays");
+    }
+    entry.imported_slices.clear();
+    entry.derived = None;
+    assert_eq!(plan("west", &entry), Plan::Hold(vec![part("east"), Doubt::Import]));
+    entry.parts_gone.insert("east".into());
+    entry.import_gone = true;
+    assert_eq!(plan("west", &entry), Plan::Remove);
+    entry.leader_import = Some(merged_import(&[]));
+    assert_eq!(plan("west", &entry), Plan::Remove);
+    entry.parts_gone.clear();
+    assert_eq!(plan("west", &entry), Plan::Hold(vec![part("east")]));
+    entry.leader_import = Some(merged_import(&["east"]));
+    assert!(matches!(plan("west", &entry), Plan::Import(_)), "it is exported again");
 }
 
 #[test]

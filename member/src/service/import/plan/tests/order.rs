@@ -23,7 +23,7 @@ proptest! {
             let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
             json!({
                 "metadata": {"name": record(cluster), "namespace": "cs", "resourceVersion": "1",
-                    "labels": {"sourceClusterID": cluster}},
+                    "labels": {"sourceClusterID": cluster, "sourceNamespace": "shop", "sourceName": "web"}},
                 "spec": {"kind": "EndpointSlice", "clusterID": cluster, "namespace": "shop", "name": "web",
                     "endpointSlice": payload(&addresses)},
             })

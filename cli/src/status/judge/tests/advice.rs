@@ -1,0 +1,78 @@
+//! What to do next.
+
+use super::*;
+
+#[test]
+fn what_is_to_be_left_is_left_by_the_command_for_it() {
+    for (reason, command) in [
+        ("Left", "`freeport leave`"),
+        ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
+        ("DuplicateClusterID", "`freeport leave`"),
+    ] {
+        assert_advised("False", reason, command);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_link_has_its_own_advice() {
+    for (status, reason, command) in [
+        ("False", "TokenRefused", "`freeport join --clusterset demo --cluster-id hub` again"),
+        ("False", "CRDMissing", "`freeport init`"),
+        ("False", "LeaderUnreachable", "does the leader's API server answer"),
+        ("False", "Disconnected", "read freeport-member's log"),
+        ("False", "CannotWatch", "`freeport join --clusterset demo"),
+        ("True", "LeaderSilent", "`freeport status` in the leader's cluster"),
+        ("True", "ClockSkew", "set the clocks"),
+        ("True", "CRDOutdated", "`freeport join"),
+        ("True", "DuplicateClusterID", "in the other cluster, `freeport leave --force`"),
+        ("True", "WireVersionDiffers", "one version of Freeport"),
+    ] {
+        assert_advised(status, reason, command);
+    }
+}
+
+#[test]
+fn what_is_wrong_at_the_leader_has_its_own_advice() {
+    for (reason, command) in [
+        ("FeatureUnavailable", "`freeport init`"),
+        ("SchemaPruned", "`freeport init`"),
+        ("InvalidSpec", "correct the ClusterSet"),
+        ("SomeNotReady", "kubectl -n clusterset-demo get leases"),
+        ("Odd", "freeport-leader's log"),
+    ] {
+        let mut found = good();
+        area(&mut found).sets = Ok(vec![set(None, &[says("Ready", "False", reason, "Services")])]);
+        let problems = report(&found, now()).problems;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].next.contains(command), "{problems:?}");
+    }
+}
+
+#[test]
+fn an_object_whose_condition_says_what_is_in_the_way_has_its_own_advice() {
+    for (reason, command) in [
+        ("ServiceNameTaken", "set its label"),
+        ("ServiceRefused", "within a minute; kubectl -n shop describe serviceimport web"),
+        ("EndpointsRefused", "an object of that name"),
+        ("IPFamilyNotSupported", "IP family"),
+        ("Odd", "kubectl -n shop describe serviceimport web"),
+    ] {
+        let import = entry("web", vec![says("Ready", "False", reason, "")]);
+        let problems = report(&Found { imports: Some(Ok(vec![import])), ..good() }, now()).problems;
+        assert!(problems.len() == 1 && problems[0].next.contains(command), "{problems:?}");
+    }
+    for (reason, command) in
+        [("NoService", "create the Service"), ("NamespaceExcluded", "taken off the Namespace")]
+    {
+        let export = entry("web", vec![says("Valid", "False", reason, "")]);
+        let problems = report(&Found { exports: Some(Ok(vec![export])), ..good() }, now()).problems;
+        assert!(problems.len() == 1 && problems[0].next.contains(command), "{problems:?}");
+    }
+}
+
+fn assert_advised(status: &str, reason: &str, command: &str) {
+    let lost = says("Ready", status, reason, "");
+    let found = Found { sets: Ok(vec![set(None, &[lost])]), ..good() };
+    let problems = report(&found, now()).problems;
+    assert!(problems[0].next.contains(command), "{}", problems[0].next);
+}

@@ -1,0 +1,27 @@
+//! Issue 14, A4 and A9: what a member does not import though nothing failed.
+
+use super::*;
+
+fn said(reason: &str) -> crate::status::report::Report {
+    let connected = says("Ready", "True", "Connected", "exports and imports flow");
+    let imports = says("ImportsComplete", "False", reason, "shop/web waits");
+    let set = set(Some("https://hub:6443"), &[connected, imports]);
+    report(&Found { sets: Ok(vec![set]), ..good() }, now())
+}
+
+#[test]
+fn more_imports_than_a_cluster_makes_are_a_problem() {
+    let report = said("TooManyImports");
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    let problem = &report.problems[0];
+    assert_eq!(problem.place, "ClusterSet freeport-system/demo");
+    assert_eq!(problem.what, "ImportsComplete is False: TooManyImports: shop/web waits");
+    assert!(problem.next.contains("--max-imports"), "{}", problem.next);
+}
+
+#[test]
+fn a_namespace_that_is_not_there_may_be_meant() {
+    let report = said("NamespaceMissing");
+    assert!(report.is_well());
+    assert_eq!(report.notes, ["ClusterSet freeport-system/demo: shop/web waits"]);
+}

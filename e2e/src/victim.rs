@@ -1,0 +1,121 @@
+//! A daemon that reaches its API servers by way of proxies, and is killed there at writes that a test chooses.
+
+use std::{fs, sync::Arc};
+
+use api::cluster_set::ClusterSet;
+use fleet::cluster_set::Daemon;
+use serde_json::json;
+
+use crate::{
+    daemon::End,
+    fixture::{SET, SYSTEM, World},
+    life::{Fall, Life},
+    proxy::Proxy,
+    trap::Trap,
+};
+
+const KUBECONFIG: &str = "--kubeconfig";
+
+/// The daemon, in place of the one of the same name that the world has. [`free`](Self::free) gives that one its place back.
+pub struct Victim {
+    world: &'static World,
+    daemon: Daemon,
+    life: Arc<Life>,
+    /// In front of its own API server.
+    _local: Proxy,
+    /// In front of the leader's, for a member.
+    leader: Option<Proxy>,
+}
+
+impl Victim {
+    /// Starts it behind its proxies in place of the daemon that runs, and waits until it is present.
+    pub async fn of(world: &'static World, name: &str) -> Self {
+        let life = Arc::new(Life::new(world, name));
+        let mut daemon = world.daemon(name).clone();
+        let cluster = world.fleet.cluster(&daemon.cluster).unwrap();
+        let local = Proxy::of(cluster, life.clone()).await;
+        let at = daemon.spec.args.iter().position(|arg| arg == KUBECONFIG).unwrap() + 1;
+        let kubeconfig = fs::read_to_string(&daemon.spec.args[at]).unwrap();
+        let file = format!("{}.proxied", daemon.spec.args[at]);
+        fs::write(&file, kubeconfig.replace(&cluster.server(), &local.server)).unwrap();
+        daemon.spec.args[at] = file;
+        let leader = if daemon.is_member {
+            Some(Proxy::of(world.fleet.cluster("leader").unwrap(), life.clone()).await)
+        } else {
+            None
+        };
+        let victim = Self { world, daemon, life, _local: local, leader };
+        if let Some(proxy) = &victim.leader {
+            victim.go_by(&proxy.server).await;
+        }
+        victim.start().await;
+        victim
+    }
+
+    pub fn name(&self) -> &str {
+        &self.daemon.spec.name
+    }
+
+    pub fn cluster(&self) -> &str {
+        &self.daemon.cluster
+    }
+
+    /// Sets a trap, in place of another.
+    pub fn set(&self, trap: Trap) {
+        self.life.set(trap);
+    }
+
+    /// Takes the trap away; where it has killed, if it has.
+    pub async fn disarm(&self) -> Option<Fall> {
+        self.life.disarm().await
+    }
+
+    /// Waits until the trap has killed; where it did.
+    pub async fn falls(&self) -> Fall {
+        self.life.falls().await
+    }
+
+    /// Where the trap has killed, if it has.
+    pub fn fell(&self) -> Option<Fall> {
+        self.life.fell()
+    }
+
+    /// Starts it.
+    pub async fn launch(&self) {
+        self.life.renew();
+        self.daemon.start(&self.world.fleet).await.unwrap();
+    }
+
+    /// Takes the trap away, and starts it unless it runs.
+    pub async fn ensure(&self) {
+        if self.disarm().await.is_some() {
+            self.life.renew();
+        }
+        self.daemon.ensure(&self.world.fleet).await.unwrap();
+    }
+
+    /// Starts it, and waits until it is present.
+    pub async fn start(&self) {
+        self.launch().await;
+        self.world.is_there(self.name()).await;
+    }
+
+    /// Ends it; the daemon that the world has runs again when this is done.
+    pub async fn free(self) {
+        self.disarm().await;
+        self.world.end(self.name(), End::Crash).await;
+        if self.leader.is_some() {
+            self.go_by(&self.world.fleet.cluster("leader").unwrap().server()).await;
+        }
+        self.world.start(self.name()).await;
+    }
+
+    /// Lets it reach the leader by this URL.
+    async fn go_by(&self, server: &str) {
+        let cluster = self.world.cluster(self.cluster());
+        let set: ClusterSet = cluster.api(SYSTEM).get(SET).await.unwrap();
+        let mut leaders = json!(set.spec.leaders);
+        leaders[0]["server"] = json!(server);
+        let _: ClusterSet = cluster.patch(SYSTEM, SET, &json!({"spec": {"leaders": leaders}})).await;
+    }
+}

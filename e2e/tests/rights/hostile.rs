@@ -1,0 +1,210 @@
+//! A stolen credential tries every verb on every resource that the API server serves (issue 14, B). What passes is what the tables
+//! in docs/rights.md say, neither more nor less, and never touches what is another's.
+
+mod ask;
+mod docs;
+mod targets;
+
+use std::collections::BTreeSet;
+
+use cli::objects::access;
+use e2e::{
+    account::by_token,
+    fixture::{AREA, SET, SYSTEM},
+};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use self::{
+    ask::{Asked, Place},
+    docs::table,
+    targets::Target,
+};
+use crate::rights::{
+    account::{self, Rights},
+    attempt::{Do, Refusal},
+    parties::{OTHER_AREA, Parties, shared},
+};
+
+/// Something that passes: where, the resource, the verb, and whose objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    place: String,
+    resource: String,
+    verb: String,
+    whose: String,
+}
+
+const ALL: &str = "all";
+const OWN: &str = "its own";
+
+/// Whose objects a verb that writes reaches. Tried on one of our own, on all that others have there, and on what pretends.
+async fn whose(parties: &Parties, us: &Client, target: &Target, verb: &str) -> String {
+    let (mut passed, mut refused) = (Vec::new(), Vec::new());
+    let mut note = |what: String, done: Result<(), Refusal>| match done {
+        Ok(()) => passed.push(what),
+        Err(refusal) if refusal.is_deliberate() => refused.push(what),
+        Err(refusal) => panic!("{verb} {what}: {refusal:?}"),
+    };
+    let own = target.own.as_ref().map(|own| own["metadata"]["name"].as_str().unwrap().to_owned());
+    if verb == "create" {
+        for object in &target.squats {
+            let done = Do::DryCreate(object.clone()).by(us, &target.namespace, &target.kind).await;
+            note(object.to_string(), done);
+        }
+    } else {
+        for namespace in target.others_in.iter().chain([&target.namespace]) {
+            for name in names(&parties.world.leader().client, namespace, target).await {
+                if Some(&name) != own.as_ref() || *namespace != target.namespace {
+                    let done = request(verb, &name, target).by(us, namespace, &target.kind).await;
+                    note(format!("{namespace}/{name}"), done);
+                }
+            }
+        }
+    }
+    if let Some(own) = own {
+        let mine = match verb {
+            "create" => Do::DryCreate(target.another.clone().unwrap_or_else(|| target.own.clone().unwrap())),
+            verb => request(verb, &own, target),
+        };
+        match mine.by(us, &target.namespace, &target.kind).await {
+            // It is there already, and was created just so.
+            Err(Refusal { code: 409, .. }) | Ok(()) => {}
+            Err(refusal) => panic!("{verb} {own}, which is its own: {refusal:?}"),
+        }
+    }
+    match (passed.as_slice(), refused.as_slice()) {
+        ([], _) => OWN.to_owned(),
+        (_, []) => ALL.to_owned(),
+        _ => panic!("{verb} {}: passed {passed:?}, refused {refused:?}", target.resource),
+    }
+}
+
+/// The request of a verb, of which nothing stays.
+fn request(verb: &str, name: &str, target: &Target) -> Do {
+    let subresource = target.resource.split_once('/').map(|(_, sub)| sub.to_owned());
+    let change = match &subresource {
+        Some(_) => json!({"status": {"conditions": []}}),
+        None => json!({"metadata": {"annotations": {"seen": "here"}}}),
+    };
+    match verb {
+        "patch" | "update" => Do::DryPatch { name: name.to_owned(), subresource, change },
+        "delete" | "deletecollection" => Do::DryDelete(name.to_owned()),
+        verb => panic!("no request for {verb} {}", target.resource),
+    }
+}
+
+async fn names(admin: &Client, namespace: &str, target: &Target) -> Vec<String> {
+    let api = Api::<DynamicObject>::namespaced_with(admin.clone(), namespace, &target.kind);
+    let found = api.list(&ListParams::default()).await.unwrap();
+    found.items.into_iter().filter_map(|object| object.metadata.name).collect()
+}
+
+/// What passes for `us`, beyond what every account may: as the API server says, and as requests show where they write.
+async fn passing(parties: &Parties, us: &Client, asked: &Asked<'_>, targets: &[Target]) -> BTreeSet<Right> {
+    let nobody = account::with(&parties.world, "default", asked.nobody, Rights::Role(json!([]))).await;
+    let mut rights = BTreeSet::new();
+    for found in ask::allowed(us, &nobody, asked).await {
+        let reads = ["get", "list", "watch"].contains(&found.verb.as_str());
+        let writes =
+            ["create", "update", "patch", "delete", "deletecollection"].contains(&found.verb.as_str());
+        let whose = match (&found.names, writes) {
+            (Some(names), false) => names.clone(),
+            (None, false) => ALL.to_owned(),
+            (_, true) => {
+                let target = targets.iter().find(|target| target.resource == found.resource);
+                let target = target.unwrap_or_else(|| panic!("no target for {found:?}: give it one"));
+                whose(parties, us, target, &found.verb).await
+            }
+        };
+        assert!(reads || writes || whose != ALL, "{found:?}");
+        rights.insert(Right { place: found.place, resource: found.resource, verb: found.verb, whose });
+    }
+    rights
+}
+
+fn compare(heading: &str, passing: &BTreeSet<Right>) {
+    let told = table(heading);
+    let more: Vec<_> = passing.difference(&told).collect();
+    let less: Vec<_> = told.difference(passing).collect();
+    assert!(more.is_empty(), "passes, and docs/rights.md does not say it under {heading:?}:\n{more:#?}");
+    assert!(less.is_empty(), "docs/rights.md says it under {heading:?}, and it does not pass:\n{less:#?}");
+}
+
+/// Creates what the target has of its own.
+async fn create_own(us: &Client, targets: &[Target]) {
+    let mut done = BTreeSet::new();
+    for target in targets.iter().filter(|target| !target.resource.contains('/')) {
+        let Some(own) = &target.own else { continue };
+        if done.insert(target.resource) {
+            Do::Create(own.clone()).by(us, &target.namespace, &target.kind).await.unwrap();
+        }
+    }
+}
+
+async fn delete_own(admin: &Client, targets: &[Target]) {
+    for target in targets.iter().filter(|target| !target.resource.contains('/')) {
+        let Some(Value::String(name)) = target.own.as_ref().map(|own| own["metadata"]["name"].clone()) else {
+            continue;
+        };
+        let done = Do::Delete(name).by(admin, &target.namespace, &target.kind).await;
+        // With a Service Kubernetes deletes the Endpoints of its name.
+        assert!(matches!(done, Ok(()) | Err(Refusal { code: 404, .. })), "{}: {done:?}", target.resource);
+    }
+}
+
+#[test]
+fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
+    shared(async |parties| {
+        let admin = &parties.world.leader().client;
+        for object in access::objects(SET, "eve", None) {
+            let body: DynamicObject = serde_json::from_value(object.body.clone()).unwrap();
+            let api = Api::<DynamicObject>::namespaced_with(admin.clone(), AREA, &object.resource);
+            api.create(&PostParams::default(), &body).await.unwrap();
+        }
+        let eve = by_token(&parties.world, "leader", AREA, &access::account("eve")).await;
+        let targets = targets::at_the_leader("eve");
+        let place = |name, namespace| Place { name, namespace };
+        let asked = Asked {
+            nobody: "nobody-leader",
+            places: &[
+                place("its Common Area", AREA),
+                place("another Common Area", OTHER_AREA),
+                place("freeport-system", SYSTEM),
+                place("default", "default"),
+            ],
+            own_names: &["eve", "freeport-member-eve", "member-announce-from-eve"],
+        };
+        account::until_allowed(&eve, AREA, "multicluster.crd.antrea.io", "resourceexports", "create").await;
+        create_own(&eve, &targets).await;
+        compare("At the leader", &passing(parties, &eve, &asked, &targets).await);
+        delete_own(admin, &targets).await;
+    });
+}
+
+#[test]
+fn a10_a_stolen_member_pod_does_in_its_cluster_what_the_docs_say_and_no_more() {
+    shared(async |parties| {
+        let admin = &parties.world.leader().client;
+        let space = parties.world.namespace("rights-hostile", &["leader"]).await;
+        let targets = targets::in_its_own_cluster(parties, &space).await;
+        let place = |name, namespace| Place { name, namespace };
+        let asked = Asked {
+            nobody: "nobody-member",
+            places: &[
+                place("freeport-system", SYSTEM),
+                place("the Common Area", AREA),
+                place("default", "default"),
+                place("kube-system", "kube-system"),
+            ],
+            own_names: &["freeport-member", "freeport-membership"],
+        };
+        create_own(&parties.member, &targets).await;
+        compare("In its own cluster", &passing(parties, &parties.member, &asked, &targets).await);
+        delete_own(admin, &targets).await;
+        parties.world.release(&space).await;
+    });
+}

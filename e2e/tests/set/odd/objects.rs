@@ -1,0 +1,178 @@
+//! Odd objects of every kind that somebody else can write. What an API server takes of them leaves the Services of other clusters
+//! flowing: they are exported, change and are withdrawn while the odd objects stand, also by daemons that started after they were
+//! written and find them in their first lists.
+//!
+//! 300 cases; `FREEPORT_ODD_CASES=10000` for a long run. What fails prints the cases that stood, and how to have them again.
+
+use std::collections::BTreeMap;
+
+use api::{
+    lease::{LeaseView, Settled},
+    mcs::ServiceExport,
+    name,
+    resource_export::{FAILURE, ResourceExport},
+    resource_import::ResourceImport,
+};
+use e2e::{
+    cluster::Cluster,
+    daemon::{DAEMONS, End, LEADER},
+    fixture::{AREA, World, alone},
+    odd::{
+        Cases,
+        author::{Authors, MEMBER, TARGET, Taken},
+    },
+    seen::{imported, not_imported, right},
+    waiting::{VOUCHED, eventually, within},
+};
+use futures::{StreamExt, future::join_all, stream};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+};
+use serde::de::DeserializeOwned;
+
+const SEED: u64 = 14;
+const CASES: u64 = 300;
+/// Odd objects that stand together.
+const BATCH: usize = 50;
+
+/// Service, cluster that exports it, one that imports it. None is `east`, where administrators write oddly.
+const FLOWS: [(&str, &str, &str); 3] =
+    [("one", "leader", "west"), ("two", "west", "leader"), ("three", "leader", "west")];
+
+#[test]
+fn odd_objects_stop_nothing_that_is_not_about_them() {
+    alone(async |world| {
+        let ns = world.namespace_everywhere("odd").await;
+        let flow = world.namespace_everywhere("flow").await;
+        world.cluster("east").exported(&ns, TARGET, &["10.1.0.1"]).await;
+        let cases = Cases::of_environment(SEED, CASES);
+        let authors = Authors::new(world, &ns).await;
+        for batch in cases.batches(BATCH) {
+            let taken = stream::iter(&batch).map(|number| authors.write(cases, *number)).buffered(4);
+            let taken: Vec<_> = taken.collect::<Vec<_>>().await.into_iter().flatten().collect();
+            eprintln!("{} of {} were taken:", taken.len(), batch.len());
+            taken.iter().for_each(|taken| eprintln!("  {}", taken.what));
+            join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;
+            join_all([LEADER, "freeport-member-west"].map(|daemon| again(world, daemon))).await;
+            let processes = processes(world).await;
+            join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;
+            // A member whose ClusterSet is odd judges nothing.
+            let (patched, created): (Vec<_>, Vec<_>) =
+                taken.into_iter().partition(|taken| authors.is_patched(taken));
+            join_all(patched.iter().map(|taken| authors.undo(taken))).await;
+            within(VOUCHED, "every odd object is judged", || judged(world, &created)).await;
+            assert_eq!(self::processes(world).await, processes, "no daemon was started again");
+            join_all(created.iter().map(|taken| authors.undo(taken))).await;
+        }
+        within(VOUCHED, "all daemons see everything", || seeing(world)).await;
+        for namespace in [&ns, &flow] {
+            world.release(namespace).await;
+        }
+    });
+}
+
+/// The daemon lists everything anew.
+async fn again(world: &World, daemon: &str) {
+    world.end(daemon, End::Crash).await;
+    world.launch(daemon).await;
+}
+
+/// Exports a Service, changes its endpoints and withdraws it.
+async fn goes_on(world: &World, ns: &str, (service, from, to): (&str, &str, &str)) {
+    let (exporter, importer) = (world.cluster(from), world.cluster(to));
+    let has = async |address: &'static str| {
+        eventually(&format!("{service} of {from} in {to} with {address}"), || async {
+            right(imported(importer, ns, service).await, |seen| seen.addresses(from) == [address])
+        })
+        .await
+    };
+    exporter.exported(ns, service, &["10.7.0.1"]).await;
+    has("10.7.0.1:8080").await;
+    exporter.replace_slice(ns, service, &format!("{service}-1"), &["10.7.0.2"], &[("http", 8080)]).await;
+    has("10.7.0.2:8080").await;
+    exporter.unexport(ns, service).await;
+    eventually(&format!("{service} of {from} is gone in {to}"), || not_imported(importer, ns, service)).await;
+    exporter.delete::<Service>(ns, service).await;
+    exporter.delete::<EndpointSlice>(ns, &format!("{service}-1")).await;
+}
+
+/// Each odd object that does not do what it was written for says so.
+async fn judged(world: &World, taken: &[Taken]) -> Result<(), String> {
+    let records: BTreeMap<_, _> = named::<ResourceExport>(world.leader(), AREA).await?;
+    let imports: Vec<_> = named::<ResourceImport>(world.leader(), AREA).await?.into_values().collect();
+    for taken in taken {
+        match taken.kind() {
+            "ResourceExport" => {
+                if let Some(record) = records.get(taken.name()) {
+                    is_judged(record, &imports).map_err(|why| format!("{why}: {}", taken.what))?;
+                }
+            }
+            "ServiceExport" => is_valid_or_not(world, taken).await?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A Service record is part of an import or has condition `Failure`; a slice record has either no condition or one that we know.
+fn is_judged(record: &ResourceExport, imports: &[ResourceImport]) -> Result<(), String> {
+    let conditions = record.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let has_failed = conditions.iter().any(|condition| condition.type_.as_deref() == Some(FAILURE));
+    let is_merged = imports.iter().any(|import| {
+        let exporters = import.spec.exporters.as_deref().unwrap_or_default();
+        (&import.spec.namespace, &import.spec.name) == (&record.spec.namespace, &record.spec.name)
+            && exporters.iter().any(|exporter| exporter.cluster_id == MEMBER)
+    });
+    let is_service = record.spec.kind.as_deref() == Some("Service");
+    if has_failed || is_merged || !is_service { Ok(()) } else { Err(format!("not judged: {conditions:?}")) }
+}
+
+async fn is_valid_or_not(world: &World, taken: &Taken) -> Result<(), String> {
+    let namespace = taken.object["metadata"]["namespace"].as_str().unwrap();
+    for cluster in ["east", "west"] {
+        let exports: BTreeMap<_, _> = named::<ServiceExport>(world.cluster(cluster), namespace).await?;
+        let Some(export) = exports.get(taken.name()) else { continue };
+        let status = export.status.clone().unwrap_or_default();
+        if !status.conditions.iter().any(|condition| condition.type_ == "Valid") {
+            return Err(format!("{status:?} in {cluster}: {}", taken.what));
+        }
+    }
+    Ok(())
+}
+
+/// Those that our own types can hold, by name: each is read by itself.
+async fn named<K>(cluster: &Cluster, namespace: &str) -> Result<BTreeMap<String, K>, String>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let kind = ApiResource::erase::<K>(&());
+    let all = Api::<DynamicObject>::namespaced_with(cluster.client.clone(), namespace, &kind);
+    let listed = all.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+    let typed = listed.into_iter().filter_map(|object| {
+        let name = object.name_any();
+        Some((name, serde_json::from_value(serde_json::to_value(object).ok()?).ok()?))
+    });
+    Ok(typed.collect())
+}
+
+/// The leader and the members say on their Leases that they see everything they have to.
+async fn seeing(world: &World) -> Result<(), String> {
+    let leases = named::<LeaseView>(world.leader(), AREA).await?;
+    for lease in
+        ["leader", "east", "west"].map(name::member_lease).into_iter().chain([name::LEADER_LEASE.to_owned()])
+    {
+        match leases.get(&lease).map(LeaseView::settled) {
+            Some(Settled::Yes) => {}
+            other => return Err(format!("{lease}: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+async fn processes(world: &World) -> Vec<Option<u32>> {
+    let processes =
+        DAEMONS.map(|daemon| async move { world.fleet.process(daemon).await.unwrap().unwrap().pid() });
+    join_all(processes).await
+}

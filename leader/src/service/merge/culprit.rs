@@ -1,0 +1,131 @@
+//! Because of which export an API server refuses an import.
+//!
+//! What is copied from a record is checked before, so this finds what no check knows: another version of the CRD, an admission
+//! policy, a size. The API server is asked with `dryRun`, for the import of the oldest exports alone: the one with which it first
+//! refuses is left out.
+
+use api::{
+    ServiceName, name,
+    resource_import::{Objection, ResourceImportSpec, SERVICE_IMPORT},
+    view::shortened,
+};
+use kit::{queue::Outcome, write::Error};
+
+use super::{Merging, Plan, desired, exported_at};
+use crate::service::index::entry::ServiceEntry;
+
+/// Most bytes that are told of what an API server says.
+const SAID_MAX: usize = 1000;
+
+/// Exporters with a record to merge, oldest first.
+fn by_age(entry: &ServiceEntry) -> Vec<String> {
+    let live = entry.offers.iter().filter(|(_, offer)| !offer.payload.withdrawn);
+    let mut by_age: Vec<_> =
+        live.map(|(cluster, offer)| (exported_at(offer).map(|time| time.0), cluster)).collect();
+    by_age.sort();
+    by_age.into_iter().map(|(_, cluster)| cluster.clone()).collect()
+}
+
+/// The entry as if the records of all others of these exporters were refused.
+fn only(entry: &ServiceEntry, oldest: usize, by_age: &[String]) -> ServiceEntry {
+    let mut reduced = entry.clone();
+    for cluster in &by_age[oldest..] {
+        if let Some(offer) = reduced.offers.remove(cluster) {
+            reduced.refused.insert(cluster.clone(), offer.metadata.name.unwrap_or_default());
+        }
+    }
+    reduced
+}
+
+/// The search for the first number for which something does not hold any more: it holds for `held` and not for `failed`.
+struct Search {
+    held: usize,
+    failed: usize,
+}
+
+impl Search {
+    /// What to try next; `None` when `failed` is found.
+    fn next(&self) -> Option<usize> {
+        (self.held + 1 < self.failed).then(|| self.held.midpoint(self.failed))
+    }
+
+    fn tried(&mut self, number: usize, holds: bool) {
+        *(if holds { &mut self.held } else { &mut self.failed }) = number;
+    }
+}
+
+impl Merging {
+    /// The import of `entry` is refused, in the API server's words: refuses the record because of which it is. The others are merged
+    /// when the key is reconciled for that.
+    pub(super) async fn leave_out(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        why: String,
+    ) -> Result<Outcome, Error> {
+        let by_age = by_age(entry);
+        // It may take all of it by now, or refuse it whatever the exports are: tried again either way.
+        if by_age.is_empty() || self.takes(service, entry).await? || !self.takes_any(service, entry).await? {
+            return Err(Error::Refused(why));
+        }
+        let mut search = Search { held: 0, failed: by_age.len() };
+        while let Some(oldest) = search.next() {
+            search.tried(oldest, self.takes(service, &only(entry, oldest, &by_age)).await?);
+        }
+        let culprit = by_age.get(search.held).and_then(|cluster| Some((cluster, entry.offers.get(cluster)?)));
+        if let Some((cluster, offer)) = culprit {
+            tracing::warn!(%service, cluster, %why, "the API server refuses the import because of this export: leaving it out");
+            let message = format!(
+                "the API server of the leader's cluster refuses the import because of this export: {}",
+                shortened(why, SAID_MAX)
+            );
+            self.records.refuse(&offer.metadata, Objection::new("ImportRefused", message));
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Whether the API server takes an import without any export: otherwise it is not about them.
+    async fn takes_any(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
+        let spec = ResourceImportSpec {
+            name: Some(service.name.clone()),
+            namespace: Some(service.namespace.clone()),
+            kind: Some(SERVICE_IMPORT.into()),
+            exporters: Some(vec![]),
+            ..ResourceImportSpec::default()
+        };
+        let want = self.import(name::service_import(service), spec);
+        self.writer.would_take(entry.import.as_ref(), &want).await
+    }
+
+    async fn takes(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
+        match desired(service, entry) {
+            Plan::Write { import: Some(spec), .. } => {
+                let want = self.import(name::service_import(service), spec);
+                self.writer.would_take(entry.import.as_ref(), &want).await
+            }
+            Plan::Write { import: None, .. } | Plan::Hold { .. } => Ok(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whichever exports are at fault, one of them is found, with few questions.
+        #[test]
+        fn one_at_fault_is_found(all in 1..300usize, at_fault in prop::collection::btree_set(0..300usize, 1..4)) {
+            let at_fault: Vec<_> = at_fault.into_iter().map(|n| n % all).collect();
+            let (mut search, mut asked) = (Search { held: 0, failed: all }, 0);
+            while let Some(oldest) = search.next() {
+                asked += 1;
+                search.tried(oldest, at_fault.iter().all(|n| *n >= oldest));
+            }
+            prop_assert_eq!(search.held, *at_fault.iter().min().unwrap());
+            prop_assert!(asked <= 9, "{}", asked);
+        }
+    }
+}

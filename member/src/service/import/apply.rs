@@ -1,0 +1,202 @@
+//! Writing what has to be here of one import, in the order in which clients may find it. One step that fails does not keep the later
+//! ones from being done.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use api::{
+    condition::{Verdict, already_said, conditions},
+    mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{queue::Outcome, write::Error};
+use kube::{Resource, ResourceExt};
+
+use super::{
+    Importing,
+    continuity::Writers,
+    object::service_import,
+    plan::DesiredImport,
+    slice,
+    verdict::{self, Refusal, Refusals, Transition},
+};
+use crate::service::index::{
+    IMPORT,
+    entry::ServiceEntry,
+    known::Known,
+    view::{Import, is_ours},
+};
+
+/// How long endpoints have both names of a port that gets another one, so that every node has seen the Service by then. Shorter if
+/// something else about the import changes meanwhile.
+const RENAMED: Duration = Duration::from_secs(2);
+
+/// Gives the slices both names of each port that gets another one in the Service that is there. Whether there is such a port.
+fn keep_old_names(known: &Known, desired: &mut DesiredImport) -> bool {
+    let there = known.entry.own_derived().filter(|there| !desired.is_headless() && desired.fits(there));
+    let before = there.map(|there| there.spec.ports.as_slice()).unwrap_or_default();
+    let is_renamed = slice::are_renamed(before, &desired.merged.ports);
+    for slice in desired.slices.iter_mut().filter(|_| is_renamed) {
+        slice::under_both_names(slice, before, &desired.merged.ports);
+    }
+    is_renamed
+}
+
+impl Importing {
+    /// Writes what has to be here, and says how it stands.
+    pub(super) async fn apply(
+        &self,
+        known: &Known,
+        writers: &Writers,
+        mut desired: DesiredImport,
+    ) -> Result<Outcome, Error> {
+        let (service, entry) = (&known.service, &known.entry);
+        if let Some(uid) = desired.accepted.as_ref().filter(|uid| known.accepted() != Some(*uid)) {
+            self.knowledge.services.note(service, |entry| entry.accepted = Some(uid.clone()));
+        }
+        if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
+            let message = "a ServiceImport of this name exists and was not created by Freeport; Freeport does not change it";
+            tracing::warn!(%service, message);
+            self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
+            return Ok(Outcome::Done);
+        }
+        let mut refusals = Refusals::default();
+        let is_renamed = keep_old_names(known, &mut desired);
+        if is_renamed {
+            self.put_slices(known, &desired, &mut refusals).await;
+        }
+        let import = |addresses| service_import(known, writers, &desired, addresses);
+        // One without an address is written first, and one with an address when it has it: nobody finds an address that is
+        // not, or not any more.
+        let (want, written, is_reachable) = if desired.is_headless() || desired.families.is_empty() {
+            let want = import(vec![]);
+            let written = self.put_import(entry, &want, &mut refusals).await;
+            self.place(known, &desired, &mut refusals).await;
+            // Endpoints are found by way of a headless import, even where its Service is refused.
+            (want, written, desired.is_headless() && !desired.taken)
+        } else {
+            let addresses = self.place(known, &desired, &mut refusals).await;
+            let is_reachable = addresses.as_ref().is_some_and(|addresses| !addresses.is_empty());
+            // While it is not known what address it has, the import says what it said.
+            let is_known = addresses.is_some();
+            let want = import(addresses.unwrap_or_default());
+            let written = match is_known {
+                true => self.put_import(entry, &want, &mut refusals).await,
+                false => None,
+            };
+            (want, written, is_reachable)
+        };
+        if is_reachable && !is_renamed {
+            self.put_slices(known, &desired, &mut refusals).await;
+        }
+        for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
+            refusals.note(Refusal::EndpointSlice, self.delete(slice).await);
+        }
+        self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
+        if refusals.are_all() {
+            match written.or_else(|| entry.import.clone()) {
+                Some(import) => self.write_status(&import, &desired, &refusals).await?,
+                None => self.warn_of(&want, &refusals),
+            }
+        }
+        let done = if is_renamed { Outcome::Requeue(RENAMED) } else { Outcome::Done };
+        refusals.into_error().map_or(Ok(done), Err)
+    }
+
+    /// Brings the Service up to date, or takes it away where it cannot be reached. The addresses it has then, as far as that is known.
+    async fn place(
+        &self,
+        known: &Known,
+        desired: &DesiredImport,
+        refusals: &mut Refusals,
+    ) -> Option<Vec<String>> {
+        if desired.taken {
+            return Some(vec![]);
+        }
+        if desired.families.is_empty() {
+            return refusals.note(Refusal::Service, self.remove_service(&known.entry).await).map(|()| vec![]);
+        }
+        let placed = self.put_service(known, desired).await;
+        let is_decided = matches!(&placed, Ok(_) | Err(Error::Refused(_) | Error::NotOurs { .. }));
+        // One that had to be made anew is gone by now.
+        let there = || known.entry.own_derived().filter(|there| desired.fits(there)).cloned();
+        let service = refusals.note(Refusal::Service, placed).or_else(there);
+        let addresses = || service.iter().flat_map(|service| service.spec.addresses()).cloned().collect();
+        (is_decided || service.is_some()).then(addresses)
+    }
+
+    async fn put_import(
+        &self,
+        entry: &ServiceEntry,
+        want: &Import,
+        refusals: &mut Refusals,
+    ) -> Option<Import> {
+        let written = self.knowledge.put_imported(&self.writer, entry.import.as_ref(), want).await;
+        refusals.note(Refusal::ServiceImport, written).flatten()
+    }
+
+    /// One slice that the API server does not take must not keep the others out. Those that stay as they are are still ours.
+    async fn put_slices(&self, known: &Known, desired: &DesiredImport, refusals: &mut Refusals) {
+        let entry = &known.entry;
+        let wanted: BTreeSet<_> = desired.slices.iter().map(ResourceExt::name_any).collect();
+        let is_held = |name: &String| !wanted.contains(name) && !desired.leftover.contains(name);
+        let held = entry.imported_slices.iter().filter(|(name, _)| is_held(name));
+        let held = held.map(|(_, slice)| slice::labelled(&known.service, slice.clone()));
+        for slice in desired.slices.iter().cloned().chain(held) {
+            let have = entry.imported_slices.get(&slice.name_any());
+            let put = self.knowledge.put_imported(&self.writer, have, &slice).await;
+            refusals.note(Refusal::EndpointSlice, put);
+        }
+    }
+
+    async fn write_status(
+        &self,
+        import: &Import,
+        desired: &DesiredImport,
+        refusals: &Refusals,
+    ) -> Result<(), Error> {
+        let verdict = verdict::ready(&import.name_any(), desired, refusals);
+        let have = import.status.0.clone().unwrap_or_default();
+        let want =
+            self.writer.known::<Import, _>(&status(desired, &verdict, &have, import.metadata.generation))?;
+        if have.clusters == want.clusters
+            && have.endpoint_slice_objects == want.endpoint_slice_objects
+            && already_said(&have.conditions, &want.conditions)
+        {
+            return Ok(());
+        }
+        self.knowledge.services.put_status(&self.writer, IMPORT, import, &want).await?;
+        match verdict::transition(&have.conditions, &verdict) {
+            Some(Transition::Worse) => {
+                self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+            }
+            Some(Transition::Better) => {
+                self.events.tell(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Where there is no ServiceImport whose status could say it.
+    fn warn_of(&self, import: &Import, refusals: &Refusals) {
+        if let Some((reason, message)) = refusals.worst(&import.name_any()) {
+            self.events.warn(import.object_ref(&()), "Import", reason, &message);
+        }
+    }
+}
+
+fn status(
+    desired: &DesiredImport,
+    verdict: &Verdict,
+    have: &ServiceImportStatus,
+    generation: Option<i64>,
+) -> ServiceImportStatus {
+    let verdicts = std::slice::from_ref(verdict);
+    let cluster = |cluster: &String| ImportedCluster { cluster: cluster.clone() };
+    ServiceImportStatus {
+        clusters: desired.clusters.iter().map(cluster).collect(),
+        conditions: conditions(verdicts, &have.conditions, generation, &Time(Timestamp::now())),
+        endpoint_slice_objects: Some(EndpointSliceObjects::Present),
+    }
+}

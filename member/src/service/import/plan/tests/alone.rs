@@ -1,0 +1,82 @@
+//! Issue 14, A3: our own part in an import, while there is no word of the leader.
+
+use super::*;
+use crate::service::import::own::{OwnPart, own_part};
+
+fn alone(entry: &ServiceEntry) -> OwnPart {
+    own_part(&known("east", &[], entry))
+}
+
+/// What is here of an import of `east` and `north` after `east` has started again, and the leader has not answered.
+fn started() -> ServiceEntry {
+    let mut own = exporting::entry();
+    own.leader_import = Some(merged_import(&["east", "north"]));
+    own.peers = entry(&["north"]).peers;
+    let here = carried_out("east", own);
+    assert_eq!(here.imported_slices.len(), 2);
+    let mut here = ServiceEntry { leader_import: None, peers: BTreeMap::new(), accepted: None, ..here };
+    let import = here.import.as_mut().unwrap();
+    let clusters = ["east", "north"].map(|cluster| mcs::ImportedCluster { cluster: cluster.into() });
+    import.status.0.as_mut().unwrap().clusters = clusters.into();
+    here
+}
+
+fn addresses(own: &OwnPart) -> Vec<&str> {
+    let endpoints = own.put.iter().flat_map(|slice| &slice.endpoints);
+    endpoints.map(|endpoint| endpoint.shared.addresses[0].as_str()).collect()
+}
+
+#[test]
+fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
+    let mut here = started();
+    let same = alone(&here);
+    let is_there = |slice: &view::Slice| here.imported_slices.get(&slice.name_any()) == Some(slice);
+    assert!(same.put.len() == 1 && same.put.iter().all(is_there) && same.leftover.is_empty(), "{same:?}");
+    here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+    assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
+    here.slices.clear();
+    let gone = alone(&here);
+    let ours: Vec<_> = here.imported_from("east").cloned().collect();
+    assert_eq!((gone.put.len(), &gone.leftover), (0, &ours), "of ours, and none of north's");
+    here.service = None;
+    assert_eq!(alone(&here), gone);
+}
+
+#[test]
+fn what_is_not_ours_or_not_known_stays_as_it_is() {
+    let nothing = |change: fn(&mut ServiceEntry)| {
+        let mut here = started();
+        here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+        change(&mut here);
+        assert_eq!(alone(&here), OwnPart::default());
+    };
+    // A new export that the leader has not merged.
+    nothing(|here| {
+        here.imported_slices.retain(|_, slice| slice.labels()[api::label::MCS_SOURCE_CLUSTER] != "east");
+        here.import.as_mut().unwrap().status.0.as_mut().unwrap().clusters.remove(0);
+    });
+    nothing(|here| here.import = None);
+    nothing(|here| here.import.as_mut().unwrap().metadata.labels = None);
+    nothing(|here| here.import.as_mut().unwrap().spec.0 = Err("odd".into()));
+    // Its Service was deleted: that comes with the leader.
+    let mut here = started();
+    here.derived = None;
+    assert_eq!(alone(&here), OwnPart::default());
+    // In place of it there is one of somebody else.
+    let mut here = started();
+    here.derived.as_mut().unwrap().metadata.labels = None;
+    assert_eq!((alone(&here).put.len(), alone(&here).leftover.len()), (0, 1));
+}
+
+#[test]
+fn without_its_service_export_a_part_stays_until_the_leader_is_there() {
+    let mut here = started();
+    here.export = None;
+    here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+    // How old our part is shows that there was an export; in an API server every slice has an age.
+    for slice in here.imported_slices.values_mut() {
+        let age = exporting::export().metadata.creation_timestamp;
+        slice.metadata.creation_timestamp = age;
+    }
+    assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
+}
