@@ -129,7 +129,8 @@ impl Keeper {
             failures = if failed { failures + 1 } else { 0 };
             let wait = match now {
                 Presence::Held { .. } => self.pace.renew(),
-                Presence::Failing { .. } => backoff::LEADER.wait(failures),
+                // No longer than between renewals, or the Lease stays stale when the server answers again.
+                Presence::Failing { .. } => backoff::LEADER.wait(failures).min(self.pace.renew()),
                 Presence::Unknown | Presence::Restored | Presence::Taken { .. } | Presence::Replaced => {
                     RECHECK
                 }

@@ -94,7 +94,7 @@ async fn memory(world: &World, daemon: &str) -> u64 {
 }
 
 fn service(number: usize) -> ServiceName {
-    ServiceName::new("flood", &format!("s{number}"))
+    ServiceName::new("flood", format!("s{number}"))
 }
 
 /// Writes so many records of the member, with this in their field `raw`.

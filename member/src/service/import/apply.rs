@@ -32,7 +32,7 @@ use crate::service::index::{
 const RENAMED: Duration = Duration::from_secs(2);
 
 /// Gives the slices both names of each port that gets another one in the Service that is there. Whether there is such a port.
-fn keep_old_names(known: &Known, desired: &mut DesiredImport) -> bool {
+pub(super) fn keep_old_names(known: &Known, desired: &mut DesiredImport) -> bool {
     let there = known.entry.own_derived().filter(|there| !desired.is_headless() && desired.fits(there));
     let before = there.map(|there| there.spec.ports.as_slice()).unwrap_or_default();
     let is_renamed = slice::are_renamed(before, &desired.merged.ports);

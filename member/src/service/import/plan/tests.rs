@@ -17,8 +17,8 @@ mod reach;
 use super::*;
 use crate::service::{
     import::{
+        apply::keep_old_names,
         object::{derived, service_import},
-        under_both_names,
         verdict::{Refusals, ready},
     },
     index::{
@@ -218,7 +218,7 @@ fn a9_a_port_that_is_renamed_has_endpoints_under_both_names_until_its_service_ha
     let after = vec![merged_port(Some("a"), 80), merged_port(Some("b"), 81)];
     let renamed = ServiceEntry { leader_import: named(after).leader_import, ..entry };
     let mut import = imports("west", &renamed);
-    assert!(under_both_names(&known("west", &[], &renamed), &mut import));
+    assert!(keep_old_names(&known("west", &[], &renamed), &mut import));
     let names = |import: &DesiredImport| {
         let ports = import.slices[0].ports.iter();
         ports.map(|port| (port.name.clone().unwrap(), port.port.unwrap())).collect::<Vec<_>>()
@@ -226,7 +226,7 @@ fn a9_a_port_that_is_renamed_has_endpoints_under_both_names_until_its_service_ha
     assert_eq!(names(&import), [("a".to_owned(), 8080), (String::new(), 8080)]);
     let done = carried_out("west", renamed);
     let mut import = imports("west", &done);
-    assert!(!under_both_names(&known("west", &[], &done), &mut import));
+    assert!(!keep_old_names(&known("west", &[], &done), &mut import));
     assert_eq!(names(&import), [("a".to_owned(), 8080)]);
 }
 
