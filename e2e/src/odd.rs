@@ -6,12 +6,16 @@
 //! | [`random`] | numbers by a seed |
 //! | [`schema`] | what an API server says of its kinds |
 //! | [`change`] | odd values in the place of good ones |
-//! | [`author`] | who writes which kind, and how |
+//! | [`good`] | a good object of each kind |
+//! | [`author`] | who writes a kind, and with which rights |
+//! | [`authors`] | all of them |
 //! | [`editor`] | somebody who edits what others made |
 
-pub mod author;
+mod author;
+pub mod authors;
 mod change;
 pub mod editor;
+pub mod good;
 mod random;
 mod schema;
 

@@ -112,13 +112,17 @@ impl Keeper {
         let (mut seen, mut failures) = (Seen::default(), 0);
         loop {
             let now = Timestamp::now();
+            let was_read = self.has_to_read(&seen);
             let attempt = self.once(&mut seen, says(&settled(), also(), now), now);
             let now = match tokio::time::timeout(self.pace.renew(), attempt).await {
                 Ok(Ok(now)) => now,
-                // Somebody else wrote it: no failure, but a reason to look who.
+                // Somebody else wrote it: no failure, but a reason to look who. Whoever waits for it writes it as often as we
+                // do, so that a Lease we hold is late unless we look at once.
                 Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                    if was_read {
+                        tokio::time::sleep(RECHECK).await;
+                    }
                     seen.doubtful = true;
-                    tokio::time::sleep(RECHECK).await;
                     continue;
                 }
                 Ok(Err(error)) => Presence::Failing { failure: failure::classify(&error) },
@@ -145,9 +149,8 @@ impl Keeper {
 
     /// One renewal, at the time that `says` is of.
     async fn once(&self, seen: &mut Seen, says: Annotations, at: Timestamp) -> kube::Result<Presence> {
-        // A Lease we hold is renewed without reading it first: one request each time. After a conflict it is read.
         let Self { detector, us, kinship, .. } = self;
-        if seen.doubtful || seen.holder() != Some(us.to_string().as_str()) {
+        if self.has_to_read(seen) {
             let lease = detector.leases().get_opt(detector.name()).await?;
             if !detector.heard(lease.as_ref()) {
                 return Ok(Presence::Restored);
@@ -183,6 +186,11 @@ impl Keeper {
         kinship.held(taken.as_deref());
         let rival = seen.rival(us, Instant::now()).map(str::to_owned);
         Ok(if held { Presence::Held { rival } } else { Presence::Restored })
+    }
+
+    /// A Lease we hold is renewed without reading it first: one request each time. After a conflict it is read.
+    fn has_to_read(&self, seen: &Seen) -> bool {
+        seen.doubtful || seen.holder() != Some(self.us.to_string().as_str())
     }
 
     async fn create(&self, says: Annotations, at: Timestamp) -> kube::Result<LeaseView> {

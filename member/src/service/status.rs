@@ -1,12 +1,11 @@
-//! The status of exports: watches ServiceExports, Services, and for each our record and the leader's
+//! The status of exports: watches ServiceExports, Services, and for each our records and the leader's
 //! verdict; writes the `Valid`, `Ready` and `Conflict` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
 use api::{
     ServiceName,
-    condition::{Condition, Status, Verdict, already_said, conditions},
+    condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
     mcs::{CONFLICT, READY, ServiceExportStatus, VALID},
-    resource_export::FAILURE,
     resource_import::{Exporter, Objection},
 };
 use jiff::Timestamp;
@@ -80,18 +79,26 @@ fn ready(known: &Known) -> Verdict {
     let Some(record) = &known.entry.own_service else {
         return pending("this member has not written its record for the leader yet");
     };
-    let said = record.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if let Some(failure) = said.iter().find(|condition| condition.type_.as_deref() == Some(FAILURE)) {
-        let (reason, message) = (failure.reason.clone(), failure.message.clone());
-        return failed(format!("{}: {}", reason.unwrap_or_default(), message.unwrap_or_default()));
+    if let Some(failure) = record.failure() {
+        return failed(said(failure));
     }
     match verdict_on(known) {
-        Some(verdict) => match &verdict.refused {
-            Some(refused) => failed(format!("{}: {}", refused.reason, refused.message)),
+        Some(Exporter { refused: Some(refused), .. }) => failed(format!("{}: {}", refused.reason, refused.message)),
+        Some(_) => match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
+            Some((name, failure)) => failed(format!(
+                "the leader has merged this export, but does not take in some of its endpoints (ResourceExport {name}): {}",
+                said(failure)
+            )),
             None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
         },
         None => pending("the record is written; the leader has not merged it yet"),
     }
+}
+
+/// What the leader has against a record.
+fn said(failure: &AntreaCondition) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    format!("{}: {}", text(&failure.reason), text(&failure.message))
 }
 
 /// Before the Common Area has been seen nothing is known of the leader's verdict: what was said of it stands.
@@ -189,7 +196,7 @@ fn event_reason(verdict: &Verdict) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use api::resource_import::ResourceImportSpec;
+    use api::{resource_import::ResourceImportSpec, view::Lenient};
 
     use super::*;
     use crate::service::{
@@ -232,6 +239,15 @@ mod tests {
         assert_eq!(says(&entry)[1], (READY, "False", "Refused".into()), "one of its slices");
         assert!(desired(&known("east", &entry))[1].message.ends_with(": exceeded quota"));
         entry.refused = None;
+        let mut slice = own_record("u2", 1);
+        slice.status = Lenient(Ok(serde_json::from_value(serde_json::json!({"conditions": [{
+            "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
+        }]})).unwrap()));
+        entry.own_slices.insert("s".into(), slice);
+        let of_slice = desired(&known("east", &entry)).remove(1);
+        assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
+        assert!(of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"), "{}", of_slice.message);
+        entry.own_slices.clear();
         let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
         entry.leader_import = Some(verdict("u1/2", Some(too_many)));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));

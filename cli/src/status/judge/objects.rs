@@ -85,6 +85,7 @@ fn next(kind: &str, condition: &Said, describe: &str) -> String {
         (_, "ServiceRefused" | "ServiceImportRefused" | "EndpointSliceRefused" | "EndpointsRefused" | "Refused") => format!(
             "remove the cause (a quota, an admission policy, an object of that name): freeport-member tries again within a minute; {describe}"
         ),
+        ("ServiceImport", "NotOurs") => format!("delete the object that has its name: Freeport creates its own; {describe}"),
         ("ServiceImport", "IPFamilyNotSupported") => {
             "export the Service with an IP family that all clusters have, or give this cluster that family".to_owned()
         }

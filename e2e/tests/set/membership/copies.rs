@@ -36,7 +36,7 @@ fn begin(leases: &Api<LeaseView>, instance: &str, home: &str, before: &[&str]) -
         detector: RestoreDetector::new(leases.clone(), HUB.to_owned()),
         us: Holder { cluster_uid: "copied".into(), instance: instance.into() },
         kinship: Kinship::abroad(home, before),
-        pace: Pace::lasting(6),
+        pace: Pace::lasting(9),
     };
     let (sender, presence) = watch::channel(Presence::Unknown);
     let mut task = JoinSet::new();

@@ -19,7 +19,8 @@ use e2e::{
     fixture::{AREA, World, alone},
     odd::{
         Cases,
-        author::{Authors, MEMBER, TARGET, Taken},
+        authors::{Authors, MEMBER, Taken},
+        good::TARGET,
     },
     seen::{imported, not_imported, right},
     waiting::{VOUCHED, eventually, within},

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{label, name};
+use api::{label, name, resource_import::MergedMetadata};
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset};
 use kube::ResourceExt;
-use serde_json::json;
 
 use super::{
     Importing, metadata,
@@ -69,15 +68,15 @@ fn endpoints(known: &Known, desired: &DesiredImport) -> Option<CoreEndpoints> {
     let labels = metadata.labels.get_or_insert_default();
     labels.insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
     labels.insert(SKIP_MIRROR.into(), label::TRUE.into());
+    // By the note that `add` makes of them they go when they are not true any more.
+    let mut for_now = MergedMetadata::default();
     if desired.is_headless() {
-        labels.insert(HEADLESS.into(), String::new());
+        for_now.labels.insert(HEADLESS.into(), String::new());
     }
     if truncate(&mut subsets) {
-        // By the note it goes when it is not true any more.
-        let note = json!({"annotations": [OVER_CAPACITY]}).to_string();
-        let said = [(OVER_CAPACITY.into(), TRUNCATED.into()), (label::EXPORTED_METADATA.into(), note)];
-        metadata.annotations = Some(said.into());
+        for_now.annotations.insert(OVER_CAPACITY.into(), TRUNCATED.into());
     }
+    metadata::add(&for_now, &mut metadata);
     Some(CoreEndpoints { metadata, subsets: canonical(subsets) })
 }
 

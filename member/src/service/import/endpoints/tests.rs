@@ -145,6 +145,11 @@ fn they_repeat_the_slices_that_will_be_here_and_none_without_the_flag() {
     assert_eq!(found.name_any(), name::imported_service(&service().name));
     assert_eq!((labels[SKIP_MIRROR].as_str(), labels[label::MCS_SERVICE_NAME].as_str()), ("true", "web"));
     assert_eq!((labels.get(HEADLESS), found.metadata.annotations.as_ref()), (None, None));
+    let mut headless = desired.clone();
+    headless.merged.type_ = api::mcs::ServiceImportType::Headless;
+    let of_headless = made(true, &headless).unwrap();
+    assert_eq!(of_headless.labels()[HEADLESS], "");
+    assert!(of_headless.annotations()[label::EXPORTED_METADATA].contains(HEADLESS), "so that it goes again");
     assert_eq!(made(false, &desired), None);
     assert_eq!(made(true, &DesiredImport { taken: true, ..desired.clone() }), None);
     assert_eq!(made(true, &DesiredImport { families: vec![], ..desired }), None);

@@ -46,9 +46,11 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
             _ => {
                 let name = self.name_any();
                 let mut place = entry.own_slices.remove(&name);
+                let had = place.as_ref().and_then(OwnRecord::failure).cloned();
                 let differs = replace_with_status(&mut place, self, |record| &mut record.status);
+                let fails_otherwise = place.as_ref().and_then(OwnRecord::failure) != had.as_ref();
                 entry.own_slices.extend(place.map(|record| (name, record)));
-                EXPORT.when(differs.content)
+                EXPORT.when(differs.content).and(status(entry).when(fails_otherwise))
             }
         }
     }
@@ -57,7 +59,8 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
         let of_endpoints =
             [entry.own_slices.remove(name), entry.own_endpoints.take_if(|record| record.name_any() == name)];
         if of_endpoints.iter().any(Option::is_some) {
-            return EXPORT;
+            let failed = of_endpoints.iter().flatten().any(|record| record.failure().is_some());
+            return EXPORT.and(status(entry).when(failed));
         }
         entry.own_service.take_if(|record| record.name_any() == name);
         EXPORT.and(STATUS).and(import(entry))

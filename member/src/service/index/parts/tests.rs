@@ -128,13 +128,16 @@ fn a_status_is_read_by_who_writes_it_alone() {
 }
 
 #[test]
-fn our_service_record_is_read_for_the_status_and_our_slices_are_not() {
+fn our_service_record_is_read_for_the_status_and_our_slices_where_the_leader_refuses_them() {
     let mut seen = exporter();
     assert_eq!(seen.apply(own_record("u1", 1)), EXPORT.and(STATUS));
     assert_eq!(seen.apply(own_slice()), EXPORT);
     let mut refused = own_record("u1", 1);
     refused.status = Lenient(Ok(read(json!({"conditions": [{"type": "Failure", "status": "True"}]}))));
+    let status = refused.status.clone();
     assert_eq!(seen.apply(refused), STATUS, "what the leader says about it");
+    assert_eq!(seen.apply(OwnRecord { status, ..own_slice() }), STATUS);
+    assert_eq!(seen.apply(own_slice()), STATUS);
     assert_eq!(seen.remove(own_slice()), EXPORT);
     assert_eq!(seen.remove(own_record("u1", 1)), EXPORT.and(STATUS));
 
