@@ -1,5 +1,7 @@
 //! Somebody with all rights who edits what others made: changes it oddly, takes its labels, deletes it, makes it anew.
 
+use std::{cell::RefCell, collections::BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::{Cases, author::request, change, random::Random, schema::Schemas};
@@ -17,6 +19,8 @@ pub struct Editor<'a> {
     cluster: &'a Cluster,
     kinds: Vec<Kind>,
     is_edited: Box<dyn Fn(&Value) -> bool + 'a>,
+    /// Paths of what was made anew. Only its labels say that Freeport made it; it keeps them.
+    copies: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Editor<'a> {
@@ -33,7 +37,7 @@ impl<'a> Editor<'a> {
             let path = format!("{group}/namespaces/{namespace}/{plural}");
             all.push(Kind { kind, path, schemas: Schemas::read(&cluster.client, group).await });
         }
-        Self { cluster, kinds: all, is_edited: Box::new(is_edited) }
+        Self { cluster, kinds: all, is_edited: Box::new(is_edited), copies: RefCell::default() }
     }
 
     /// Makes the edit of a case, and says which.
@@ -51,7 +55,7 @@ impl<'a> Editor<'a> {
         let (done, what) = match random.below(8) {
             0 => (self.send("DELETE", &path, None).await, "delete".to_owned()),
             1 => (self.anew(kind, &path, object).await, "make anew".to_owned()),
-            2 => self.merge(&path, json!({"metadata": {"labels": null}})).await,
+            2 if !self.is_copy(&path) => self.merge(&path, json!({"metadata": {"labels": null}})).await,
             3 => self.merge(&path, json!({"metadata": {"annotations": null}})).await,
             _ => self.change(&mut random, kind, &path, object).await,
         };
@@ -62,6 +66,7 @@ impl<'a> Editor<'a> {
     /// Deletes it and creates a copy.
     async fn anew(&self, kind: &Kind, path: &str, mut object: Value) -> Result<Value, kube::Error> {
         self.send("DELETE", path, None).await?;
+        self.copies.borrow_mut().insert(path.to_owned());
         for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
             object["metadata"].as_object_mut().unwrap().remove(field);
         }
@@ -69,6 +74,10 @@ impl<'a> Editor<'a> {
         object["apiVersion"] = json!(api_version.trim_start_matches("apis/").trim_start_matches("api/"));
         object["kind"] = json!(kind.kind);
         self.send("POST", &kind.path, Some(object)).await
+    }
+
+    fn is_copy(&self, path: &str) -> bool {
+        self.copies.borrow().contains(path)
     }
 
     async fn change(
@@ -79,9 +88,13 @@ impl<'a> Editor<'a> {
         mut object: Value,
     ) -> (Result<Value, kube::Error>, String) {
         let before = object.clone();
+        let is_copy = self.is_copy(path);
         change::change(random, &kind.schemas, kind.schemas.of(kind.kind), &mut object);
         // Who adds a finalizer keeps the object from going, which is their right.
         object["metadata"]["finalizers"] = before["metadata"]["finalizers"].clone();
+        if is_copy {
+            object["metadata"]["labels"] = before["metadata"]["labels"].clone();
+        }
         self.merge(path, difference(&before, &object)).await
     }
 

@@ -83,14 +83,18 @@ fn ready(known: &Known) -> Verdict {
         return failed(said(failure));
     }
     match verdict_on(known) {
-        Some(Exporter { refused: Some(refused), .. }) => failed(format!("{}: {}", refused.reason, refused.message)),
-        Some(_) => match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
-            Some((name, failure)) => failed(format!(
-                "the leader has merged this export, but does not take in some of its endpoints (ResourceExport {name}): {}",
-                said(failure)
-            )),
-            None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
-        },
+        Some(Exporter { refused: Some(refused), .. }) => {
+            failed(format!("{}: {}", refused.reason, refused.message))
+        }
+        Some(_) => {
+            match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
+                Some((name, failure)) => failed(format!(
+                    "the leader has merged this export, but does not take in some of its endpoints (ResourceExport {name}): {}",
+                    said(failure)
+                )),
+                None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
+            }
+        }
         None => pending("the record is written; the leader has not merged it yet"),
     }
 }
@@ -242,11 +246,16 @@ mod tests {
         let mut slice = own_record("u2", 1);
         slice.status = Lenient(Ok(serde_json::from_value(serde_json::json!({"conditions": [{
             "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
-        }]})).unwrap()));
+        }]}))
+        .unwrap()));
         entry.own_slices.insert("s".into(), slice);
         let of_slice = desired(&known("east", &entry)).remove(1);
         assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
-        assert!(of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"), "{}", of_slice.message);
+        assert!(
+            of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"),
+            "{}",
+            of_slice.message
+        );
         entry.own_slices.clear();
         let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
         entry.leader_import = Some(verdict("u1/2", Some(too_many)));

@@ -67,6 +67,7 @@ fn odd_objects_stop_nothing_that_is_not_about_them() {
             assert_eq!(self::processes(world).await, processes, "no daemon was started again");
             join_all(created.iter().map(|taken| authors.undo(taken))).await;
         }
+        authors.leave().await;
         within(VOUCHED, "all daemons see everything", || seeing(world)).await;
         for namespace in [&ns, &flow] {
             world.release(namespace).await;
