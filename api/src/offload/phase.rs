@@ -100,12 +100,16 @@ fn phase(hosts: &BTreeMap<String, Host<'_>>) -> Phase {
     let required = || hosts.values().filter(|host| host.desired.is_some());
     let says = |phase: &str| required().filter(|host| !host.is_silent && host.says(phase)).count();
     let (all, ready, failed) = (required().count(), says(ACCEPTED), says(CREATION_LOOP_BACK_OFF));
-    match () {
-        () if all == 0 => Phase::NoClusterSelected,
-        () if ready == all => Phase::Ready,
-        () if failed == all => Phase::AllFailed,
-        () if failed > 0 => Phase::SomeFailed,
-        () => Phase::InProgress,
+    if all == 0 {
+        Phase::NoClusterSelected
+    } else if ready == all {
+        Phase::Ready
+    } else if failed == all {
+        Phase::AllFailed
+    } else if failed > 0 {
+        Phase::SomeFailed
+    } else {
+        Phase::InProgress
     }
 }
 

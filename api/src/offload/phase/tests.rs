@@ -30,8 +30,6 @@ fn of(words: &str, is_deleting: bool) -> Summary {
         entry: entry.as_ref(),
         is_silent: *is_silent,
     };
-    // Hosts borrow from what was said.
-    let said: &'static [_] = Box::leak(said.into_boxed_slice());
     let hosts = said.iter().enumerate().map(|(at, said)| (format!("c{at}"), host(said))).collect();
     summary(&hosts, is_deleting)
 }
