@@ -6,7 +6,9 @@ use super::{peer::Incoming, twin::default_name};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The home has to be accepted.
-    #[error("this cluster does not accept {home}; its administrator does so with: freeport offload accept {home}")]
+    #[error(
+        "this cluster does not accept {home}; its administrator does so with: freeport offload accept {home}"
+    )]
     NotAccepted {
         /// ID of the home.
         home: String,
@@ -23,7 +25,9 @@ pub enum Refusal {
         twin: String,
     },
     /// Others have to go first, or more have to be allowed.
-    #[error("OffloadPeer {home} allows {most} Namespaces, and as many are here; spec.incoming.maxNamespaces may allow more")]
+    #[error(
+        "OffloadPeer {home} allows {most} Namespaces, and as many are here; spec.incoming.maxNamespaces may allow more"
+    )]
     TooMany {
         /// ID of the home.
         home: String,

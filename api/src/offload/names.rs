@@ -91,11 +91,16 @@ mod tests {
     #[test]
     fn ids_with_a_dot_are_told_apart() {
         assert_eq!(namespace_map("west", "east"), "1.west.east");
-        assert_eq!((namespace_map("a", "b.c"), namespace_map("a.b", "c")), ("1.a.b.c".into(), "2.a.b.c".into()));
+        assert_eq!(
+            (namespace_map("a", "b.c"), namespace_map("a.b", "c")),
+            ("1.a.b.c".into(), "2.a.b.c".into())
+        );
         assert_eq!(offer("east", "west"), "1.east.west");
         assert_eq!(shadow_pod("west", "eu.east", UID), format!("1.west.eu.east.{UID}"));
         assert_eq!(of_namespace_map("2.a.b.c.d"), Some(("a.b", "c.d")));
-        for other in ["", "1", "1.a", "2.a.b", "3.a.b.c", "1.a.b.c.d", "a.b", "1..a", "1.a.", "01.a.b", "1.A.b"] {
+        for other in
+            ["", "1", "1.a", "2.a.b", "3.a.b.c", "1.a.b.c.d", "a.b", "1..a", "1.a.", "01.a.b", "1.A.b"]
+        {
             assert_eq!(of_namespace_map(other), None, "{other}");
         }
         assert_eq!((of_shadow_pod("1.west.east"), of_shadow_pod("1.west.east.")), (None, None));

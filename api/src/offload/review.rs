@@ -31,7 +31,9 @@ pub enum Denial {
         namespace: String,
     },
     /// The NamespaceOffloading has to be mended.
-    #[error("NamespaceOffloading {namespace}/offloading cannot be read, so nobody knows where its Pods may run: {problem}")]
+    #[error(
+        "NamespaceOffloading {namespace}/offloading cannot be read, so nobody knows where its Pods may run: {problem}"
+    )]
     Unreadable {
         /// The Namespace.
         namespace: String,

@@ -33,7 +33,9 @@ pub fn check(terms: &[NodeSelectorTerm]) -> Result<(), String> {
     terms.iter().enumerate().try_for_each(|(at, term)| {
         let in_term = |problem: String| format!("nodeSelectorTerms[{at}]: {problem}");
         if is_empty(term) {
-            return Err(in_term("an empty term selects nothing: leave it out, or say what it requires".into()));
+            return Err(in_term(
+                "an empty term selects nothing: leave it out, or say what it requires".into(),
+            ));
         }
         let labels = expressions(term).iter().try_for_each(check_label);
         labels.and_then(|()| fields(term).iter().try_for_each(check_field)).map_err(in_term)

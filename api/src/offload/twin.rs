@@ -21,13 +21,19 @@ pub enum TwinError {
     )]
     TooLong(String),
     /// The name has to be said, or said otherwise.
-    #[error("SelectedName needs a remoteNamespaceName of at most 63 lower case letters, digits and '-'; it is {0:?}")]
+    #[error(
+        "SelectedName needs a remoteNamespaceName of at most 63 lower case letters, digits and '-'; it is {0:?}"
+    )]
     NotALabel(String),
     /// The name has to be another one: no cluster takes it.
-    #[error("no twin may be called {0}: kube-*, {DEFAULT}, {FREEPORT_SYSTEM}, Common Areas and Freeport's own Namespace never are twins")]
+    #[error(
+        "no twin may be called {0}: kube-*, {DEFAULT}, {FREEPORT_SYSTEM}, Common Areas and Freeport's own Namespace never are twins"
+    )]
     Reserved(String),
     /// The Namespace cannot be offloaded at all.
-    #[error("Namespace {0} cannot be offloaded: kube-*, {FREEPORT_SYSTEM}, Common Areas and Freeport's own Namespace never are")]
+    #[error(
+        "Namespace {0} cannot be offloaded: kube-*, {FREEPORT_SYSTEM}, Common Areas and Freeport's own Namespace never are"
+    )]
     NotOffloadable(String),
 }
 

@@ -123,7 +123,9 @@ mod tests {
         let current = odd.status.0.unwrap().current_mapping;
         assert_eq!(current.keys().collect::<Vec<_>>(), ["shop"]);
         assert_eq!(current["shop"].phase, "Later", "a phase of a later version");
-        assert!(read::<OffloadPeerView>(json!({"spec": {"incoming": {"maxNamespaces": -1}}})).spec.0.is_err());
+        assert!(
+            read::<OffloadPeerView>(json!({"spec": {"incoming": {"maxNamespaces": -1}}})).spec.0.is_err()
+        );
         assert!(read::<OffloadOfferView>(json!({"spec": {"host": "east"}})).spec.0.is_err());
         let odd = read::<ShadowPodView>(json!({"status": {"pod": {"phase": "Odd"}, "deleted": "perhaps"}}));
         assert!(odd.status.0.is_err() && odd.spec.0 == Ok(None));

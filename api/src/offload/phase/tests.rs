@@ -4,7 +4,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn entry(phase: &str) -> MappedNamespace {
-    MappedNamespace { remote_namespace: "shop-west".into(), phase: phase.into(), ..MappedNamespace::default() }
+    MappedNamespace {
+        remote_namespace: "shop-west".into(),
+        phase: phase.into(),
+        ..MappedNamespace::default()
+    }
 }
 
 /// A selected host with this phase: `A`, `F`, `T`, or `-` for no entry; `s` before it: silent.
@@ -91,10 +95,7 @@ fn a_deletion_goes_through_its_moments() {
     let ready = |status, reason: &str| (READY, status, reason.to_owned());
     assert_eq!(of("+A", false).phase, Phase::Ready);
     let t1 = of("-A --", true);
-    assert_eq!(
-        told(&t1, "c0"),
-        [required("False", "ClusterNotSelected"), ready("True", "NamespaceCreated")]
-    );
+    assert_eq!(told(&t1, "c0"), [required("False", "ClusterNotSelected"), ready("True", "NamespaceCreated")]);
     assert!(!t1.clusters.contains_key("c1"), "clusters that were not selected go at once");
     let t2 = of("-T --", true);
     assert_eq!(told(&t2, "c0"), [required("False", "ClusterNotSelected"), ready("False", "Terminating")]);

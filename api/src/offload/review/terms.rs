@@ -64,7 +64,8 @@ impl<'a> Required<'a> {
 
 impl<'a> Term<'a> {
     fn of(term: &'a Value) -> Result<Self, Denial> {
-        let raw = term.as_object().ok_or_else(|| Denial::NotAPod("a nodeSelectorTerm is no object".into()))?;
+        let raw =
+            term.as_object().ok_or_else(|| Denial::NotAPod("a nodeSelectorTerm is no object".into()))?;
         let requirements = |field| list(raw.get(field).unwrap_or(&Value::Null), field);
         Ok(Self { raw, expressions: requirements(EXPRESSIONS)?, fields: requirements(FIELDS)? })
     }
@@ -148,7 +149,9 @@ fn imposed(offloading: &NamespaceOffloadingSpec) -> Option<Vec<Imposed>> {
     match offloading.pod_offloading_strategy {
         PodOffloadingStrategy::Local => None,
         PodOffloadingStrategy::Remote if terms.is_empty() => Some(vec![Imposed::type_("In")]),
-        PodOffloadingStrategy::Remote => Some(selected().map(|term| term.and(Imposed::type_("In"))).collect()),
+        PodOffloadingStrategy::Remote => {
+            Some(selected().map(|term| term.and(Imposed::type_("In"))).collect())
+        }
         PodOffloadingStrategy::LocalAndRemote if terms.is_empty() => None,
         PodOffloadingStrategy::LocalAndRemote => Some(selected().chain([Imposed::type_("NotIn")]).collect()),
     }

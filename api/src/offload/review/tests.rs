@@ -45,8 +45,7 @@ fn reviewed(pod: &Value, offloading: &NamespaceOffloadingSpec) -> Value {
 
 /// Terms that require labels `<prefix>0`, `<prefix>1`, ...
 fn many(prefix: &str, count: usize) -> Value {
-    let term =
-        |n| json!({"matchExpressions": [{"key": format!("{prefix}{n}"), "operator": "Exists"}]});
+    let term = |n| json!({"matchExpressions": [{"key": format!("{prefix}{n}"), "operator": "Exists"}]});
     (0..count).map(term).collect()
 }
 
@@ -70,7 +69,9 @@ fn u13_to_u17_terms_go_where_none_are_and_nothing_else_moves() {
             "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution",
         ),
         (
-            Some(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}})),
+            Some(
+                json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}),
+            ),
             "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
         ),
     ] {
@@ -92,12 +93,15 @@ fn u13_to_u17_terms_go_where_none_are_and_nothing_else_moves() {
 
 #[test]
 fn w08_what_is_not_ours_to_decide_is_the_same_byte_by_byte() {
-    let mut pod = pod_with(&json!([{"matchExpressions": [{"key": "a", "operator": "Later", "more": 1}], "later": {}}]));
-    pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([{"weight": 1}]);
+    let mut pod =
+        pod_with(&json!([{"matchExpressions": [{"key": "a", "operator": "Later", "more": 1}], "later": {}}]));
+    pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
+        json!([{"weight": 1}]);
     pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1}]);
     pod["spec"]["unknown"] = json!({"of": ["a", "later", "version"]});
     let mut after = reviewed(&pod, &offloading(Remote, None));
-    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let required =
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let terms = after.pointer_mut(required).unwrap();
     assert_eq!(terms[0]["later"], json!({}), "also in a term");
     assert_eq!(terms[0]["matchExpressions"][0]["more"], 1);
@@ -109,7 +113,8 @@ fn w08_what_is_not_ours_to_decide_is_the_same_byte_by_byte() {
 #[test]
 fn pods_that_somebody_else_placed_pass() {
     let daemon = |fields: Value| {
-        let mut owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": true, "name": "d"});
+        let mut owner =
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": true, "name": "d"});
         owner.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         json!({"metadata": {"ownerReferences": [owner]}, "spec": {}})
     };
@@ -130,7 +135,9 @@ fn pods_that_somebody_else_placed_pass() {
     ] {
         assert_eq!(review(&pod, &wants).unwrap().len(), 2, "{pod}");
     }
-    for pod in [json!({}), json!({"spec": null}), json!({"spec": "x"}), pod_with(&json!("x")), pod_with(&json!([7]))] {
+    for pod in
+        [json!({}), json!({"spec": null}), json!({"spec": "x"}), pod_with(&json!("x")), pod_with(&json!([7]))]
+    {
         assert!(matches!(review(&pod, &wants), Err(Denial::NotAPod(_))), "{pod}");
     }
 }
@@ -180,5 +187,8 @@ fn more_than_a_hundred_terms_are_denied_with_the_numbers() {
 #[test]
 fn w02_a_denial_says_what_to_do() {
     let denial = Denial::NotOffloaded { namespace: "shop".into() }.to_string();
-    assert!(denial.contains("freeport offload namespace shop") && denial.contains("liqo.io/scheduling-enabled=true"));
+    assert!(
+        denial.contains("freeport offload namespace shop")
+            && denial.contains("liqo.io/scheduling-enabled=true")
+    );
 }

@@ -63,9 +63,7 @@ fn none_select_all_and_an_empty_one_selects_nothing() {
 
 #[test]
 fn what_no_scheduler_takes_is_refused_with_a_sentence_and_selects_nothing() {
-    let field = |key: &str, operator: &str, values: &[&str]| {
-        json!([{"matchFields": [{"key": key, "operator": operator, "values": values}]}])
-    };
+    let field = |key: &str, operator: &str, values: &[&str]| json!([{"matchFields": [{"key": key, "operator": operator, "values": values}]}]);
     for (bad, says) in [
         (json!([{}]), "nodeSelectorTerms[0]: an empty term"),
         (json!([{"matchExpressions": [], "matchFields": []}]), "an empty term"),

@@ -43,11 +43,13 @@ impl Node {
 
     /// Whether the Pod may be bound here: by its required affinity, and the taint of virtual nodes.
     pub(super) fn takes(&self, pod: &Value) -> bool {
-        let required = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        let required =
+            &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
         let tolerations = pod["spec"]["tolerations"].as_array();
-        let tolerates = tolerations.into_iter().flatten().any(|one| {
-            one["operator"] == "Exists" && one["key"] == "virtual-node.liqo.io/not-allowed"
-        });
+        let tolerates = tolerations
+            .into_iter()
+            .flatten()
+            .any(|one| one["operator"] == "Exists" && one["key"] == "virtual-node.liqo.io/not-allowed");
         let by_runtime_class = pod["spec"]["runtimeClassName"] == "liqo";
         let reachable = if by_runtime_class { self.is_virtual() } else { !self.is_virtual() || tolerates };
         reachable && self.matches(&required["nodeSelectorTerms"])

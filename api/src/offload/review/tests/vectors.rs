@@ -8,7 +8,9 @@ const OTHER_TEXT: [(&str, &str, &str); 2] = [("E25", "{T!=vn}", "[VT]"), ("E51",
 
 fn tolerations(text: &str) -> Vec<Value> {
     let one = |name: &str| match name {
-        "VT" => json!({"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists", "effect": "NoExecute"}),
+        "VT" => {
+            json!({"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists", "effect": "NoExecute"})
+        }
         name => json!({"key": name, "operator": "Exists"}),
     };
     text.split([',', ' ']).filter(|name| !matches!(*name, "" | "-")).map(one).collect()
@@ -50,7 +52,8 @@ fn the_vectors_of_the_reference_hold() {
             pod["spec"]["runtimeClassName"] = json!(class);
         }
         let result = reviewed(&pod, &wants);
-        let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        let required =
+            "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         let want = notation::terms(after).map(|terms| notation::json(&terms));
         assert_eq!(result.pointer(required), want.as_ref(), "{id}");
         let tolerated = result["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
