@@ -32,7 +32,7 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
         bounded(ResourceExport::crd()),
         ResourceImport::crd(),
     ]
-    .map(as_upstream)
+    .map(plain)
     .into()
 }
 
@@ -44,18 +44,17 @@ pub fn member() -> Vec<CustomResourceDefinition> {
         of_release(ServiceExport::crd()),
         of_release(ServiceImport::crd()),
     ]
-    .map(as_upstream)
+    .map(plain)
     .into()
 }
 
 /// Without what our Rust types bring along and upstream's schemas do not have. A default in particular would put words into the mouth
 /// of whoever left a field out.
-fn as_upstream(crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    let plain = |schema: &mut JSONSchemaProps| {
+fn plain(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    described(crd, |schema| {
         schema.default = None;
         schema.nullable = None;
-    };
-    described(crd, plain)
+    })
 }
 
 /// Upstream's schemas do not demand a `spec`, and a ServiceExport usually has none. `kubectl explain` begins with what the

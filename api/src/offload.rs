@@ -33,5 +33,7 @@ pub mod quantity;
 pub mod review;
 pub mod selector;
 pub mod shadow_pod;
+#[cfg(test)]
+mod tests;
 pub mod twin;
 pub mod view;

@@ -1,12 +1,12 @@
 //! The CustomResourceDefinitions of offloading.
 //!
-//! Their defaults stay: they are Liqo's or ours, and users see what holds.
+//! Defaults of what users write stay: they are Liqo's or ours, and users see what holds.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSON};
 use kube::CustomResourceExt;
 use serde_json::json;
 
-use super::{bounds::bounded_with_status, described, schemas};
+use super::{bounds::bounded_with_status, described, plain, schemas};
 use crate::offload::{
     map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
     shadow_pod::ShadowPod,
@@ -14,15 +14,15 @@ use crate::offload::{
 
 /// CRDs a leader's cluster needs: those of the records.
 pub fn leader() -> Vec<CustomResourceDefinition> {
-    [NamespaceMap::crd(), OffloadOffer::crd(), ShadowPod::crd()].map(finished).into()
+    [NamespaceMap::crd(), OffloadOffer::crd(), ShadowPod::crd()].map(bounded_with_status).map(plain).into()
 }
 
 /// CRDs a member's cluster needs: those of what users write.
 pub fn member() -> Vec<CustomResourceDefinition> {
-    [of_both_generations(finished(NamespaceOffloading::crd())), finished(OffloadPeer::crd())].into()
+    [of_both_generations(with_defaults(NamespaceOffloading::crd())), with_defaults(OffloadPeer::crd())].into()
 }
 
-fn finished(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+fn with_defaults(crd: CustomResourceDefinition) -> CustomResourceDefinition {
     described(bounded_with_status(crd), |schema| schema.nullable = None)
 }
 
