@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    fn unbounded_but(others: &[&str], crd: CustomResourceDefinition) -> Vec<String> {
+    fn unbounded_but(others: &[&str], crd: &CustomResourceDefinition) -> Vec<String> {
         let crd = json!(crd);
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
         let mut found = Vec::new();
@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn a4_all_that_a_member_writes_has_a_bound() {
         for crd in [ResourceExport::crd(), MemberClusterAnnounce::crd()] {
-            let found = unbounded_but(&["metadata", "status"], bounded(crd));
+            let found = unbounded_but(&["metadata", "status"], &bounded(crd));
             assert!(found.is_empty(), "{found:?}");
         }
         for crd in offload::leader().into_iter().chain(offload::member()) {
-            let found = unbounded_but(&["metadata"], crd);
+            let found = unbounded_but(&["metadata"], &crd);
             assert!(found.is_empty(), "{found:?}");
         }
         let crd = json!(bounded(ResourceExport::crd()));

@@ -128,10 +128,13 @@ mod tests {
         #[test]
         fn names_split_back(origin in id(), destination in id(), uid in "[a-f0-9](-?[a-f0-9]){0,8}") {
             let both = Some((origin.as_str(), destination.as_str()));
-            prop_assert_eq!(of_namespace_map(&namespace_map(&origin, &destination)), both);
-            prop_assert_eq!(of_offer(&offer(&origin, &destination)), both);
+            let record = namespace_map(&origin, &destination);
+            prop_assert_eq!(of_namespace_map(&record), both);
+            prop_assert_eq!(offer(&origin, &destination), record.clone());
+            prop_assert_eq!(of_offer(&record), both);
             let all = Some((origin.as_str(), destination.as_str(), uid.as_str()));
-            prop_assert_eq!(of_shadow_pod(&shadow_pod(&origin, &destination, &uid)), all);
+            let record = shadow_pod(&origin, &destination, &uid);
+            prop_assert_eq!(of_shadow_pod(&record), all);
         }
 
         #[test]

@@ -113,7 +113,7 @@ fn affinity(spec: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Option
     let Some((first, inner)) = missing.split_first() else { return Ok(None) };
     let path: String = there.iter().chain([first]).map(|field| format!("/{field}")).collect();
     let value = inner.iter().rev().fold(Value::Array(terms), |value, field| json!({ (*field): value }));
-    Ok(Some(add(format!("/spec{path}"), value)))
+    Ok(Some(add(&format!("/spec{path}"), &value)))
 }
 
 /// Lets it onto virtual nodes, if nothing does.
@@ -121,8 +121,8 @@ fn toleration(spec: &Value) -> Option<Value> {
     let ours = json!({"key": label::NOT_ALLOWED, "operator": "Exists", "effect": label::NO_EXECUTE});
     match spec.get("tolerations").and_then(Value::as_array) {
         Some(all) if all.iter().any(is_tolerated_by) => None,
-        Some(_) => Some(add("/spec/tolerations/-".into(), ours)),
-        None => Some(add("/spec/tolerations".into(), json!([ours]))),
+        Some(_) => Some(add("/spec/tolerations/-", &ours)),
+        None => Some(add("/spec/tolerations", &json!([ours]))),
     }
 }
 
@@ -135,6 +135,6 @@ fn is_tolerated_by(toleration: &Value) -> bool {
         && toleration.get("tolerationSeconds").is_none_or(Value::is_null)
 }
 
-fn add(path: String, value: Value) -> Value {
+fn add(path: &str, value: &Value) -> Value {
     json!({"op": "add", "path": path, "value": value})
 }

@@ -37,6 +37,18 @@ pub enum TwinError {
     NotOffloadable(String),
 }
 
+impl TwinError {
+    /// One CamelCase word for machines.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLong(_) => "NameTooLong",
+            Self::NotALabel(_) => "NameInvalid",
+            Self::Reserved(_) => "NameReserved",
+            Self::NotOffloadable(_) => "NotOffloadable",
+        }
+    }
+}
+
 /// Name of the twins of a Namespace of cluster `home`, as its NamespaceOffloading wants it. Whether any cluster takes such a name says
 /// [`check_twin`].
 pub fn twin(spec: &NamespaceOffloadingSpec, namespace: &str, home: &str) -> Result<String, TwinError> {

@@ -110,7 +110,7 @@ mod tests {
     fn a1_one_odd_field_stops_no_list() {
         for content in [
             json!({"spec": {"podOffloadingStrategy": ""}, "status": {"conditions": 7}}),
-            json!({"spec": [], "status": {"offloadingPhase": {}}}),
+            json!({"spec": "odd", "status": {"offloadingPhase": {}}}),
         ] {
             let odd = read::<NamespaceOffloadingView>(content);
             assert!(odd.spec.0.is_err() && odd.status.0.is_err());

@@ -29,13 +29,11 @@ fn at(second: i64) -> Time {
 /// `+` before the word of a host: it is selected.
 fn of(words: &str, is_deleting: bool) -> Summary {
     let said: Vec<_> = words.split(' ').map(|word| (word.starts_with('+'), says(&word[1..]))).collect();
-    let host = |(selected, (entry, is_silent)): &(bool, (Option<MappedNamespace>, bool))| Host {
-        desired: selected.then_some("shop-west"),
-        entry: entry.as_ref(),
-        is_silent: *is_silent,
-    };
-    let hosts = said.iter().enumerate().map(|(at, said)| (format!("c{at}"), host(said))).collect();
-    summary(&hosts, is_deleting)
+    let hosts = said.iter().enumerate().map(|(at, (selected, (entry, is_silent)))| {
+        let desired = selected.then_some("shop-west");
+        (format!("c{at}"), Host { desired, entry: entry.as_ref(), is_silent: *is_silent })
+    });
+    summary(&hosts.collect(), is_deleting)
 }
 
 fn told(summary: &Summary, cluster: &str) -> Vec<(&'static str, &'static str, String)> {
