@@ -32,6 +32,8 @@ fn bounded_but(others: &[&str], mut crd: CustomResourceDefinition) -> CustomReso
 
 fn bound(path: &str, schema: &mut JSONSchemaProps) {
     match schema.type_.as_deref() {
+        // Of an enumeration the words are the bound.
+        Some("string") if schema.enum_.is_some() => {}
         Some("string") => schema.max_length = schema.max_length.or(Some(longest(path))),
         Some("array") => schema.max_items = schema.max_items.or(Some(most(path))),
         Some("object") if schema.additional_properties.is_some() => {
@@ -54,6 +56,8 @@ fn bound(path: &str, schema: &mut JSONSchemaProps) {
 fn longest(path: &str) -> i64 {
     match path {
         "spec.service.exportedAnnotations" => 64 * 1024,
+        // Names of Namespaces, which hosts repeat in the status, and values of labels.
+        "spec.desiredMapping" | "spec.nodeLabels" | "spec.incoming.nodeLabels" => 63,
         // As in Kubernetes' own conditions: Pods quote programs.
         _ if path.starts_with("status.") && path.ends_with(".message") => 32 * 1024,
         _ => 1024,
@@ -87,6 +91,7 @@ mod tests {
     /// Places of lists, maps and texts without a bound.
     fn unbounded(path: &str, schema: &Value, found: &mut Vec<String>) {
         let bound = match schema["type"].as_str() {
+            Some("string") if schema.get("enum").is_some() => "enum",
             Some("string") => "maxLength",
             Some("array") => "maxItems",
             Some("object") if schema.get("additionalProperties").is_some() => "maxProperties",

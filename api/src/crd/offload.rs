@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_record_without_its_payload_is_refused() {
         assert_eq!(spec("NamespaceMap")["required"], json!(["desiredMapping", "destination", "origin"]));
-        assert_eq!(spec("NamespaceMap")["properties"]["desiredMapping"]["maxProperties"], 4096);
+        assert_eq!(spec("NamespaceMap")["properties"]["desiredMapping"]["maxProperties"], 2000);
         assert_eq!(spec("OffloadOffer")["required"], json!(["home", "host", "publicKey", "resources"]));
         let sealed = ["destination", "namespace", "origin", "pod", "sealed", "uid"];
         assert_eq!(spec("ShadowPod")["required"], json!(sealed));

@@ -32,7 +32,7 @@ pub enum Refusal {
         /// ID of the home.
         home: String,
         /// How many are allowed.
-        most: u32,
+        most: i32,
     },
 }
 
@@ -64,7 +64,7 @@ pub fn allows(
         return Err(Refusal::NameNotAllowed { home: home.to_owned(), twin: twin.to_owned() });
     }
     let most = incoming.max_namespaces;
-    match u32::try_from(count).is_ok_and(|count| count < most) {
+    match usize::try_from(most).is_ok_and(|most| count < most) {
         true => Ok(()),
         false => Err(Refusal::TooMany { home: home.to_owned(), most }),
     }
@@ -89,7 +89,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn incoming(patterns: &[&str], most: u32) -> Incoming {
+    fn incoming(patterns: &[&str], most: i32) -> Incoming {
         let namespaces = patterns.iter().map(|&pattern| pattern.into()).collect();
         Incoming { namespaces, max_namespaces: most, ..Incoming::default() }
     }

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::names;
 use crate::view::decodable;
 
-/// Most entries of a map: what a home wants of one host has to fit into one object.
-pub const ENTRIES_MAX: usize = 4096;
+/// Most entries of a map: what a home wants of one host, and what that says, have to fit into one object.
+pub const ENTRIES_MAX: usize = 2000;
+/// Most bytes that a host may take for a message. The schema leaves room for dots behind it.
+pub const MESSAGE_MAX: usize = 300;
 
 /// NamespaceMap says which Namespaces of one cluster, the origin, have twins in another, the destination. There is one for each pair,
 /// in the Common Area. The member of the origin writes `spec`, the member of the destination `status`; users write neither.
@@ -80,6 +82,7 @@ pub struct MappedNamespace {
     pub reason: Option<String>,
     /// Why, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MESSAGE_MAX + 10))]
     pub message: Option<String>,
 }
 

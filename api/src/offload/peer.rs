@@ -7,7 +7,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{self, Resources};
+use super::{
+    map::ENTRIES_MAX,
+    quantity::{self, Resources},
+};
 
 /// OffloadPeer is about another cluster of the set, whose ID is its name. With `incoming`, Namespaces and Pods of that cluster may
 /// come here. With `outgoing`, that cluster becomes a node here, once its own administrator has allowed it. Without an OffloadPeer
@@ -53,7 +56,8 @@ pub struct Incoming {
     pub namespaces: Vec<String>,
     /// Most Namespaces it may have here.
     #[serde(default = "max_namespaces")]
-    pub max_namespaces: u32,
+    #[schemars(range(min = 0, max = ENTRIES_MAX))]
+    pub max_namespaces: i32,
     /// What its Pods may take of this cluster: the capacity of the node that this cluster is there. Of what is not named here
     /// there are 4 `cpu`, 8Gi `memory`, 110 `pods` and 20Gi `ephemeral-storage`.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
@@ -96,7 +100,7 @@ impl PodSecurity {
     }
 }
 
-fn max_namespaces() -> u32 {
+fn max_namespaces() -> i32 {
     100
 }
 

@@ -68,7 +68,8 @@ impl ShadowPodSpec {
 pub struct Deletion {
     /// Seconds that the Pod has to end by itself. Without them: what the Pod itself says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grace_period_seconds: Option<u32>,
+    #[schemars(range(min = 0))]
+    pub grace_period_seconds: Option<i32>,
 }
 
 /// How the Pod is, as its host says. Either in plain text, or sealed.

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(current.keys().collect::<Vec<_>>(), ["shop"]);
         assert_eq!(current["shop"].phase, "Later", "a phase of a later version");
         assert!(
-            read::<OffloadPeerView>(json!({"spec": {"incoming": {"maxNamespaces": -1}}})).spec.0.is_err()
+            read::<OffloadPeerView>(json!({"spec": {"incoming": {"maxNamespaces": "all"}}})).spec.0.is_err()
         );
         assert!(read::<OffloadOfferView>(json!({"spec": {"host": "east"}})).spec.0.is_err());
         let odd = read::<ShadowPodView>(json!({"status": {"pod": {"phase": "Odd"}, "deleted": "perhaps"}}));
