@@ -2,6 +2,7 @@
 
 mod bounds;
 mod lacks;
+pub mod offload;
 mod version;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
         bounded(ResourceExport::crd()),
         ResourceImport::crd(),
     ]
-    .map(described)
+    .map(plain)
     .into()
 }
 
@@ -43,20 +44,27 @@ pub fn member() -> Vec<CustomResourceDefinition> {
         of_release(ServiceExport::crd()),
         of_release(ServiceImport::crd()),
     ]
-    .map(described)
+    .map(plain)
     .into()
 }
 
+/// Without what our Rust types bring along and upstream's schemas do not have. A default in particular would put words into the mouth
+/// of whoever left a field out.
+fn plain(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    described(crd, |schema| {
+        schema.default = None;
+        schema.nullable = None;
+    })
+}
+
 /// Upstream's schemas do not demand a `spec`, and a ServiceExport usually has none. `kubectl explain` begins with what the
-/// kind is for, which the derive leaves on `spec`.
-fn described(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    let schemas = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for schema in schemas {
-        plain(schema);
+/// kind is for, which the derive leaves on `spec`. Every schema inside is changed by `change`.
+fn described(
+    mut crd: CustomResourceDefinition,
+    change: fn(&mut JSONSchemaProps),
+) -> CustomResourceDefinition {
+    for schema in schemas(&mut crd) {
+        throughout(schema, change);
         let about = schema.properties.as_ref().and_then(|p| p.get("spec")?.description.clone());
         schema.description = about.or(schema.description.take());
         let required = schema.required.take().unwrap_or_default();
@@ -66,17 +74,20 @@ fn described(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// Takes out what our Rust types bring along and upstream's schemas do not have. A default in particular would put words
-/// into the mouth of whoever left a field out.
-fn plain(schema: &mut JSONSchemaProps) {
-    schema.default = None;
-    schema.nullable = None;
-    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(plain);
+/// The schema of each version.
+fn schemas(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSONSchemaProps> {
+    let versions = crd.spec.versions.iter_mut();
+    versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
+}
+
+fn throughout(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps)) {
+    change(schema);
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(|inner| throughout(inner, change));
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        plain(items);
+        throughout(items, change);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        plain(values);
+        throughout(values, change);
     }
 }
 

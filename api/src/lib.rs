@@ -15,6 +15,7 @@
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
 //! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
+//! | [`offload`] | Namespace replication and Pod placement: kinds, names and decisions |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
 //! | [`lease`] | the Lease of a member or a leader |
@@ -39,6 +40,7 @@ pub mod lease;
 pub mod mcs;
 pub mod membership;
 pub mod name;
+pub mod offload;
 pub mod port;
 pub mod resource_export;
 pub mod resource_import;

@@ -1,0 +1,39 @@
+//! Namespace replication and Pod placement: one Namespace over several clusters, its Pods where its owner says.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`namespace`] | `NamespaceOffloading`: what a user asks for, and how far it is |
+//! | [`map`] | `NamespaceMap`: the twins that a home wants of a host, and what became of them |
+//! | [`peer`] | `OffloadPeer`: what an administrator allows another cluster, and wants of it |
+//! | [`offer`] | `OffloadOffer`: what a host lets a home use |
+//! | [`shadow_pod`] | `ShadowPod`: a Pod of a home that runs at a host |
+//! | [`pod_status`] | what travels of the status of a Pod |
+//! | [`quantity`] | amounts of resources |
+//! | [`view`] | the kinds as they are read, whatever others wrote |
+//! | [`label`] | label and annotation keys, finalizers, the taint, and their fixed values |
+//! | [`names`] | names of records and virtual nodes |
+//! | [`twin`] | names of twins, and which Namespaces can never be or have one |
+//! | [`consent`] | whether a host's administrator allows a twin |
+//! | [`selector`] | which virtual nodes a `clusterSelector` selects |
+//! | [`review`](mod@review) | what the webhook changes of a Pod |
+//! | [`phase`] | conditions and phase of a NamespaceOffloading |
+//!
+//! The kinds of group `offloading.liqo.io` are Liqo's, with additive fields.
+
+pub mod consent;
+pub mod label;
+pub mod map;
+pub mod names;
+pub mod namespace;
+pub mod offer;
+pub mod peer;
+pub mod phase;
+pub mod pod_status;
+pub mod quantity;
+pub mod review;
+pub mod selector;
+pub mod shadow_pod;
+#[cfg(test)]
+mod tests;
+pub mod twin;
+pub mod view;

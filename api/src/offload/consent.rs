@@ -1,0 +1,138 @@
+//! Whether the administrator of a host allows a twin: what its OffloadPeer says.
+
+use super::{peer::Incoming, twin::default_name};
+
+/// Why a host makes no twin. The home can do nothing about it; the host's administrator can.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The home has to be accepted.
+    #[error(
+        "this cluster does not accept {home}; its administrator does so with: freeport offload accept {home}"
+    )]
+    NotAccepted {
+        /// ID of the home.
+        home: String,
+    },
+    /// The name has to be allowed.
+    #[error(
+        "OffloadPeer {home} allows no twin called {twin}; spec.incoming.namespaces may name it, and with strategy DefaultName a twin \
+         needs no permission"
+    )]
+    NameNotAllowed {
+        /// ID of the home.
+        home: String,
+        /// Name of the twin.
+        twin: String,
+    },
+    /// Others have to go first, or more have to be allowed.
+    #[error(
+        "OffloadPeer {home} allows {most} Namespaces, and as many are here; spec.incoming.maxNamespaces may allow more"
+    )]
+    TooMany {
+        /// ID of the home.
+        home: String,
+        /// How many are allowed.
+        most: i32,
+    },
+}
+
+impl Refusal {
+    /// One CamelCase word for machines.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotAccepted { .. } => "NotAccepted",
+            Self::NameNotAllowed { .. } => "NameNotAllowed",
+            Self::TooMany { .. } => "TooManyNamespaces",
+        }
+    }
+}
+
+/// Whether Namespace `namespace` of cluster `home` may have a new twin of this name here, where the home has `count` twins already.
+///
+/// `incoming` is the consent to that home, if there is one. Names that no consent can allow are not its matter
+/// ([`check_twin`](super::twin::check_twin)), nor are twins that exist.
+pub fn allows(
+    incoming: Option<&Incoming>,
+    home: &str,
+    namespace: &str,
+    twin: &str,
+    count: usize,
+) -> Result<(), Refusal> {
+    let Some(incoming) = incoming else { return Err(Refusal::NotAccepted { home: home.to_owned() }) };
+    let is_default = default_name(namespace, home).is_ok_and(|name| name == twin);
+    if !is_default && !incoming.namespaces.iter().any(|pattern| matches(pattern, twin)) {
+        return Err(Refusal::NameNotAllowed { home: home.to_owned(), twin: twin.to_owned() });
+    }
+    let most = incoming.max_namespaces;
+    match usize::try_from(most).is_ok_and(|most| count < most) {
+        true => Ok(()),
+        false => Err(Refusal::TooMany { home: home.to_owned(), most }),
+    }
+}
+
+/// Whether `pattern`, in which `*` stands for any text, is `name`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(beginning) else { return false };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    // Taking each part where it first occurs leaves the most for those after it.
+    for part in middle.split('*') {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn incoming(patterns: &[&str], most: i32) -> Incoming {
+        let namespaces = patterns.iter().map(|&pattern| pattern.into()).collect();
+        Incoming { namespaces, max_namespaces: most, ..Incoming::default() }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name) in [
+            ("shop", "shop"),
+            ("*", "anything"),
+            ("team-*", "team-"),
+            ("team-*", "team-a"),
+            ("*-dev", "shop-dev"),
+            ("a*b*c", "abc"),
+            ("a*b*c", "axxbxbxc"),
+            ("**", ""),
+            ("a*a", "aa"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in
+            [("", "a"), ("shop", "shop2"), ("team-*", "team"), ("a*b*c", "acb"), ("a*a", "a"), ("*x*", "a")]
+        {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn absent_is_no_and_the_default_name_always_may() {
+        let refused = allows(None, "west", "shop", "shop-west", 0).unwrap_err();
+        assert_eq!(refused.reason(), "NotAccepted");
+        assert!(refused.to_string().contains("freeport offload accept west"), "{refused}");
+        let none = incoming(&[], 2);
+        assert_eq!(allows(Some(&none), "west", "shop", "shop-west", 1), Ok(()));
+        assert_eq!(allows(Some(&none), "eu.west", "shop", "shop-eu-west", 1), Ok(()));
+        for other in ["shop", "shop-east", "web-west"] {
+            let refused = allows(Some(&none), "west", "shop", other, 0).unwrap_err();
+            assert_eq!(refused.reason(), "NameNotAllowed", "{other}");
+        }
+        assert_eq!(allows(Some(&incoming(&["sh*"], 2)), "west", "shop", "shop", 0), Ok(()));
+        assert_eq!(
+            allows(Some(&none), "west", "shop", "shop-west", 2).unwrap_err().reason(),
+            "TooManyNamespaces"
+        );
+        assert!(allows(Some(&incoming(&["*"], 0)), "west", "shop", "shop", 0).is_err());
+    }
+}

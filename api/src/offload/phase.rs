@@ -1,0 +1,183 @@
+//! Conditions and phase of a NamespaceOffloading, from what its home wants and what the hosts say.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::{
+    map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MappedNamespace, TERMINATING},
+    namespace::{OFFLOADING_REQUIRED, READY},
+};
+use crate::{
+    condition::{Status, Verdict, conditions},
+    view::shortened,
+};
+
+/// How far a NamespaceOffloading is, over all clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Each selected cluster has its twin.
+    Ready,
+    /// No cluster is selected.
+    NoClusterSelected,
+    /// Twins are missing that may still come.
+    InProgress,
+    /// Some twins cannot be made.
+    SomeFailed,
+    /// No twin can be made.
+    AllFailed,
+    /// It is being deleted.
+    Terminating,
+}
+
+impl Phase {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::NoClusterSelected => "NoClusterSelected",
+            Self::InProgress => "InProgress",
+            Self::SomeFailed => "SomeFailed",
+            Self::AllFailed => "AllFailed",
+            Self::Terminating => "Terminating",
+        }
+    }
+}
+
+/// What is known of one host, about one Namespace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host<'a> {
+    /// Name of the twin that it shall have; none if it is not selected.
+    pub desired: Option<&'a str>,
+    /// What it says about the Namespace, if anything.
+    pub entry: Option<&'a MappedNamespace>,
+    /// It is not there, so what it says may not be so any more.
+    pub is_silent: bool,
+}
+
+/// What a NamespaceOffloading says about its clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Over all clusters.
+    pub phase: Phase,
+    /// For each cluster, by its ID: `OffloadingRequired` first, then perhaps `Ready`. Of one that is being deleted: clusters that still
+    /// have something of it; when there are none, it can go.
+    pub clusters: BTreeMap<String, Vec<Verdict>>,
+}
+
+impl Summary {
+    /// The conditions of each cluster; `have` lends the times of those whose status stays.
+    pub fn conditions(
+        &self,
+        have: &BTreeMap<String, Vec<Condition>>,
+        now: &Time,
+    ) -> BTreeMap<String, Vec<Condition>> {
+        let of = |(cluster, verdicts): (&String, &Vec<Verdict>)| {
+            let have = have.get(cluster).map(Vec::as_slice).unwrap_or_default();
+            (cluster.clone(), conditions(verdicts, have, None, now))
+        };
+        self.clusters.iter().map(of).collect()
+    }
+}
+
+/// What a NamespaceOffloading says about these hosts, by their IDs.
+///
+/// Only selected hosts count for the phase: what becomes of a twin that nobody wants any more is said in its conditions alone.
+pub fn summary(hosts: &BTreeMap<String, Host<'_>>, is_deleting: bool) -> Summary {
+    let clusters = hosts
+        .iter()
+        .filter(|(_, host)| !is_deleting || host.desired.is_some() || host.entry.is_some())
+        .map(|(cluster, host)| (cluster.clone(), host.verdicts(cluster)))
+        .collect();
+    let phase = if is_deleting { Phase::Terminating } else { phase(hosts) };
+    Summary { phase, clusters }
+}
+
+fn phase(hosts: &BTreeMap<String, Host<'_>>) -> Phase {
+    let required = || hosts.values().filter(|host| host.desired.is_some());
+    let says = |phase: &str| required().filter(|host| !host.is_silent && host.says(phase)).count();
+    let (all, ready, failed) = (required().count(), says(ACCEPTED), says(CREATION_LOOP_BACK_OFF));
+    if all == 0 {
+        Phase::NoClusterSelected
+    } else if ready == all {
+        Phase::Ready
+    } else if failed == all {
+        Phase::AllFailed
+    } else if failed > 0 {
+        Phase::SomeFailed
+    } else {
+        Phase::InProgress
+    }
+}
+
+/// Most bytes of what is quoted from a host.
+const QUOTE_MAX: usize = 1024;
+
+impl Host<'_> {
+    /// What it says about the twin that it shall have; one that it need not have any more may have any name.
+    fn answer(&self) -> Option<&MappedNamespace> {
+        self.entry.filter(|entry| self.desired.is_none_or(|desired| entry.remote_namespace == desired))
+    }
+
+    fn says(&self, phase: &str) -> bool {
+        self.answer().is_some_and(|entry| entry.phase == phase)
+    }
+
+    fn verdicts(&self, cluster: &str) -> Vec<Verdict> {
+        let required = match self.desired {
+            Some(twin) => Verdict::new(
+                OFFLOADING_REQUIRED,
+                Status::True,
+                "ClusterSelected",
+                format!("the cluster is selected: its twin is called {twin}"),
+            ),
+            None => Verdict::new(
+                OFFLOADING_REQUIRED,
+                Status::False,
+                "ClusterNotSelected",
+                "the cluster is not selected",
+            ),
+        };
+        let is_about = self.desired.is_some() || self.entry.is_some();
+        [Some(required), is_about.then(|| self.ready(cluster))].into_iter().flatten().collect()
+    }
+
+    fn ready(&self, cluster: &str) -> Verdict {
+        let answer = self.answer();
+        if self.is_silent {
+            let last = match answer {
+                Some(entry) => format!("the last it said of {}: {}", entry.remote_namespace, said(entry)),
+                None => "it said nothing of a twin".to_owned(),
+            };
+            return Verdict::new(
+                READY,
+                Status::Unknown,
+                "HostSilent",
+                format!("cluster {cluster} is silent; {}", shortened(last, QUOTE_MAX)),
+            );
+        }
+        let (status, reason) = match answer.map(|entry| entry.phase.as_str()) {
+            None => (Status::False, "Creating"),
+            Some(ACCEPTED) => (Status::True, "NamespaceCreated"),
+            Some(CREATION_LOOP_BACK_OFF) => (Status::False, CREATION_LOOP_BACK_OFF),
+            Some(TERMINATING) => (Status::False, TERMINATING),
+            // Of a version to come. A host's word is quoted, never a reason of ours.
+            Some(_) => (Status::Unknown, "UnknownPhase"),
+        };
+        let message = match answer {
+            Some(entry) => format!("{}: {}", entry.remote_namespace, said(entry)),
+            None => format!("cluster {cluster} has not said anything of it yet"),
+        };
+        Verdict::new(READY, status, reason, shortened(message, QUOTE_MAX))
+    }
+}
+
+/// A host's own words.
+fn said(entry: &MappedNamespace) -> String {
+    let words = [Some(entry.phase.as_str()), entry.reason.as_deref(), entry.message.as_deref()];
+    let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+    words.join(": ")
+}
