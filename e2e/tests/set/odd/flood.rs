@@ -1,5 +1,6 @@
-//! One member floods the Common Area: with many records, with large ones, with changes. Services of the others are exported meanwhile, and
-//! what it took is printed, with the memory of the daemons. `FREEPORT_FLOOD=10000` for as many records; in CI there are fewer.
+//! One member floods the Common Area: with many records, with large ones, with changes; another starts and crashes again and again. Services
+//! of the others are exported meanwhile, and what it took is printed, with the memory of the daemons. `FREEPORT_FLOOD=10000` for as many
+//! records; in CI there are fewer.
 //!
 //! Nothing is asserted of times. The figures of a long run are in docs/operations.md.
 
@@ -14,19 +15,25 @@ use api::{
     resource_export::{FAILURE, OVER_QUOTA, ResourceExport},
 };
 use e2e::{
-    daemon::{DAEMONS, LEADER},
+    daemon::{DAEMONS, End, LEADER},
     fixture::{AREA, World, alone},
     record,
     seen::{imported, not_imported},
     waiting::{VOUCHED, eventually, within},
 };
-use futures::{StreamExt, future::join_all, stream};
+use futures::{
+    StreamExt,
+    future::{join_all, ready},
+    stream,
+};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 const MEMBER: &str = "north";
 const EXPORTS: usize = 10;
 const RECORDS: usize = 400;
+/// Requests at once.
+const WRITERS: usize = 16;
 /// So many records of a megabyte are more than a member may have.
 const LARGE: usize = 70;
 
@@ -49,13 +56,15 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         report(world, &ns, "changes of one record", async |over| change(world, over).await).await;
         clear(world).await;
         assert_eq!(self::processes(world).await, processes, "no daemon was started again");
+        report(world, &ns, "a member that crashes again and again", async |over| crash(world, over).await)
+            .await;
         world.release(&ns).await;
     });
 }
 
 /// Exports Services one after another, again and again until the flood is over, and prints how long they took.
 async fn report(world: &World, ns: &str, what: &str, flood: impl AsyncFn(&AtomicBool)) {
-    let (east, west) = (world.cluster("east"), world.cluster("west"));
+    let (exporter, west) = (world.leader(), world.cluster("west"));
     let (has_ended, is_enough) = (AtomicBool::new(false), AtomicBool::new(false));
     let flood = async {
         flood(&is_enough).await;
@@ -65,13 +74,13 @@ async fn report(world: &World, ns: &str, what: &str, flood: impl AsyncFn(&Atomic
         let mut times = Vec::new();
         while times.len() < EXPORTS || !has_ended.load(SeqCst) {
             let begun = Instant::now();
-            east.exported(ns, "web", &["10.1.0.1"]).await;
+            exporter.exported(ns, "web", &["10.1.0.1"]).await;
             eventually("imported", || imported(west, ns, "web")).await;
             times.push(begun.elapsed());
-            east.unexport(ns, "web").await;
+            exporter.unexport(ns, "web").await;
             eventually("taken back", || not_imported(west, ns, "web")).await;
-            east.delete::<k8s_openapi::api::core::v1::Service>(ns, "web").await;
-            east.delete::<k8s_openapi::api::discovery::v1::EndpointSlice>(ns, "web-1").await;
+            exporter.delete::<k8s_openapi::api::core::v1::Service>(ns, "web").await;
+            exporter.delete::<k8s_openapi::api::discovery::v1::EndpointSlice>(ns, "web-1").await;
             is_enough.store(times.len() >= EXPORTS, SeqCst);
         }
         times.sort();
@@ -106,23 +115,32 @@ async fn write(world: &World, count: usize, raw: &Value) {
         let (records, object) = (&records, serde_json::from_value(object).unwrap());
         async move { records.create(&PostParams::default(), &object).await.map(drop) }
     });
-    written.buffer_unordered(16).for_each(|written| async { written.unwrap() }).await;
+    written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
 }
 
 /// Changes the first record as fast as the API server takes it.
 async fn change(world: &World, is_enough: &AtomicBool) {
     let records = world.leader().api::<ResourceExport>(AREA);
     let (name, begun) = (name::service_export(MEMBER, &service(0)), Instant::now());
-    let mut changes = 0_u32;
-    while !is_enough.load(SeqCst) {
-        changes += 1;
-        let port = 1 + i64::from(changes % 60_000);
+    let changes = stream::iter(1_u32..).take_while(|_| ready(!is_enough.load(SeqCst))).map(async |number| {
+        let port = 1 + i64::from(number % 60_000);
         let patch =
             json!({"spec": {"service": {"serviceSpec": {"ports": [{"port": port, "protocol": "TCP"}]}}}});
-        let patched = records.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        drop(patched.unwrap());
+        records.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
+    });
+    let done = changes.buffer_unordered(WRITERS).filter(|changed| ready(changed.is_ok())).count().await;
+    eprintln!("{:.0} changes a second", done as f64 / begun.elapsed().as_secs_f64());
+}
+
+/// A member that crashes as soon as it has begun.
+async fn crash(world: &World, is_enough: &AtomicBool) {
+    let mut crashes = 0;
+    while !is_enough.load(SeqCst) {
+        world.end("freeport-member-east", End::Crash).await;
+        world.launch("freeport-member-east").await;
+        crashes += 1;
     }
-    eprintln!("{:.0} changes a second", f64::from(changes) / begun.elapsed().as_secs_f64());
+    eprintln!("{crashes} crashes");
 }
 
 /// Some records say that they are too much, the oldest do not.
@@ -159,7 +177,7 @@ async fn clear(world: &World) {
         drop(records.patch(&name, &PatchParams::default(), withdrawn).await);
         drop(records.delete(&name, &DeleteParams::default()).await);
     });
-    gone.buffer_unordered(16).collect::<Vec<()>>().await;
+    gone.buffer_unordered(WRITERS).collect::<Vec<()>>().await;
     within(VOUCHED, "the flood is gone", || async {
         let left = of_member(world).await?.len();
         if left == 0 { Ok(()) } else { Err(format!("{left} records")) }
