@@ -91,9 +91,11 @@ impl<'a> Editor<'a> {
         let is_copy = self.is_copy(path);
         change::change(random, &kind.schemas, kind.schemas.of(kind.kind), &mut object);
         // Who adds a finalizer keeps the object from going, which is their right.
-        object["metadata"]["finalizers"] = before["metadata"]["finalizers"].clone();
-        if is_copy {
-            object["metadata"]["labels"] = before["metadata"]["labels"].clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.insert("finalizers".into(), before["metadata"]["finalizers"].clone());
+            if is_copy {
+                metadata.insert("labels".into(), before["metadata"]["labels"].clone());
+            }
         }
         self.merge(path, difference(&before, &object)).await
     }
