@@ -103,7 +103,7 @@ impl Merging {
                 let want = self.import(name::service_import(service), spec);
                 self.writer.would_take(entry.import.as_ref(), &want).await
             }
-            Plan::Write { import: None, .. } | Plan::Hold { .. } => Ok(true),
+            Plan::Write { import: None, .. } | Plan::Hold => Ok(true),
         }
     }
 }
