@@ -39,6 +39,9 @@ use super::{
 };
 use crate::feature::Access;
 
+/// After this time an export is tried again because of which an API server refused the import.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
 /// What to do about a Service name.
 #[derive(Clone, Debug, PartialEq)]
 enum Plan {
@@ -180,7 +183,9 @@ impl Merging {
             }
             false => (antrea::Step::Keep, vec![]),
         };
-        self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await
+        let outcome = self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await?;
+        let is_left_out = !entry.left_out.is_empty() && self.try_again(&service, &entry).await?;
+        Ok(if is_left_out { Outcome::Requeue(TRY_AGAIN) } else { outcome })
     }
 
     /// Whether the record of one of the `missing` turned out to be gone for good.
