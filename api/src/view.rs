@@ -13,13 +13,13 @@ use crate::label;
 /// Decodes metadata without managedFields, annotations and owners: `#[serde(deserialize_with = "lean")]`.
 pub fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let lean = Lean::deserialize(deserializer)?;
-    Ok(lean.into_meta(None))
+    Ok(lean.into_meta())
 }
 
 /// [`lean`] with annotations.
 pub fn annotated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let Annotated { lean, annotations } = Annotated::deserialize(deserializer)?;
-    Ok(lean.into_meta(annotations))
+    let all = Ours::deserialize(deserializer)?.into_meta();
+    Ok(ObjectMeta { owner_references: None, managed_fields: None, ..all })
 }
 
 /// [`lean`] for kinds of which we make objects: of those that are ours also the owners, and which of our daemons wrote them.
@@ -110,15 +110,8 @@ struct Lean {
     finalizers: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-struct Annotated {
-    #[serde(flatten)]
-    lean: Lean,
-    annotations: Option<BTreeMap<String, String>>,
-}
-
 impl Lean {
-    fn into_meta(self, annotations: Option<BTreeMap<String, String>>) -> ObjectMeta {
+    fn into_meta(self) -> ObjectMeta {
         ObjectMeta {
             name: self.name,
             namespace: self.namespace,
@@ -129,7 +122,6 @@ impl Lean {
             deletion_timestamp: self.deletion_timestamp,
             labels: self.labels,
             finalizers: self.finalizers,
-            annotations,
             ..ObjectMeta::default()
         }
     }
@@ -331,9 +323,12 @@ mod tests {
         let long: Lenient<i32> = serde_json::from_value(serde_json::json!("ä".repeat(1000))).unwrap();
         assert!(long.0.unwrap_err().len() < 310, "however long what it quotes");
 
+        // Whoever may write an object may also say so in its managedFields.
         let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
         let event = format!(
-            r#"{{"type": "ADDED", "object": {{"metadata": {{"name": "deep"}}, "spec": {{"raw": {deep}}}}}}}"#
+            r#"{{"type": "ADDED", "object": {{
+                "metadata": {{"name": "deep", "managedFields": [{{"fieldsV1": {deep}}}]}}, "spec": {{"raw": {deep}}}
+            }}}}"#
         );
         let event: kube::core::WatchEvent<View> = serde_json::from_str(&event).unwrap();
         let kube::core::WatchEvent::Added(view) = event else { panic!() };

@@ -1,6 +1,9 @@
 //! An administrator in one cluster, and what users do there.
 
-use api::mcs::{ServiceExport, ServiceExportSpec};
+use api::{
+    mcs::{ServiceExport, ServiceExportSpec},
+    view::Lenient,
+};
 use k8s_openapi::{
     ClusterResourceScope, NamespaceResourceScope,
     api::{
@@ -11,8 +14,9 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::Request,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::waiting::{NAMESPACE_GONE, within};
@@ -29,6 +33,21 @@ impl Cluster {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// The objects of a kind in a Namespace, but for those that nest deeper than can be decoded.
+    pub async fn listed<K>(&self, namespace: &str) -> Result<Vec<Value>, String>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        #[derive(Deserialize)]
+        struct Listed {
+            items: Vec<Lenient<Value>>,
+        }
+        let request = Request::new(K::url_path(&(), Some(namespace))).list(&ListParams::default());
+        let request = request.map_err(|error| error.to_string())?;
+        let listed: Listed = self.client.request(request).await.map_err(|error| error.to_string())?;
+        Ok(listed.items.into_iter().filter_map(|item| item.0.ok()).collect())
     }
 
     pub async fn create<K>(&self, namespace: &str, object: Value) -> K

@@ -10,10 +10,8 @@ use api::{
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, events::v1::Event};
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams},
-};
+use kube::{ResourceExt, api::ListParams};
+use serde_json::Value;
 
 use crate::{
     cluster::Cluster,
@@ -152,18 +150,16 @@ pub async fn not_imported(cluster: &Cluster, namespace: &str, service: &str) -> 
 
 /// Names of what the Common Area holds about a Service.
 pub async fn records(world: &World, namespace: &str, service: &str) -> Vec<String> {
-    let kinds = [ApiResource::erase::<ResourceExport>(&()), ApiResource::erase::<ResourceImport>(&())];
-    let mut names = Vec::new();
-    for kind in kinds {
-        // Other tests write what our types do not hold.
-        let all = Api::<DynamicObject>::namespaced_with(world.leader().client.clone(), AREA, &kind);
-        let listed = all.list(&ListParams::default()).await.unwrap();
-        let is_of = |object: &DynamicObject| {
-            let spec = &object.data["spec"];
-            spec["namespace"] == namespace && spec["name"] == service
-        };
-        names.extend(listed.into_iter().filter(is_of).map(|object| object.name_any()));
-    }
+    // Other tests write what our types do not hold.
+    let exports = world.leader().listed::<ResourceExport>(AREA).await.unwrap();
+    let imports = world.leader().listed::<ResourceImport>(AREA).await.unwrap();
+    let is_of = |object: &Value| {
+        let spec = &object["spec"];
+        spec["namespace"] == namespace && spec["name"] == service
+    };
+    let of_it = exports.into_iter().chain(imports).filter(is_of);
+    let mut names: Vec<_> =
+        of_it.filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect();
     names.sort();
     names
 }

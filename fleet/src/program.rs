@@ -87,6 +87,7 @@ async fn build(cargo: &OsStr, package: &str, name: &str, linking: Linking) -> Re
         .arg("--manifest-path")
         .arg(manifest())
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .kill_on_drop(true);
     if !io::stderr().is_terminal() {
@@ -103,7 +104,8 @@ async fn build(cargo: &OsStr, package: &str, name: &str, linking: Linking) -> Re
             command.env_remove(key);
         }
     }
-    let output = command.output().await?;
+    // `output` would keep what cargo says of errors.
+    let output = command.spawn()?.wait_with_output().await?;
     let built = executable(&String::from_utf8_lossy(&output.stdout), name);
     built.filter(|_| output.status.success()).ok_or_else(|| Error::Build(name.to_owned()))
 }

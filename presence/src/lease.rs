@@ -48,7 +48,7 @@ const RECHECK: Duration = Duration::from_secs(2);
 /// How it stands with our Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Not tried yet.
+    /// Not tried yet; or another process with our cluster's uid holds it, and it is not known whether that one lives.
     Unknown,
     /// Ours.
     Held {
@@ -171,6 +171,10 @@ impl Keeper {
             Step::KeepOut => {
                 kinship.gave_way();
                 self.wait_for(seen).await;
+                // A process of this very cluster that has crashed holds it until it is stale, and is no copy.
+                if relation.is_some() && !seen.renewed {
+                    return Ok(Presence::Unknown);
+                }
                 let holder = seen.holder().unwrap_or_default().to_owned();
                 return Ok(Presence::Taken { holder, stale: seen.stale() });
             }

@@ -91,9 +91,20 @@ impl<'a> Editor<'a> {
         let is_copy = self.is_copy(path);
         change::change(random, &kind.schemas, kind.schemas.of(kind.kind), &mut object);
         // Who adds a finalizer keeps the object from going, which is their right.
-        object["metadata"]["finalizers"] = before["metadata"]["finalizers"].clone();
-        if is_copy {
-            object["metadata"]["labels"] = before["metadata"]["labels"].clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.insert("finalizers".into(), before["metadata"]["finalizers"].clone());
+            if is_copy {
+                metadata.insert("labels".into(), before["metadata"]["labels"].clone());
+            }
+        }
+        // What is said in the Common Area is believed, also that a cluster exports which nobody knows.
+        let exporters = |object: &Value| {
+            let all = object["spec"]["exporters"].as_array().cloned().unwrap_or_default();
+            all.iter().map(|exporter| exporter["clusterID"].clone()).collect::<Vec<_>>()
+        };
+        let known = exporters(&before);
+        if exporters(&object).iter().any(|cluster| !known.contains(cluster)) {
+            object["spec"]["exporters"] = before["spec"]["exporters"].clone();
         }
         self.merge(path, difference(&before, &object)).await
     }

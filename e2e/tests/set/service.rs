@@ -16,6 +16,7 @@ mod excluded;
 mod export;
 mod families;
 mod headless;
+mod import_refused;
 mod merge;
 mod moments;
 mod names;

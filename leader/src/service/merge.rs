@@ -39,13 +39,17 @@ use super::{
 };
 use crate::feature::Access;
 
+/// After this time an export is tried again because of which an API server refused the import.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
 /// What to do about a Service name.
 #[derive(Clone, Debug, PartialEq)]
 enum Plan {
-    /// Records of these clusters vanished without being withdrawn: the import stays as it is until their members vouch.
-    Hold { missing: BTreeSet<String> },
-    /// The import as it has to be (`None`: there is none and there must be none), then these records to delete.
-    Write { import: Option<ResourceImportSpec>, withdrawn: Vec<ObjectMeta> },
+    /// The import never named its exporters: it is not known whether it has lost them, and stays as it is.
+    Hold,
+    /// The import as it has to be (`None`: there is none and there must be none), then these records to delete. Records of the
+    /// `missing` clusters vanished without being withdrawn: their parts stay as they are until their members vouch.
+    Write { import: Option<ResourceImportSpec>, withdrawn: Vec<ObjectMeta>, missing: BTreeSet<String> },
 }
 
 fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
@@ -53,18 +57,15 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     let named = have.and_then(|spec| spec.exporters.as_deref()).unwrap_or_default();
     let vanished = |cluster: &String| !entry.has_record(cluster) && !entry.confirmed_gone.contains(cluster);
     let missing: BTreeSet<_> = named.iter().map(|e| e.cluster_id.clone()).filter(vanished).collect();
-    if !missing.is_empty() {
-        return Plan::Hold { missing };
-    }
     let (gone, live): (Vec<_>, Vec<_>) = entry.offers.iter().partition(|(_, offer)| offer.payload.withdrawn);
     let withdrawn = gone.into_iter().map(|(_, offer)| offer.metadata.clone()).collect();
-    let kept: Vec<_> = named.iter().filter(|e| entry.refused.contains_key(&e.cluster_id)).collect();
+    let is_kept = |cluster: &String| entry.refused.contains_key(cluster) || missing.contains(cluster);
+    let kept: Vec<_> = named.iter().filter(|e| is_kept(&e.cluster_id)).collect();
     if live.is_empty() && kept.is_empty() && have.is_none() {
-        return Plan::Write { import: None, withdrawn };
+        return Plan::Write { import: None, withdrawn, missing };
     }
     if live.is_empty() && have.is_some_and(|spec| spec.exporters.is_none()) {
-        // An import that never named its exporters is not known to have lost them all.
-        return Plan::Hold { missing: BTreeSet::new() };
+        return Plan::Hold;
     }
     let live = live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect();
     let had = have.and_then(|spec| spec.service_import.as_ref());
@@ -77,10 +78,11 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };
-    Plan::Write { import: Some(spec), withdrawn }
+    Plan::Write { import: Some(spec), withdrawn, missing }
 }
 
-/// What is merged, by whom, with the parts of those whose records are refused: they keep what they had until they write valid ones.
+/// What is merged, by whom, with the parts of those whose records are refused or vanished: they keep what they had until they write
+/// valid ones, or withdraw.
 fn with_kept(
     (merged, mut exporters): (Option<MergedService>, Vec<Exporter>),
     had: Option<&MergedService>,
@@ -165,18 +167,29 @@ impl Merging {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
-        match desired(&service, &entry) {
-            Plan::Hold { missing } => self.hold(&service, missing).await,
-            Plan::Write { import, withdrawn } => {
-                self.vouching.keep(&service, &BTreeSet::new());
-                let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.access.antrea);
-                let held = antrea::held(&entry);
-                self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await
-            }
+        let Plan::Write { import, withdrawn, missing } = desired(&service, &entry) else {
+            self.vouching.keep(&service, &BTreeSet::new());
+            return Ok(Outcome::Done);
+        };
+        let is_complete = missing.is_empty();
+        if self.are_gone(&service, missing).await? {
+            return Ok(Outcome::Requeue(Duration::ZERO));
         }
+        // What is made for Antrea's members has all endpoints in one object, and no parts that could stay.
+        let (endpoints, held) = match is_complete {
+            true => {
+                let endpoints = antrea::desired(&service, &entry, import.as_ref(), &self.access.antrea);
+                (endpoints, antrea::held(&entry))
+            }
+            false => (antrea::Step::Keep, vec![]),
+        };
+        let outcome = self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await?;
+        let is_left_out = !entry.left_out.is_empty() && self.try_again(&service, &entry).await?;
+        Ok(if is_left_out { Outcome::Requeue(TRY_AGAIN) } else { outcome })
     }
 
-    async fn hold(&self, service: &ServiceName, missing: BTreeSet<String>) -> Result<Outcome, Error> {
+    /// Whether the record of one of the `missing` turned out to be gone for good.
+    async fn are_gone(&self, service: &ServiceName, missing: BTreeSet<String>) -> Result<bool, Error> {
         let writers = missing.iter().map(|cluster| name::member_lease(cluster)).collect();
         self.vouching.keep(service, &writers);
         for cluster in missing {
@@ -197,10 +210,10 @@ impl Merging {
                         entry.confirmed_gone.insert(cluster);
                     }
                 });
-                return Ok(Outcome::Requeue(Duration::ZERO));
+                return Ok(true);
             }
         }
-        Ok(Outcome::Done)
+        Ok(false)
     }
 
     async fn write(

@@ -62,6 +62,12 @@ impl Records {
         });
     }
 
+    /// Takes in a record that was refused for what it does not show by itself.
+    pub(super) fn admit(&self, record: Record) {
+        self.ledger.with(|ledger| ledger.admit(&record.metadata));
+        self.read_again(record);
+    }
+
     /// Takes in a record whose content was not kept. One that changed or went meanwhile comes by the watch.
     pub(super) fn read_again(&self, record: Record) {
         self.ledger.with(|ledger| {

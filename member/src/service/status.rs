@@ -24,6 +24,9 @@ use super::{
     offer::{Invalid, offer},
 };
 
+/// The reason of `Ready` while there is nothing to say yet, or nothing exported.
+const PENDING: &str = "Pending";
+
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules ), and whether the
 /// leader has it.
 fn desired(known: &Known) -> Vec<Verdict> {
@@ -31,7 +34,7 @@ fn desired(known: &Known) -> Vec<Verdict> {
         Ok(None) => vec![],
         Err(Invalid { reason, message }) => vec![
             Verdict::new(VALID, Status::False, reason, message),
-            Verdict::new(READY, Status::False, "Pending", "not exported, because it is not valid"),
+            Verdict::new(READY, Status::False, PENDING, "not exported, because it is not valid"),
         ],
         Ok(Some(_)) => {
             let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
@@ -62,7 +65,7 @@ fn verdict_on(known: &Known) -> Option<&Exporter> {
 }
 
 fn ready(known: &Known) -> Verdict {
-    let pending = |message: &str| Verdict::new(READY, Status::Unknown, "Pending", message);
+    let pending = |message: &str| Verdict::new(READY, Status::Unknown, PENDING, message);
     let failed = |message: String| Verdict::new(READY, Status::False, "Failed", message);
     if let Some(rival) = &known.under_antrea.rival {
         return failed(format!(
@@ -108,7 +111,12 @@ fn said(failure: &AntreaCondition) -> String {
 /// Before the Common Area has been seen nothing is known of the leader's verdict: what was said of it stands.
 fn keep_ready(want: &mut [Condition], have: &[Condition]) {
     let ready = |c: &&Condition| c.type_ == READY;
-    if let (Some(want), Some(have)) = (want.iter_mut().find(|c| ready(&&**c)), have.iter().find(ready)) {
+    // But for what followed from an export that was not valid, and is by now.
+    let have = have
+        .iter()
+        .find(ready)
+        .filter(|have| have.reason != PENDING || have.status != Status::False.as_str());
+    if let (Some(want), Some(have)) = (want.iter_mut().find(|c| ready(&&**c)), have) {
         *want = have.clone();
     }
 }
@@ -176,7 +184,7 @@ impl ExportStatus {
         let said = |type_: &str| {
             have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
         };
-        for verdict in verdicts.iter().filter(|verdict| verdict.reason != "Pending") {
+        for verdict in verdicts.iter().filter(|verdict| verdict.reason != PENDING) {
             let (type_, status) = (verdict.type_, verdict.status);
             let before = said(type_);
             if before == Some((status.as_str(), &verdict.reason)) {
@@ -230,11 +238,11 @@ mod tests {
     fn r10_r11_conditions_follow_the_export_on_its_way() {
         let mut entry = entry();
         assert_eq!(says(&entry)[0], (VALID, "True", "Valid".into()));
-        assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()));
+        assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()));
 
         entry.own_service = Some(own_record("u1", 2));
         entry.leader_import = Some(verdict("u1/1", None));
-        assert_eq!(says(&entry)[1], (READY, "Unknown", "Pending".into()), "a verdict on an older record");
+        assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()), "a verdict on an older record");
         assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
         entry.leader_import = Some(verdict("u1/2", None));
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));

@@ -29,6 +29,8 @@ pub(super) enum Step {
 pub(super) struct Seen {
     pub(super) lease: Option<LeaseView>,
     since: Option<Instant>,
+    /// Whether its holder was seen to renew it: one that has crashed does not.
+    pub(super) renewed: bool,
     /// A request failed, and what we think of the Lease may be why. It keeps its age: silence is not broken by our failures.
     pub(super) doubtful: bool,
     /// When the annotation that somebody waits for our Lease changed last: as we found it, it may be old.
@@ -46,6 +48,8 @@ impl Seen {
         };
         if self.since.is_none() || renewal(&self.lease) != renewal(&lease) {
             self.since = Some(now);
+            let had = self.lease.as_ref().map(LeaseView::holder);
+            self.renewed = had.is_some() && had == lease.as_ref().map(LeaseView::holder);
         }
         if self.lease.is_some() && rival(self.lease.as_ref()) != rival(lease.as_ref()) {
             self.rival = Some(now);

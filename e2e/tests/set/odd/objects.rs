@@ -27,10 +27,7 @@ use e2e::{
 };
 use futures::{StreamExt, future::join_all, stream};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams},
-};
+use kube::{Resource, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
 const SEED: u64 = 14;
@@ -147,14 +144,11 @@ async fn is_valid_or_not(world: &World, taken: &Taken) -> Result<(), String> {
 /// Those that our own types can hold, by name: each is read by itself.
 async fn named<K>(cluster: &Cluster, namespace: &str) -> Result<BTreeMap<String, K>, String>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned,
 {
-    let kind = ApiResource::erase::<K>(&());
-    let all = Api::<DynamicObject>::namespaced_with(cluster.client.clone(), namespace, &kind);
-    let listed = all.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-    let typed = listed.into_iter().filter_map(|object| {
-        let name = object.name_any();
-        Some((name, serde_json::from_value(serde_json::to_value(object).ok()?).ok()?))
+    let typed = cluster.listed::<K>(namespace).await?.into_iter().filter_map(|object| {
+        let name = object["metadata"]["name"].as_str()?.to_owned();
+        Some((name, serde_json::from_value(object).ok()?))
     });
     Ok(typed.collect())
 }

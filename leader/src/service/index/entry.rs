@@ -64,6 +64,8 @@ pub(crate) struct ServiceEntry {
     pub(crate) offers: BTreeMap<String, Offer>,
     /// Clusters whose record is there but refused, and its name: their part of the import stays as it is.
     pub(crate) refused: BTreeMap<String, String>,
+    /// Of these, those because of which an API server refused the import.
+    pub(crate) left_out: BTreeSet<String>,
     pub(crate) import: Option<Import>,
     /// By cluster ID: of all clusters that have such a record, while a member runs Antrea's controllers.
     pub(crate) endpoints: BTreeMap<String, Endpoints>,

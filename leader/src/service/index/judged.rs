@@ -104,6 +104,7 @@ impl Part<ServiceName, ServiceEntry> for Judged {
             Judgement::Service { cluster, payload, .. } => {
                 entry.confirmed_gone.remove(&cluster);
                 let was_refused = entry.refused.remove(&cluster).is_some();
+                entry.left_out.remove(&cluster);
                 let offer = Offer { metadata: self.metadata, payload: *payload };
                 let is_same = entry.offers.get(&cluster).is_some_and(|had| had.says_the_same(&offer));
                 entry.offers.insert(cluster, offer);

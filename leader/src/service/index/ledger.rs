@@ -113,6 +113,11 @@ impl Ledger {
         Some(refused)
     }
 
+    /// Takes back what was ruled about a record.
+    pub(crate) fn admit(&mut self, record: &ObjectMeta) {
+        self.rulings.remove(record.name.as_deref().unwrap_or_default());
+    }
+
     /// Whether what was read is what the watch told last.
     pub(crate) fn is_current(&self, record: &ObjectMeta) -> bool {
         let name = record.name.as_deref().unwrap_or_default();

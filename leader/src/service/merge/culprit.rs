@@ -2,7 +2,7 @@
 //!
 //! What is copied from a record is checked before, so this finds what no check knows: another version of the CRD, an admission
 //! policy, a size. The API server is asked with `dryRun`, for the import of the oldest exports alone: the one with which it first
-//! refuses is left out.
+//! refuses is left out. One that refuses whatever is exported leaves out all. What is left out keeps its part, and is tried again.
 
 use api::{
     ServiceName, name,
@@ -12,7 +12,14 @@ use api::{
 use kit::{queue::Outcome, write::Error};
 
 use super::{Merging, Plan, desired, exported_at};
-use crate::service::index::entry::ServiceEntry;
+use crate::service::{
+    index::{
+        entry::{Offer, ServiceEntry},
+        judged::Judgement,
+        record::Record,
+    },
+    judge::judged,
+};
 
 /// Most bytes that are told of what an API server says.
 const SAID_MAX: usize = 1000;
@@ -55,7 +62,7 @@ impl Search {
 }
 
 impl Merging {
-    /// The import of `entry` is refused, in the API server's words: refuses the record because of which it is. The others are merged
+    /// The import of `entry` is refused, in the API server's words: refuses the records because of which it is. The others are merged
     /// when the key is reconciled for that.
     pub(super) async fn leave_out(
         &self,
@@ -64,24 +71,72 @@ impl Merging {
         why: String,
     ) -> Result<Outcome, Error> {
         let by_age = by_age(entry);
-        // It may take all of it by now, or refuse it whatever the exports are: tried again either way.
-        if by_age.is_empty() || self.takes(service, entry).await? || !self.takes_any(service, entry).await? {
+        // It may take all of it by now.
+        if by_age.is_empty() || self.takes(service, entry).await? {
             return Err(Error::Refused(why));
         }
-        let mut search = Search { held: 0, failed: by_age.len() };
-        while let Some(oldest) = search.next() {
-            search.tried(oldest, self.takes(service, &only(entry, oldest, &by_age)).await?);
-        }
-        let culprit = by_age.get(search.held).and_then(|cluster| Some((cluster, entry.offers.get(cluster)?)));
-        if let Some((cluster, offer)) = culprit {
-            tracing::warn!(%service, cluster, %why, "the API server refuses the import because of this export: leaving it out");
-            let message = format!(
-                "the API server of the leader's cluster refuses the import because of this export: {}",
-                shortened(why, SAID_MAX)
-            );
+        let left_out = match self.takes_any(service, entry).await? {
+            true => vec![self.culprit(service, entry, &by_age).await?],
+            false => by_age,
+        };
+        let message = shortened(why, SAID_MAX);
+        for (cluster, offer) in
+            left_out.iter().filter_map(|cluster| Some((cluster, entry.offers.get(cluster)?)))
+        {
+            tracing::warn!(%service, cluster, %message, "the API server refuses the import because of this export: leaving it out");
+            self.records.entries.note(service, |entry| entry.left_out.extend([cluster.clone()]));
+            let message = format!("the API server of the leader's cluster refuses the import: {message}");
             self.records.refuse(&offer.metadata, Objection::new("ImportRefused", message));
         }
         Ok(Outcome::Done)
+    }
+
+    /// The oldest export because of which the import is refused.
+    async fn culprit(
+        &self,
+        service: &ServiceName,
+        entry: &ServiceEntry,
+        by_age: &[String],
+    ) -> Result<String, Error> {
+        let mut search = Search { held: 0, failed: by_age.len() };
+        while let Some(oldest) = search.next() {
+            search.tried(oldest, self.takes(service, &only(entry, oldest, by_age)).await?);
+        }
+        Ok(by_age.get(search.held).cloned().unwrap_or_default())
+    }
+
+    /// Tries whether the API server takes by now what was left out: all of it, or else one by one. Whether something stays left out.
+    pub(super) async fn try_again(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
+        let is_out = |cluster: &String| entry.left_out.contains(cluster);
+        let mut out = Vec::new();
+        for (cluster, record) in entry.refused.iter().filter(|(cluster, _)| is_out(cluster)) {
+            let Some(record) = self.access.api::<Record>().get_opt(record).await? else { continue };
+            let judged = judged(record.clone(), &self.access.antrea);
+            if let Judgement::Service { payload, .. } = judged.judgement {
+                out.push((cluster, record, Offer { metadata: judged.metadata, payload: *payload }));
+            }
+        }
+        let with = |out: &[(&String, Record, Offer)]| {
+            let mut trial = entry.clone();
+            for (cluster, _, offer) in out {
+                trial.refused.remove(*cluster);
+                trial.offers.insert((*cluster).clone(), offer.clone());
+            }
+            trial
+        };
+        if out.is_empty() {
+            return Ok(false);
+        }
+        if self.takes(service, &with(&out)).await? {
+            out.into_iter().for_each(|(_, record, _)| self.records.admit(record));
+            return Ok(false);
+        }
+        for one in out.chunks(1).filter(|_| out.len() > 1) {
+            if self.takes(service, &with(one)).await? {
+                one.iter().for_each(|(_, record, _)| self.records.admit(record.clone()));
+            }
+        }
+        Ok(true)
     }
 
     /// Whether the API server takes an import without any export: otherwise it is not about them.
@@ -103,7 +158,7 @@ impl Merging {
                 let want = self.import(name::service_import(service), spec);
                 self.writer.would_take(entry.import.as_ref(), &want).await
             }
-            Plan::Write { import: None, .. } | Plan::Hold { .. } => Ok(true),
+            Plan::Write { import: None, .. } | Plan::Hold => Ok(true),
         }
     }
 }

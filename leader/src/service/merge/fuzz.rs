@@ -93,7 +93,7 @@ proptest! {
                 (plan, false) => {
                     let import = |plan| match plan {
                         Plan::Write { import, .. } => import,
-                        Plan::Hold { .. } => None,
+                        Plan::Hold => None,
                     };
                     prop_assert_eq!(import(plan), import(alone.clone()));
                 }

@@ -29,7 +29,7 @@ fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
 
 /// The entry after its plan has been carried out.
 fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
-    if let Plan::Write { import: Some(spec), withdrawn } = desired(&service(), &entry) {
+    if let Plan::Write { import: Some(spec), withdrawn, .. } = desired(&service(), &entry) {
         entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
         let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
         let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
@@ -67,20 +67,33 @@ fn a_withdrawal_shrinks_the_import_and_the_last_one_empties_it_before_it_goes() 
     assert_eq!(exporters(&spec(&one)), ["west"]);
     assert!(!one.offers.contains_key("east"));
     one.offers.get_mut("west").unwrap().payload.withdrawn = true;
-    let Plan::Write { import: Some(none), withdrawn } = desired(&service(), &one) else { panic!() };
+    let Plan::Write { import: Some(none), withdrawn, .. } = desired(&service(), &one) else { panic!() };
     assert_eq!(none.exporters, Some(vec![]));
     assert!(none.service_import.is_some(), "Antrea dereferences it");
     assert_eq!(withdrawn.len(), 1);
 }
 
+fn missing(entry: &ServiceEntry) -> Vec<String> {
+    let Plan::Write { missing, .. } = desired(&service(), entry) else { panic!() };
+    missing.into_iter().collect()
+}
+
 #[test]
-fn what_vanishes_without_being_withdrawn_holds_the_import_until_it_is_confirmed_or_back() {
+fn what_vanishes_without_being_withdrawn_keeps_its_part_until_it_is_confirmed_or_back() {
     let both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
-    let mut vanished = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
+    let mut vanished = both.clone();
     vanished.offers.remove("east");
-    assert_eq!(desired(&service(), &vanished), Plan::Hold { missing: ["east".to_owned()].into() });
+    assert_eq!(missing(&vanished), ["east"]);
+    assert_eq!(spec(&carried_out(vanished.clone())), spec(&both));
+    // The others are merged meanwhile.
+    let mut others = vanished.clone();
+    others.offers.remove("west");
+    others.offers.insert("north".into(), offer("north", 3, &[80]));
+    others.confirmed_gone.insert("west".into());
+    assert_eq!(exporters(&spec(&carried_out(others))), ["east", "north"]);
     vanished.offers.clear();
-    assert!(matches!(desired(&service(), &vanished), Plan::Hold { .. }), "however much vanished");
+    assert_eq!(missing(&vanished), ["east", "west"], "however much vanished");
+    assert_eq!(spec(&carried_out(vanished.clone())), spec(&both));
 
     vanished.offers = entry(&[("east", 1, &[80]), ("west", 2, &[80])]).offers;
     assert_eq!(spec(&carried_out(vanished)), spec(&both), "back");
@@ -111,7 +124,7 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     alone.refused.insert("east".into(), "r".into());
     assert_eq!(
         desired(&service(), &alone),
-        Plan::Write { import: None, withdrawn: vec![] },
+        Plan::Write { import: None, withdrawn: vec![], missing: BTreeSet::new() },
         "never had a part"
     );
 }
@@ -169,7 +182,7 @@ fn an_import_that_names_nobody_is_not_emptied_for_lack_of_records() {
     spec.exporters = None;
     foreign.import = Some(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) });
     foreign.offers.clear();
-    assert!(matches!(desired(&service(), &foreign), Plan::Hold { .. }));
+    assert_eq!(desired(&service(), &foreign), Plan::Hold);
 }
 
 /// Offers of different clusters, of a few ages so that ties come up.
@@ -213,7 +226,8 @@ proptest! {
         let entry = ServiceEntry { offers: offers.into_iter().collect(), ..ServiceEntry::default() };
         let settled = carried_out(entry);
         if let Some(import) = &settled.import {
-            let written = Plan::Write { import: Some(import.spec.0.clone().unwrap()), withdrawn: vec![] };
+            let spec = import.spec.0.clone().unwrap();
+            let written = Plan::Write { import: Some(spec), withdrawn: vec![], missing: BTreeSet::new() };
             prop_assert_eq!(desired(&service(), &settled), written);
         }
     }

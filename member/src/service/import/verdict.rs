@@ -57,7 +57,7 @@ impl Refusals {
         let service = name::imported_service(import);
         let why = match error {
             Error::Refused(why) => why,
-            other => return Some(("NotOurs", format!("Service {service} is not as it has to be: {other}"))),
+            other => return Some(("NotOurs", format!("not all of import {import} is here: {other}"))),
         };
         Some(match worst {
             Refusal::Service => {

@@ -105,3 +105,16 @@ fn a_lease_that_says_something_odd_is_neither_free_at_once_nor_taken_for_ever() 
         assert_eq!(step(&seen, after(stale)), Step::Take, "{seconds}");
     }
 }
+
+#[test]
+fn a8_a_holder_lives_once_it_was_seen_to_renew() {
+    let (t, mut seen) = (Instant::now(), Seen::default());
+    seen.see(Some(lease("u1/b", 1)), t);
+    assert!(!seen.renewed, "it was found so");
+    seen.see(Some(lease("u1/b", 1)), t);
+    assert!(!seen.renewed, "it stays so");
+    seen.see(Some(lease("u1/b", 2)), t);
+    assert!(seen.renewed);
+    seen.see(Some(lease("u1/c", 3)), t);
+    assert!(!seen.renewed, "another one took it");
+}
