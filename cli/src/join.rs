@@ -141,7 +141,7 @@ pub(crate) async fn settle(
     // The ClusterSet after the Secret: a member that is running already finds the credential when it sees the set.
     member.install(Part::Member, &[member::cluster_set(set, id, leader_id, server)]).await?;
     if let Some(image) = member.image(label::MEMBER).await? {
-        member.install(Part::Member, &member::workload(&image)).await?;
+        member.install(Part::Member, &member::workload(&image, false)).await?;
     }
     member.kubeconfig(Part::Member, label::MEMBER).await
 }
