@@ -13,6 +13,7 @@
 //! | `image` | which image a Deployment gets |
 //! | `install` | applies objects and says what changed |
 //! | `eraser` | deletes and changes objects and says so |
+//! | `offload` | offloading of Namespaces: its installation and its commands |
 //! | `view` | objects as commands read them |
 //! | `wait` | waits until a daemon is ready |
 //! | `rollout` | how far a Deployment is rolled out |
@@ -38,6 +39,7 @@ mod kubeconfig;
 mod leave;
 pub mod manifests;
 pub mod objects;
+mod offload;
 mod proxy;
 mod rollout;
 mod run;
@@ -55,15 +57,20 @@ pub use crate::{
     init::{InitOptions, init},
     join::{JoinOptions, join},
     leave::{Departure, LeaveOptions, leave},
+    offload::Offloading,
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
 };
 
-/// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
+/// What was installed. Kubeconfigs are for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
     /// For `freeport-leader`.
     pub leader: Option<PathBuf>,
     /// For `freeport-member`.
     pub member: Option<PathBuf>,
+    /// For `freeport-webhook`.
+    pub webhook: Option<PathBuf>,
+    /// Whether the member takes part in offloading.
+    pub offloads: bool,
 }

@@ -91,6 +91,11 @@ variables.written.?spec.orValue({}) == variables.before.?spec.orValue({})",
         "
 'liqo.io/resource-controlled-by' in variables.metadata.?annotations.orValue({})",
     ),
+    (
+        "wasByLabel",
+        "
+request.operation == 'DELETE' || 'liqo.io/resource-controlled-by' in variables.before.metadata.?annotations.orValue({})",
+    ),
 ];
 
 const CHECKS: &[Check] = &[
@@ -167,12 +172,14 @@ variables.about + 'it writes only Secrets freeport-webhook-tls and freeport-offl
     Check {
         holds: "
 !variables.isOffloading || variables.isStatus ||
-(request.operation == 'UPDATE' ? variables.written.?spec.orValue({}) == variables.before.?spec.orValue({}) :
- variables.isByLabel)",
+variables.isByLabel && (request.operation == 'CREATE' || variables.wasByLabel) ||
+request.operation == 'UPDATE' && variables.written.?spec.orValue({}) == variables.before.?spec.orValue({}) &&
+['labels', 'annotations', 'ownerReferences'].all(field,
+    variables.metadata[?field].orValue('') == variables.before.metadata[?field].orValue(''))",
         refused: Refused::Forbidden,
-        rule: "what users ask for is theirs: the member makes and deletes only NamespaceOffloadings that a label asks for",
+        rule: "what users ask for is theirs: the member writes only NamespaceOffloadings that a label asks for",
         says: "
-variables.about + 'it makes and deletes only those with annotation liqo.io/resource-controlled-by, and changes no spec'",
+variables.about + 'it writes only those with annotation liqo.io/resource-controlled-by, and of others the status and a finalizer'",
     },
     // A finalizer would keep what it is on from going. That on a NamespaceOffloading waits for the twins.
     Check {
