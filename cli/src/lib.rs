@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`init()`], [`join()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`] | those of offloading |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -57,7 +58,14 @@ pub use crate::{
     init::{InitOptions, init},
     join::{JoinOptions, join},
     leave::{Departure, LeaveOptions, leave},
-    offload::Offloading,
+    offload::{
+        AcceptOptions, OffloadOptions, Offloading, UnoffloadOptions, UseOptions, accept, offload_namespaces,
+        status::{
+            OffloadReport, OffloadStatusOptions, Offloaded, Peer, Said, Twin, VirtualNode, offload_status,
+            text as offload_text,
+        },
+        unoffload_namespaces, use_peer,
+    },
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
 };

@@ -194,7 +194,11 @@ fn start_daemons(installed: &Installed, say: Say<'_>) {
         ));
     }
     if let Some(kubeconfig) = &installed.webhook {
-        say(&format!("next: freeport-webhook --kubeconfig {} --listen '[::]:8082'", kubeconfig.display()));
+        say(&format!(
+            "next: freeport-webhook --kubeconfig {} --listen '[::]:8082' --tls-dir DIR, with tls.crt and tls.key of Secret \
+             freeport-system/freeport-webhook-tls in DIR",
+            kubeconfig.display()
+        ));
     }
 }
 

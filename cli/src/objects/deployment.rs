@@ -39,10 +39,10 @@ const NOBODY: i64 = 65532;
 ///
 /// One Pod, and the old one ends before the new one starts: two would change the same objects until the newer one has
 /// the Lease. `env` is what it is told besides where it runs.
-pub(super) fn deployment(daemon: &str, image: &str, env: Vec<EnvVar>) -> Object {
+pub(super) fn deployment(daemon: &str, image: &str, env: &[EnvVar]) -> Object {
     let mut pod = pod(daemon, image);
     for container in &mut pod.containers {
-        container.env.get_or_insert_default().extend(env.clone());
+        container.env.get_or_insert_default().extend_from_slice(env);
     }
     Object::new(&Deployment {
         metadata: within(SYSTEM, daemon),

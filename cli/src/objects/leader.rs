@@ -28,7 +28,7 @@ pub fn policy() -> [Object; 2] {
 
 /// The Deployment that runs the leader inside its cluster.
 pub fn deployment(image: &str) -> Object {
-    deployment::deployment(ACCOUNT.name, image, Vec::new())
+    deployment::deployment(ACCOUNT.name, image, &[])
 }
 
 /// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.

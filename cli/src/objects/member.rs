@@ -95,7 +95,7 @@ const OFFLOAD: &str = "FREEPORT_OFFLOAD";
 /// The Deployment that runs the member inside its cluster.
 pub fn deployment(image: &str, offload: bool) -> Object {
     let told = EnvVar { name: OFFLOAD.into(), value: Some(label::TRUE.into()), value_from: None };
-    deployment::deployment(ACCOUNT.name, image, offload.then_some(told).into_iter().collect())
+    deployment::deployment(ACCOUNT.name, image, offload.then_some(told).as_slice())
 }
 
 /// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.

@@ -168,6 +168,6 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// Other clusters wrote much of this: none of it may end a line or move the cursor.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

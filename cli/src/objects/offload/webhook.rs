@@ -42,8 +42,8 @@ const PORT: i32 = 8443;
 const PORT_NAME: &str = "webhook";
 /// Port of its Service.
 const SERVICE_PORT: i32 = 443;
-/// Folder with the files of [`SECRET`].
-const CERTIFICATES: &str = "/certificates";
+/// Folder with the files of [`SECRET`], where the program looks for them.
+const CERTIFICATES: &str = "/etc/freeport-webhook/tls";
 /// Seconds that the API server waits for it.
 const TIMEOUT: i32 = 3;
 
@@ -169,7 +169,6 @@ fn pod(image: &str) -> PodSpec {
     for container in &mut pod.containers {
         let args = container.args.get_or_insert_default();
         args.push(format!("--webhook-listen=[::]:{PORT}"));
-        args.push(format!("--certificates={CERTIFICATES}"));
         container.ports.get_or_insert_default().push(ContainerPort {
             name: Some(PORT_NAME.into()),
             container_port: PORT,

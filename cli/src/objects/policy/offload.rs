@@ -134,6 +134,15 @@ variables.about + 'it did not make it, and changes only label liqo.io/scheduling
     },
     Check {
         holds: "
+!variables.isSecret || variables.objectName in ['freeport-webhook-tls', 'freeport-offload-key'] &&
+(request.operation == 'CREATE' || variables.wasOurs)",
+        refused: Refused::Forbidden,
+        rule: "the member writes only Secrets freeport-webhook-tls and freeport-offload-key, unless somebody else made them",
+        says: "
+variables.about + 'it writes only Secrets freeport-webhook-tls and freeport-offload-key, and not if somebody else made them'",
+    },
+    Check {
+        holds: "
 !variables.stays || variables.isStatus || variables.isTheLabel && !variables.wasOurs ||
 !(variables.isNamespace || variables.isNode || variables.isSecret) || variables.isMarked",
         refused: Refused::Forbidden,
@@ -159,15 +168,6 @@ variables.written.?spec.?taints.orValue([]).exists(taint,
         refused: Refused::Forbidden,
         rule: "of Leases of Nodes the member writes those of virtual nodes",
         says: "variables.about + 'it renews Leases of virtual nodes only, which are named freeport-<cluster ID>'",
-    },
-    Check {
-        holds: "
-!variables.isSecret || variables.objectName in ['freeport-webhook-tls', 'freeport-offload-key'] &&
-(request.operation == 'CREATE' || variables.wasOurs)",
-        refused: Refused::Forbidden,
-        rule: "the member writes only Secrets freeport-webhook-tls and freeport-offload-key, unless somebody else made them",
-        says: "
-variables.about + 'it writes only Secrets freeport-webhook-tls and freeport-offload-key, and not if somebody else made them'",
     },
     Check {
         holds: "

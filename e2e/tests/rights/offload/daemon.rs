@@ -61,7 +61,6 @@ fn on_namespaces() -> Vec<Attempt> {
             "must not get finalizers",
         ),
         attempt("delete a user's", Do::Delete("offload-theirs".into()), alone),
-        attempt("delete default", Do::Delete("default".into()), alone),
         attempt("delete freeport-system", Do::Delete(SYSTEM.into()), alone),
         attempt("delete a Common Area", Do::Delete(OTHER_AREA.into()), alone),
         attempt(
