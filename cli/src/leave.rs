@@ -6,6 +6,7 @@
 //! | `removal` | the leader's side, for a member that will not return |
 //! | `departure` | what a member's cluster holds of its membership: pure |
 //! | `known` | the members that objects in the Common Area name: pure |
+//! | `offloading` | what offloading leaves behind, on both sides |
 //! | `remainder` | what the Common Area still holds of a cluster: pure |
 //!
 //! The order is always: announce the removal, wait until all others have acted on it, and only then delete. Others keep what is
@@ -13,6 +14,7 @@
 
 mod departure;
 mod known;
+mod offloading;
 mod own;
 mod remainder;
 mod removal;
