@@ -13,7 +13,7 @@
 mod install;
 mod namespace;
 mod peer;
-mod progress;
+pub(crate) mod progress;
 mod selector;
 pub(crate) mod status;
 mod unoffload;

@@ -10,7 +10,7 @@ use super::condition;
 
 /// How far it is, in words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// All that it asks for is there.
     Done(String),
     /// It may still come.
@@ -20,7 +20,7 @@ pub(super) enum Progress {
 }
 
 /// How far it is, as its status says.
-pub(super) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress {
+pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress {
     let Some(offloading) = offloading else {
         return Progress::Failed("somebody deleted its NamespaceOffloading".into());
     };

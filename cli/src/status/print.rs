@@ -46,6 +46,11 @@ pub fn text(report: &Report) -> String {
         ));
         lines.push(format!("  ServiceImports: {}", count(service_imports.as_ref(), "not ready")));
     }
+    for (what, tally) in
+        [("OffloadPeers", &report.offload_peers), ("NamespaceOffloadings", &report.namespace_offloadings)]
+    {
+        lines.extend(tally.as_ref().map(|tally| format!("  {what}: {}", count(Some(tally), "not ready"))));
+    }
     lines.iter().fold(String::new(), |mut text, line| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", printable(line).trim_end());
