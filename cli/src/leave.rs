@@ -21,6 +21,9 @@ mod removal;
 
 use std::time::Duration;
 
+use api::{lease::LeaseView, name};
+use kube::Api;
+
 use crate::{
     Error, KubeContext,
     cluster::Cluster,
@@ -103,6 +106,12 @@ async fn take_access(
         there.delete_ours(&object).await?;
     }
     Ok(())
+}
+
+/// The Lease of member `id`.
+async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
+    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
+    cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
 /// What the leader's administrator has to do if the member's side cannot do it.

@@ -9,6 +9,7 @@
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `printable` | words of other clusters on a terminal |
 //! | `proxy` | whether a proxy is used |
 //! | `holder` | which cluster an ID was given to |
 //! | `image` | which image a Deployment gets |
@@ -41,6 +42,7 @@ mod leave;
 pub mod manifests;
 pub mod objects;
 mod offload;
+mod printable;
 mod proxy;
 mod rollout;
 mod run;

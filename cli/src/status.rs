@@ -19,7 +19,6 @@ pub mod report;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub(crate) use self::print::printable;
 pub use self::{print::text, report::Report};
 use crate::{Error, KubeContext, cluster::Cluster};
 

@@ -17,7 +17,7 @@ use k8s_openapi::{
 };
 use serde_json::{Map, Value, json};
 
-use super::removal::lease;
+use super::lease;
 use crate::{
     Error,
     eraser::{Eraser, PAUSE},

@@ -12,11 +12,10 @@ use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::ServiceAccount, rbac::v1::Role},
     jiff::Timestamp,
 };
-use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
-    LeaveOptions, known, offloading,
+    LeaveOptions, known, lease, offloading,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
 };
@@ -114,12 +113,6 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     tokio::time::sleep(RENEWAL).await;
     let after = lease(cluster, area, id).await?.and_then(|lease| lease.renew_time());
     if after == before.renew_time() { Ok(()) } else { Err(alive(holder)) }
-}
-
-/// The Lease of member `id`.
-pub(super) async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
-    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
-    cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
 async fn records(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>, Error> {

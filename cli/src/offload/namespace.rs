@@ -30,8 +30,8 @@ use crate::{
     eraser::{Say, called},
     install::MANAGER,
     objects::Object,
+    printable::printable,
     rollout,
-    status::printable,
 };
 
 /// Which Namespaces to offload, and how.

@@ -8,6 +8,7 @@ use super::{
     age,
     report::{Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally},
 };
+use crate::printable::printable;
 
 /// What an unknown value looks like.
 const UNKNOWN: &str = "-";
@@ -170,9 +171,4 @@ fn cut(text: &str, width: usize) -> String {
         return text.into();
     }
     text.chars().take(width - 1).chain(['…']).collect()
-}
-
-/// Other clusters wrote much of this: none of it may end a line or move the cursor.
-pub(crate) fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{OffloadReport, Offloaded, Said};
-use crate::status::printable;
+use crate::printable::printable;
 
 /// The report as text: what other clusters are here, what is offloaded, and what is here of others. Each thing that is not as it was
 /// asked for says why.
