@@ -3,6 +3,7 @@
 mod installing;
 mod leaving;
 mod naming;
+mod offloading;
 mod showing;
 
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use self::{
     installing::{InitArgs, JoinArgs},
     leaving::LeaveArgs,
     naming::DnsArgs,
+    offloading::{OffloadArgs, UnoffloadArgs},
     showing::StatusArgs,
 };
 use crate::{Error, dns, init, join, leave};
@@ -52,6 +54,13 @@ enum Command {
     /// Shows what CoreDNS needs: a server block in its Corefile, and the right to watch ServiceImports. With --apply it
     /// makes both changes and restarts CoreDNS. --remove takes them back, byte for byte. Run again, it changes only what differs.
     Dns(DnsArgs),
+    /// Give Namespaces twins in other clusters, and let Pods run there.
+    ///
+    /// Needs `freeport init --offload` and `freeport join --offload`. The administrators of both clusters agree to it: one accepts, the
+    /// other uses.
+    Offload(OffloadArgs),
+    /// Let Namespaces be of this cluster alone again.
+    Unoffload(UnoffloadArgs),
 }
 
 /// Exit code for arguments that cannot be used.
@@ -110,6 +119,8 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
         Command::Status(args) => return showing::show(args).await,
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Dns(args) => dns(&args.into(), say).await?,
+        Command::Offload(args) => return offloading::offload(args, say).await,
+        Command::Unoffload(args) => return offloading::unoffload(args, say).await,
     }
     Ok(Outcome::Well)
 }

@@ -3,13 +3,13 @@
 use api::label;
 
 use crate::{
-    Error, Installed, KubeContext, Part, Run, check,
+    Error, Installed, KubeContext, Offloading, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
     kubeconfig,
-    objects::{area, crds, leader},
-    warning,
+    objects::{area, crds, leader, offload::leader_crds},
+    offload, warning,
 };
 
 /// What to set up, and where.
@@ -25,6 +25,8 @@ pub struct InitOptions {
     pub cluster: KubeContext,
     /// URL of the leader's API server as the daemons see it, when the kubeconfig has another.
     pub leader_server: Option<String>,
+    /// Set up offloading as well; none: only where it is set up already.
+    pub offload: Option<Offloading>,
     /// How it is done.
     pub run: Run,
 }
@@ -41,6 +43,8 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
     check::leader_server(options.leader_server.as_deref())?;
+    let asked = options.offload.as_ref();
+    offload::check(asked, run)?;
 
     let cluster = Cluster::connect(&options.cluster).await?;
     check::may_lead(&cluster, set, id).await?;
@@ -49,6 +53,9 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     } else {
         check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?
     };
+    if asked.is_some() {
+        offload::is_without_liqo(&cluster).await?;
+    }
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
     kubeconfig::folder_is_of(&cluster, run)?;
@@ -58,23 +65,28 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
 
     let mut here = Installer::new(&cluster, run, say);
     here.install_crds(&crds::leader()).await?;
+    if here.has_offload_records(asked).await? {
+        here.install_crds(&leader_crds()).await?;
+    }
     here.install(Part::Leader, &leader::objects()).await?;
     here.install(Part::Leader, &area::objects(set, id)).await?;
     if let Some(image) = here.image(label::LEADER).await? {
         here.install(Part::Leader, &leader::workload(&image)).await?;
     }
     let leader = here.kubeconfig(Part::Leader, label::LEADER).await?;
-    let member = if options.dedicated {
-        None
-    } else {
+    let mut installed = Installed::default();
+    if !options.dedicated {
         let credential = enroll(&mut here, &membership, &cluster.uid).await?;
-        settle(&mut here, &membership, &cluster, credential.as_ref()).await?
-    };
+        installed = settle(&mut here, &membership, &cluster, credential.as_ref(), asked).await?;
+    }
     if here.is_to_wait(Part::Leader) {
         here.leader_is_ready(set).await?;
     }
     if !options.dedicated && here.is_to_wait(Part::Member) {
         here.member_is_ready(set).await?;
+        if installed.offloads {
+            here.webhook_is_ready().await?;
+        }
     }
-    Ok(Installed { leader, member })
+    Ok(Installed { leader, ..installed })
 }

@@ -114,9 +114,9 @@ impl<'a> Installer<'a> {
     }
 
     /// Server-side apply, forced only on what is ours. An object that somebody else made gets our fields but not our
-    /// label, and a field with another value is an error. A policy's binding keeps the `validationActions` that the
-    /// administrator set.
-    pub(crate) async fn apply(&self, object: &Object) -> Result<&'static str, Error> {
+    /// label, and a field with another value is an error. What the administrator chose is kept: see
+    /// `binding`.
+    pub(crate) async fn apply(&self, object: &Object) -> Result<String, Error> {
         let api = self.api(object);
         let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
@@ -126,7 +126,7 @@ impl<'a> Installer<'a> {
         } else {
             (object.body.clone(), PatchParams::apply(MANAGER).force())
         };
-        let kept = before.as_ref().is_some_and(|there| binding::keep_actions(&mut body, there));
+        let kept = before.as_ref().and_then(|there| binding::keep_choice(&mut body, there));
         let doing = if foreign {
             format!("change {object}, which somebody else made")
         } else {
@@ -135,11 +135,11 @@ impl<'a> Installer<'a> {
         let after =
             self.cluster.request(doing, api.patch(&object.name, &params, &Patch::Apply(&body))).await?;
 
-        Ok(match before.map(content) {
-            None => "created",
-            Some(_) if kept => "kept validationActions of",
-            Some(before) if before == content(after) => "unchanged",
-            Some(_) => "changed",
+        Ok(match (before.map(content), kept) {
+            (None, _) => "created".into(),
+            (Some(_), Some(choice)) => format!("kept {choice} of"),
+            (Some(before), None) if before == content(after) => "unchanged".into(),
+            (Some(_), None) => "changed".into(),
         })
     }
 

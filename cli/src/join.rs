@@ -6,7 +6,7 @@ mod token;
 use api::label;
 
 use crate::{
-    Error, Installed, KubeContext, Part, Run, check,
+    Error, Installed, KubeContext, Offloading, Part, Run, check,
     cluster::Cluster,
     install::Installer,
     kubeconfig,
@@ -14,7 +14,7 @@ use crate::{
         access, crds,
         member::{self, Credential},
     },
-    warning,
+    offload, warning,
 };
 
 /// Who joins what, and where.
@@ -30,6 +30,8 @@ pub struct JoinOptions {
     pub leader: KubeContext,
     /// URL of the leader's API server as the member sees it, when the kubeconfig has another.
     pub leader_server: Option<String>,
+    /// Set up offloading as well; none: only where it is set up already.
+    pub offload: Option<Offloading>,
     /// How it is done.
     pub run: Run,
 }
@@ -46,6 +48,8 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
     check::leader_server(options.leader_server.as_deref())?;
+    let asked = options.offload.as_ref();
+    offload::check(asked, run)?;
     run.is_of_one_cluster()?;
 
     // Both kubeconfigs before any request.
@@ -55,11 +59,17 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::is_itself(&leader, &leader_id, &cluster, set, id)?;
     let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;
     check::is_free(&leader, &cluster, set, id).await?;
+    if asked.is_some() {
+        offload::is_without_liqo(&cluster).await?;
+    }
     // A member keeps the address it has, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
     kubeconfig::folder_is_of(&cluster, run)?;
     warning::policy_is_off(&leader, run).await;
+    if asked.is_some() {
+        offload::leader_lacks_records(&leader, run).await;
+    }
     if options.leader_server.is_none() {
         warning::is_loopback(&leader, &membership.server, run);
     }
@@ -68,11 +78,14 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let credential = enroll(&mut there, &membership, &cluster.uid).await?;
 
     let mut here = Installer::new(&cluster, run, say);
-    let member = settle(&mut here, &membership, &leader, credential.as_ref()).await?;
+    let installed = settle(&mut here, &membership, &leader, credential.as_ref(), asked).await?;
     if here.is_to_wait(Part::Member) {
         here.member_is_ready(set).await?;
+        if installed.offloads {
+            here.webhook_is_ready().await?;
+        }
     }
-    Ok(Installed { leader: None, member })
+    Ok(installed)
 }
 
 /// Everything that makes one cluster a member of one set.
@@ -122,13 +135,14 @@ pub(crate) async fn enroll(
     Ok(Some(credential))
 }
 
-/// The member's half. Returns the daemon's kubeconfig, if it runs outside.
+/// The member's half. Returns the kubeconfigs of daemons that run outside.
 pub(crate) async fn settle(
     member: &mut Installer<'_>,
     membership: &Membership,
     leader: &Cluster,
     credential: Option<&Credential>,
-) -> Result<Option<std::path::PathBuf>, Error> {
+    offload: Option<&Offloading>,
+) -> Result<Installed, Error> {
     let Membership { set, id, leader_id, server, .. } = membership;
     member.install_crds(&crds::member()).await?;
     member.install(Part::Member, &member::objects()).await?;
@@ -140,8 +154,16 @@ pub(crate) async fn settle(
     }
     // The ClusterSet after the Secret: a member that is running already finds the credential when it sees the set.
     member.install(Part::Member, &[member::cluster_set(set, id, leader_id, server)]).await?;
-    if let Some(image) = member.image(label::MEMBER).await? {
-        member.install(Part::Member, &member::workload(&image)).await?;
+    let image = member.image(label::MEMBER).await?;
+    let offloading = member.offloading(offload).await?;
+    let mut installed = Installed { offloads: offloading.is_some(), ..Installed::default() };
+    // Before the member, which expects its rights.
+    if let Some(offloading) = offloading {
+        installed.webhook = member.install_offloading(&offloading, image.as_deref()).await?;
     }
-    member.kubeconfig(Part::Member, label::MEMBER).await
+    if let Some(image) = image {
+        member.install(Part::Member, &member::workload(&image, installed.offloads)).await?;
+    }
+    installed.member = member.kubeconfig(Part::Member, label::MEMBER).await?;
+    Ok(installed)
 }

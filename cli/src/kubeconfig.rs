@@ -20,7 +20,13 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Daemons, Error, Part, Run, cluster::Cluster, install::Installer, objects::SYSTEM, proxy};
+use crate::{
+    Daemons, Error, Part, Run,
+    cluster::Cluster,
+    install::Installer,
+    objects::{SYSTEM, offload::webhook},
+    proxy,
+};
 
 /// Requested lifetime of a token: a year. The API server may grant less.
 ///
@@ -83,7 +89,7 @@ impl Installer<'_> {
 /// Fails if the folder for daemons that run outside has a kubeconfig for another cluster: the daemon that uses it would go there.
 pub(crate) fn folder_is_of(cluster: &Cluster, run: &Run) -> Result<(), Error> {
     let Daemons::Outside(dir) = &run.daemons else { return Ok(()) };
-    for account in [label::LEADER, label::MEMBER] {
+    for account in [label::LEADER, label::MEMBER, webhook::NAME] {
         let path = dir.join(format!("{account}.kubeconfig"));
         let file = std::fs::read_to_string(&path).ok();
         let found = file.and_then(|text| serde_yaml::from_str::<Value>(&text).ok());

@@ -6,6 +6,7 @@
 //! | `removal` | the leader's side, for a member that will not return |
 //! | `departure` | what a member's cluster holds of its membership: pure |
 //! | `known` | the members that objects in the Common Area name: pure |
+//! | `offloading` | what offloading leaves behind, on both sides |
 //! | `remainder` | what the Common Area still holds of a cluster: pure |
 //!
 //! The order is always: announce the removal, wait until all others have acted on it, and only then delete. Others keep what is
@@ -13,11 +14,15 @@
 
 mod departure;
 mod known;
+mod offloading;
 mod own;
 mod remainder;
 mod removal;
 
 use std::time::Duration;
+
+use api::{lease::LeaseView, name};
+use kube::Api;
 
 use crate::{
     Error, KubeContext,
@@ -101,6 +106,12 @@ async fn take_access(
         there.delete_ours(&object).await?;
     }
     Ok(())
+}
+
+/// The Lease of member `id`.
+async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
+    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
+    cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
 /// What the leader's administrator has to do if the member's side cannot do it.

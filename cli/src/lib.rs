@@ -3,16 +3,19 @@
 //! | module | holds |
 //! |---|---|
 //! | [`init()`], [`join()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`] | those of offloading |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `printable` | words of other clusters on a terminal |
 //! | `proxy` | whether a proxy is used |
 //! | `holder` | which cluster an ID was given to |
 //! | `image` | which image a Deployment gets |
 //! | `install` | applies objects and says what changed |
 //! | `eraser` | deletes and changes objects and says so |
+//! | `offload` | offloading of Namespaces: its installation and its commands |
 //! | `view` | objects as commands read them |
 //! | `wait` | waits until a daemon is ready |
 //! | `rollout` | how far a Deployment is rolled out |
@@ -38,6 +41,8 @@ mod kubeconfig;
 mod leave;
 pub mod manifests;
 pub mod objects;
+mod offload;
+mod printable;
 mod proxy;
 mod rollout;
 mod run;
@@ -55,15 +60,27 @@ pub use crate::{
     init::{InitOptions, init},
     join::{JoinOptions, join},
     leave::{Departure, LeaveOptions, leave},
+    offload::{
+        AcceptOptions, OffloadOptions, Offloading, UnoffloadOptions, UseOptions, accept, offload_namespaces,
+        status::{
+            OffloadReport, OffloadStatusOptions, Offloaded, Peer, Said, Twin, VirtualNode, offload_status,
+            text as offload_text,
+        },
+        unoffload_namespaces, use_peer,
+    },
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
 };
 
-/// Kubeconfigs written for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
+/// What was installed. Kubeconfigs are for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
     /// For `freeport-leader`.
     pub leader: Option<PathBuf>,
     /// For `freeport-member`.
     pub member: Option<PathBuf>,
+    /// For `freeport-webhook`.
+    pub webhook: Option<PathBuf>,
+    /// Whether the member takes part in offloading.
+    pub offloads: bool,
 }

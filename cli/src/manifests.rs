@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member};
+use crate::objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member, offload};
 
 /// One file: name, what it is for, and its objects in an order that `kubectl apply -f` accepts.
 struct Manifest {
@@ -107,7 +107,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "member.yaml",
             about: "The member, in its own cluster. It also needs the Secret and ClusterSet of clusterset-member.yaml.",
-            objects: [member::objects(), member::workload(DEFAULT_IMAGE)].concat(),
+            objects: [member::objects(), member::workload(DEFAULT_IMAGE, false)].concat(),
         },
         Manifest {
             file: "clusterset-member.yaml",
@@ -117,6 +117,17 @@ fn all() -> Vec<Manifest> {
                 member::secret("demo"),
                 member::cluster_set("demo", "east", "leader", "https://LEADER:6443"),
             ],
+        },
+        Manifest {
+            file: "offload-leader.yaml",
+            about: "For offloading, in the leader's cluster: CustomResourceDefinitions of its records.",
+            objects: offload::leader_crds(),
+        },
+        Manifest {
+            file: "offload.yaml",
+            about: "For offloading, in a member's cluster, after member.yaml: CustomResourceDefinitions, rights, policies, and the webhook that \
+                    places\n# Pods. The member takes part with FREEPORT_OFFLOAD=true in its environment.",
+            objects: offload::all(DEFAULT_IMAGE),
         },
     ]
 }

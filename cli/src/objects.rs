@@ -8,6 +8,7 @@
 //! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
+//! | [`offload`] | what offloading needs beside all that, where it is asked for |
 //! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
 //! In [`leader`] and [`member`] the rights of a daemon are apart from its Deployment, for it may run outside the cluster.
@@ -19,6 +20,7 @@ mod deployment;
 pub mod dns;
 pub mod leader;
 pub mod member;
+pub mod offload;
 mod policy;
 mod rights;
 mod yaml;

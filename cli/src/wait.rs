@@ -8,7 +8,7 @@ use crate::{
     Error,
     cluster::Cluster,
     install::Installer,
-    objects::{SYSTEM, area},
+    objects::{SYSTEM, area, offload::webhook},
     rollout,
     view::{ClusterSetView, Sign, sign},
 };
@@ -25,6 +25,12 @@ impl Installer<'_> {
     /// Waits until the Deployment has been rolled out and the member's ClusterSet `set` is Ready.
     pub(crate) async fn member_is_ready(&mut self, set: &str) -> Result<(), Error> {
         self.is_ready("freeport-member", async |cluster| member(cluster, set).await).await
+    }
+
+    /// Waits until the Deployment of the webhook has been rolled out. Its Pods wait for the certificate that the member issues.
+    pub(crate) async fn webhook_is_ready(&mut self) -> Result<(), Error> {
+        let answers = async |_: &Cluster| Ok(Ok("it places Pods of offloaded Namespaces".into()));
+        self.is_ready(webhook::NAME, answers).await
     }
 
     async fn is_ready(

@@ -16,7 +16,9 @@ use std::{
 };
 
 use api::label;
-use cli::{Daemons, DnsOptions, InitOptions, Installed, JoinOptions, KubeContext, Namespaced, Run};
+use cli::{
+    Daemons, DnsOptions, InitOptions, Installed, JoinOptions, KubeContext, Namespaced, Offloading, Run,
+};
 use futures::future::try_join_all;
 
 pub use self::{
@@ -25,6 +27,9 @@ pub use self::{
     ready::{ready, ready_saying},
 };
 use crate::{Cluster, Exit, Families, Fleet, program};
+
+/// Tells a member to take part in offloading.
+const OFFLOAD: &str = "FREEPORT_OFFLOAD";
 
 /// Limit of each wait of `init`, `join` and `dns`.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -96,13 +101,20 @@ pub struct Composition {
     pub leader: String,
     /// Who exports and imports.
     pub members: Vec<String>,
+    /// Whether all of them offload Namespaces.
+    pub offload: bool,
 }
 
 impl Composition {
-    /// All clusters of the fleet; the first leads and is a member too.
+    /// All clusters of the fleet; the first leads and is a member too. They do not offload.
     pub fn of_all(fleet: &Fleet, set: &str) -> Self {
         let members: Vec<_> = fleet.clusters().iter().map(|cluster| cluster.name().to_owned()).collect();
-        Self { set: set.to_owned(), leader: members.first().cloned().unwrap_or_default(), members }
+        Self {
+            set: set.to_owned(),
+            leader: members.first().cloned().unwrap_or_default(),
+            members,
+            offload: false,
+        }
     }
 }
 
@@ -142,7 +154,11 @@ pub async fn set_up_as(
             (installed.member, &member_program, label::MEMBER),
         ] {
             let Some(kubeconfig) = kubeconfig else { continue };
-            daemons.push(Daemon::plan(fleet, kind, &name, program, &kubeconfig).await?);
+            let mut daemon = Daemon::plan(fleet, kind, &name, program, &kubeconfig).await?;
+            if installed.offloads && daemon.is_member {
+                daemon.spec = daemon.spec.env(OFFLOAD, "true");
+            }
+            daemons.push(daemon);
         }
     }
     Ok(daemons)
@@ -214,7 +230,8 @@ async fn install(
     run: impl Fn(&Cluster) -> Run,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<(String, Installed)>, Error> {
-    let Composition { set, leader, members } = composition;
+    let Composition { set, leader, members, offload } = composition;
+    let offload = offload.then(Offloading::default);
     let joining = members.iter().filter(|member| *member != leader);
     let mut all = Vec::new();
     for name in std::iter::once(leader).chain(joining) {
@@ -227,6 +244,7 @@ async fn install(
                 dedicated: !members.contains(leader),
                 cluster: context(fleet, name),
                 leader_server,
+                offload: offload.clone(),
                 run,
             };
             cli::init(&options, say).await?
@@ -237,6 +255,7 @@ async fn install(
                 cluster: context(fleet, name),
                 leader: context(fleet, leader),
                 leader_server,
+                offload: offload.clone(),
                 run,
             };
             cli::join(&options, say).await?

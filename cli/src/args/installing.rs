@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Part, Run};
+use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part, Run};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct InitArgs {
@@ -53,6 +53,12 @@ struct Common {
     /// Leader's API server as members reach it [default: as here].
     #[arg(long, value_name = "URL")]
     leader_server: Option<String>,
+    /// Set up offloading of Namespaces as well.
+    #[arg(long)]
+    offload: bool,
+    /// freeport-webhook as the API server reaches it, with --external.
+    #[arg(long, value_name = "URL", requires = "offload", hide_short_help = true)]
+    webhook_url: Option<String>,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -109,10 +115,17 @@ enum Output {
     Yaml,
 }
 
+impl Common {
+    fn offloading(&self) -> Option<Offloading> {
+        self.offload.then(|| Offloading { webhook_url: self.webhook_url.clone() })
+    }
+}
+
 impl From<InitArgs> for InitOptions {
     fn from(args: InitArgs) -> Self {
         let common = args.common;
         Self {
+            offload: common.offloading(),
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
@@ -127,6 +140,7 @@ impl From<JoinArgs> for JoinOptions {
     fn from(args: JoinArgs) -> Self {
         let common = args.common;
         Self {
+            offload: common.offloading(),
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             leader: KubeContext {
@@ -167,13 +181,24 @@ pub(super) fn after_join(options: &JoinOptions, installed: &Installed, say: Say<
     ));
 }
 
-/// How to run the daemons that run outside. Both on one host must not listen on the same port.
+/// How to run the daemons that run outside. Those on one host must not listen on the same port.
 fn start_daemons(installed: &Installed, say: Say<'_>) {
     if let Some(kubeconfig) = &installed.leader {
         say(&format!("next: freeport-leader --kubeconfig {} --listen '[::]:8080'", kubeconfig.display()));
     }
     if let Some(kubeconfig) = &installed.member {
-        say(&format!("next: freeport-member --kubeconfig {} --listen '[::]:8081'", kubeconfig.display()));
+        let offload = if installed.offloads { " --offload" } else { "" };
+        say(&format!(
+            "next: freeport-member --kubeconfig {} --listen '[::]:8081'{offload}",
+            kubeconfig.display()
+        ));
+    }
+    if let Some(kubeconfig) = &installed.webhook {
+        say(&format!(
+            "next: freeport-webhook --kubeconfig {} --listen '[::]:8082' --tls-dir DIR, with tls.crt and tls.key of Secret \
+             freeport-system/freeport-webhook-tls in DIR",
+            kubeconfig.display()
+        ));
     }
 }
 

@@ -6,12 +6,10 @@ use std::{
 };
 
 use clap::{Args as ClapArgs, ValueEnum};
+use serde::Serialize;
 
 use super::Outcome;
-use crate::{
-    Error, KubeContext, StatusOptions,
-    status::{self, Report},
-};
+use crate::{Error, KubeContext, StatusOptions, status};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct StatusArgs {
@@ -30,7 +28,7 @@ pub(super) struct StatusArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ReportForm {
+pub(super) enum ReportForm {
     /// For people: problems first.
     Text,
     /// For machines, in a shape that stays.
@@ -41,9 +39,19 @@ enum ReportForm {
 pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
     let cluster = KubeContext { file: args.kubeconfig, name: args.context };
     let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
-    let shown = match args.output {
-        ReportForm::Text => status::text(&report),
-        ReportForm::Json => json(&report)? + "\n",
+    shown(&report, args.output, status::text, report.is_well())
+}
+
+/// Prints a report; whether all `is_well`.
+pub(super) fn shown<R: Serialize>(
+    report: &R,
+    form: ReportForm,
+    text: impl Fn(&R) -> String,
+    is_well: bool,
+) -> Result<Outcome, Error> {
+    let shown = match form {
+        ReportForm::Text => text(report),
+        ReportForm::Json => json(report)? + "\n",
     };
     match std::io::stdout().write_all(shown.as_bytes()) {
         // The reader may stop early, as `head` does; the exit code still says it.
@@ -52,9 +60,9 @@ pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
         }
         _ => {}
     }
-    Ok(if report.is_well() { Outcome::Well } else { Outcome::Problems })
+    Ok(if is_well { Outcome::Well } else { Outcome::Problems })
 }
 
-fn json(report: &Report) -> Result<String, Error> {
+fn json<R: Serialize>(report: &R) -> Result<String, Error> {
     serde_json::to_string_pretty(report).map_err(|source| Error::Json { object: "the report".into(), source })
 }

@@ -1,21 +1,24 @@
-//! The administrator sets what a policy's binding does: installing again keeps that.
+//! The administrator sets what a policy's binding does, and whether Pods are created while the webhook is away: installing again keeps
+//! that.
 
 use serde_json::Value;
 
 use crate::dynamic::Dynamic;
 
-const ACTIONS: &str = "/spec/validationActions";
-
-/// Copies the `validationActions` that are `there` into `body`, if both are bindings. Whether that changed them.
+/// What is kept, and what it is called.
 ///
-/// They are a set, and an apply removes only those that an earlier apply added; the API server refuses `Deny` beside `Warn`.
-pub(super) fn keep_actions(body: &mut Value, there: &Dynamic) -> bool {
-    let (Some(wanted), Some(there)) = (body.pointer_mut(ACTIONS), there.0.data.pointer(ACTIONS)) else {
-        return false;
-    };
-    let kept = wanted != there;
-    wanted.clone_from(there);
-    kept
+/// Actions are a set, and an apply removes only those that an earlier apply added; the API server refuses `Deny` beside `Warn`.
+const CHOICES: [(&str, &str); 2] =
+    [("/spec/validationActions", "validationActions"), ("/webhooks/0/failurePolicy", "failurePolicy")];
+
+/// Copies what the administrator chose from what is `there` into `body`, if both have it. What that changed.
+pub(super) fn keep_choice(body: &mut Value, there: &Dynamic) -> Option<&'static str> {
+    CHOICES.into_iter().find_map(|(path, name)| {
+        let (wanted, there) = (body.pointer_mut(path)?, there.0.data.pointer(path)?);
+        let is_kept = wanted != there;
+        wanted.clone_from(there);
+        is_kept.then_some(name)
+    })
 }
 
 #[cfg(test)]
@@ -23,14 +26,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::objects::member;
+    use crate::objects::{member, offload::webhook};
 
     fn kept(there: &Value) -> (bool, Value) {
         let [_, binding] = member::policy();
         let (mut body, mut found) = (binding.body.clone(), binding.body);
         found["spec"]["validationActions"] = there.clone();
-        let kept = keep_actions(&mut body, &serde_json::from_value(found).unwrap());
-        (kept, body["spec"]["validationActions"].take())
+        let kept = keep_choice(&mut body, &serde_json::from_value(found).unwrap());
+        (kept.is_some(), body["spec"]["validationActions"].take())
     }
 
     #[test]
@@ -39,6 +42,12 @@ mod tests {
         assert_eq!(kept(&json!(["Warn", "Audit"])), (true, json!(["Warn", "Audit"])));
         let [policy, _] = member::policy();
         let there = serde_json::from_value(policy.body.clone()).unwrap();
-        assert!(!keep_actions(&mut policy.body.clone(), &there));
+        assert_eq!(keep_choice(&mut policy.body.clone(), &there), None);
+        let (mut wanted, mut ignores) =
+            (webhook::configuration(None).body, webhook::configuration(None).body);
+        ignores["webhooks"][0]["failurePolicy"] = json!("Ignore");
+        let there = serde_json::from_value(ignores).unwrap();
+        assert_eq!(keep_choice(&mut wanted, &there), Some("failurePolicy"));
+        assert_eq!(wanted["webhooks"][0]["failurePolicy"], "Ignore");
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     LeaveOptions,
     departure::{self, Traces},
-    for_the_leader, take_access,
+    for_the_leader, offloading, take_access,
 };
 use crate::{
     Error, KubeContext, check,
@@ -53,6 +53,7 @@ pub(super) async fn withdraw(
             limit: options.timeout,
         });
     }
+    offloading::forget_webhook(&mut here).await?;
     forget(&mut here, &traces).await?;
     let Some((set, id)) = traces.identity() else {
         // It has left before, but the leader may still have its access.
@@ -102,6 +103,7 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
         here.say(&format!("the member has not left after {waited} s: removing its imports in its place"));
     }
     clear(&mut here).await?;
+    offloading::clear(&mut here).await?;
     here.delete(&note()).await?;
     forget(&mut here, &traces).await?;
     if let Some((set, id)) = traces.identity() {

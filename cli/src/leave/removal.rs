@@ -1,5 +1,5 @@
 //! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
-//! deletes the member's access, withdraws its records in its place, and deletes its slices and its announce. The leader daemon does
+//! deletes the member's access, withdraws its records in its place, and deletes its slices, maps, offers and its announce. The leader daemon does
 //! the rest. The Lease stays and is marked: importers that did not run meanwhile read from it that the member has left.
 
 use std::time::{Duration, Instant};
@@ -12,11 +12,10 @@ use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::ServiceAccount, rbac::v1::Role},
     jiff::Timestamp,
 };
-use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
-    LeaveOptions, known,
+    LeaveOptions, known, lease, offloading,
     remainder::{Remainder, has_endpoints, has_finalizers, is_withdrawn, others, remainder},
     take_access,
 };
@@ -54,6 +53,7 @@ pub(super) async fn remove(
     take_access(&leader, set, id, options.dry_run, &mut *say).await?;
     let mut there = Eraser::new(&leader, options.dry_run, say);
     withdraw(&mut there, &area, id, options.timeout).await?;
+    offloading::withdraw(&mut there, &area, id, options.timeout).await?;
     for record in others(id, &records(&there, &area, id).await?) {
         discard(&mut there, &record).await?;
     }
@@ -113,11 +113,6 @@ async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), E
     tokio::time::sleep(RENEWAL).await;
     let after = lease(cluster, area, id).await?.and_then(|lease| lease.renew_time());
     if after == before.renew_time() { Ok(()) } else { Err(alive(holder)) }
-}
-
-async fn lease(cluster: &Cluster, area: &str, id: &str) -> Result<Option<LeaseView>, Error> {
-    let (leases, name) = (Api::<LeaseView>::namespaced(cluster.client.clone(), area), name::member_lease(id));
-    cluster.request(format!("read Lease {area}/{name}"), leases.get_opt(&name)).await
 }
 
 async fn records(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>, Error> {

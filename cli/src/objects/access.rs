@@ -14,8 +14,8 @@ use k8s_openapi::{
 use super::{
     Object, area,
     rights::{
-        ANTREA, Account, CHANGE, COORDINATION, CORE, OWN, READ, READ_AND_CREATE, REPLACE, inside, rule,
-        rule_on,
+        ANTREA, Account, CHANGE, COORDINATION, CORE, FREEPORT, OFFLOADING, OWN, READ, READ_AND_CREATE,
+        REPLACE, inside, rule, rule_on,
     },
     within,
 };
@@ -45,6 +45,10 @@ pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
         rule_on(ANTREA, "memberclusterannounces", &[&name::announce(id)], CHANGE),
         rule(COORDINATION, "leases", READ_AND_CREATE),
         rule_on(COORDINATION, "leases", &[&name::member_lease(id)], CHANGE),
+        // Records of offloading. Without their CRDs these rights are of nothing.
+        rule(OFFLOADING, "namespacemaps", OWN),
+        rule(OFFLOADING, "namespacemaps/status", &["patch"]),
+        rule(FREEPORT, "offloadoffers", OWN),
     ];
     access(set, id, cluster_uid.map(|uid| (label::CLUSTER_UID, uid)), rights)
 }

@@ -14,7 +14,7 @@ pub fn member() -> Vec<Object> {
     labelled(api::crd::member())
 }
 
-fn labelled(crds: Vec<CustomResourceDefinition>) -> Vec<Object> {
+pub(super) fn labelled(crds: Vec<CustomResourceDefinition>) -> Vec<Object> {
     crds.into_iter()
         .map(|mut crd| {
             crd.metadata.labels.get_or_insert_default().extend(ours());

@@ -1,6 +1,6 @@
 //! How a daemon runs inside a cluster: its Deployment, and who may reach its Pod.
 //!
-//! Both daemons look the same from outside: one image holds both programs, and only the command, the labels and the
+//! All daemons look the same from outside: one image holds all programs, and only the command, the labels and the
 //! ServiceAccount tell them apart.
 
 use std::collections::BTreeMap;
@@ -24,11 +24,11 @@ use k8s_openapi::{
 
 use super::{Object, SYSTEM, ours, within};
 
-/// Image of this version, which holds both daemons. No registry has it yet: load it into the nodes, or name another.
+/// Image of this version, which holds all daemons. No registry has it yet: load it into the nodes, or name another.
 pub const DEFAULT_IMAGE: &str = concat!("freeport:", env!("CARGO_PKG_VERSION"));
 
 /// Where a daemon serves `/healthz`, `/readyz` and `/metrics`.
-const PORT: i32 = 8080;
+pub(super) const PORT: i32 = 8080;
 const PORT_NAME: &str = "metrics";
 /// Label by which Deployment and NetworkPolicy find the Pod. It stays as it is: a selector cannot be changed.
 const POD_NAME: &str = "app.kubernetes.io/name";
@@ -38,37 +38,39 @@ const NOBODY: i64 = 65532;
 /// The Deployment of `daemon`, whose name is also that of its program and its ServiceAccount.
 ///
 /// One Pod, and the old one ends before the new one starts: two would change the same objects until the newer one has
-/// the Lease.
-pub(super) fn deployment(daemon: &str, image: &str) -> Object {
+/// the Lease. `env` is what it is told besides where it runs.
+pub(super) fn deployment(daemon: &str, image: &str, env: &[EnvVar]) -> Object {
+    let mut pod = pod(daemon, image);
+    for container in &mut pod.containers {
+        container.env.get_or_insert_default().extend_from_slice(env);
+    }
     Object::new(&Deployment {
         metadata: within(SYSTEM, daemon),
         spec: DeploymentSpec {
             replicas: Some(1),
             strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), rolling_update: None }),
             selector: pods_of(daemon),
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(pod_labels(daemon)), ..ObjectMeta::default() }),
-                spec: Some(pod(daemon, image)),
-            },
+            template: template(daemon, pod),
             ..DeploymentSpec::default()
         },
         status: None,
     })
 }
 
-/// Allows traffic only to the port of metrics and probes. Nothing else listens in the Pod.
-pub(super) fn network_policy(daemon: &str) -> Object {
+/// Allows traffic only to the port of metrics and probes, and to these others. Nothing else listens in the Pod.
+pub(super) fn network_policy(daemon: &str, others: &[i32]) -> Object {
+    let port = |&port: &i32| NetworkPolicyPort {
+        port: Some(IntOrString::Int(port)),
+        protocol: Some("TCP".into()),
+        end_port: None,
+    };
     Object::new(&NetworkPolicy {
         metadata: within(SYSTEM, daemon),
         spec: Some(NetworkPolicySpec {
             pod_selector: Some(pods_of(daemon)),
             policy_types: Some(vec!["Ingress".into()]),
             ingress: Some(vec![NetworkPolicyIngressRule {
-                ports: Some(vec![NetworkPolicyPort {
-                    port: Some(IntOrString::Int(PORT)),
-                    protocol: Some("TCP".into()),
-                    end_port: None,
-                }]),
+                ports: Some([PORT].iter().chain(others).map(port).collect()),
                 from: None,
             }]),
             egress: None,
@@ -76,7 +78,8 @@ pub(super) fn network_policy(daemon: &str) -> Object {
     })
 }
 
-fn pods_of(daemon: &str) -> LabelSelector {
+/// The Pods of a daemon.
+pub(super) fn pods_of(daemon: &str) -> LabelSelector {
     LabelSelector {
         match_labels: Some(BTreeMap::from([(POD_NAME.into(), daemon.into())])),
         match_expressions: None,
@@ -89,7 +92,16 @@ fn pod_labels(daemon: &str) -> BTreeMap<String, String> {
     labels
 }
 
-fn pod(daemon: &str, image: &str) -> PodSpec {
+/// Pods of a daemon, with the labels by which they are found.
+pub(super) fn template(daemon: &str, pod: PodSpec) -> PodTemplateSpec {
+    PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(pod_labels(daemon)), ..ObjectMeta::default() }),
+        spec: Some(pod),
+    }
+}
+
+/// A Pod that asks its node for nothing.
+pub(super) fn pod(daemon: &str, image: &str) -> PodSpec {
     PodSpec {
         service_account_name: Some(daemon.into()),
         security_context: Some(PodSecurityContext {

@@ -28,10 +28,10 @@ pub fn policy() -> [Object; 2] {
 
 /// The Deployment that runs the leader inside its cluster.
 pub fn deployment(image: &str) -> Object {
-    deployment::deployment(ACCOUNT.name, image)
+    deployment::deployment(ACCOUNT.name, image, &[])
 }
 
 /// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
 pub fn workload(image: &str) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
+    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image)]
 }

@@ -4,7 +4,7 @@ use api::{
     cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
     label, membership,
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{EnvVar, Secret};
 
 use super::{
     Object, SYSTEM, area, daemon_account, deployment, policy,
@@ -21,7 +21,8 @@ const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
 /// The other CRD that somebody else may have installed in an older version: the member reports which fields it lacks.
 const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 
-const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
+/// The member's ServiceAccount.
+pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
 
 /// Namespace, ServiceAccount, rights on Services and their slices everywhere, on Secrets in its own Namespace only; what
 /// users of a Namespace may do there, and the policies for the member, ServiceImports and ServiceExports.
@@ -88,14 +89,18 @@ fn users() -> [Object; 2] {
     ]
 }
 
+/// What tells a member to take part in offloading.
+const OFFLOAD: &str = "FREEPORT_OFFLOAD";
+
 /// The Deployment that runs the member inside its cluster.
-pub fn deployment(image: &str) -> Object {
-    deployment::deployment(ACCOUNT.name, image)
+pub fn deployment(image: &str, offload: bool) -> Object {
+    let told = EnvVar { name: OFFLOAD.into(), value: Some(label::TRUE.into()), value_from: None };
+    deployment::deployment(ACCOUNT.name, image, offload.then_some(told).as_slice())
 }
 
 /// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
-pub fn workload(image: &str) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name), deployment(image)]
+pub fn workload(image: &str, offload: bool) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, offload)]
 }
 
 /// What authenticates a member at the leader's API server, and that server to the member.

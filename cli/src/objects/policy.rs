@@ -7,6 +7,9 @@
 //! | [`import_content`] | `freeport-import-content`: a ServiceImport holds what can be served | each member's cluster |
 //! | [`member_own`] | `freeport-member-own`: the member writes only what Freeport makes | each member's cluster |
 //! | [`exports`] | `freeport-exports`: where Services may be exported, and with which labels | each member's cluster |
+//! | [`offload`] | `freeport-offload`: of what offloading needs, the member writes only its own | where it is asked for |
+//! | [`offload_content`] | `freeport-offload-content`: a NamespaceOffloading says what can be done | where it is asked for |
+//! | [`offload_change`] | `freeport-offload-change`: Pods do not follow another strategy (a warning) | where it is asked for |
 //!
 //! [`drift`] tells whether one is in force.
 //!
@@ -18,6 +21,9 @@ pub(super) mod exports;
 pub(super) mod import_content;
 pub(super) mod imports;
 pub(super) mod member_own;
+pub(super) mod offload;
+pub(super) mod offload_change;
+pub(super) mod offload_content;
 pub(super) mod records;
 
 use k8s_openapi::{
@@ -82,9 +88,31 @@ fn requests(
     }
 }
 
+/// [`requests`] on resources outside of Namespaces. Namespaces themselves are some.
+fn requests_outside(
+    group: &str,
+    versions: &[&str],
+    resources: &[&str],
+    operations: &[&str],
+) -> NamedRuleWithOperations {
+    NamedRuleWithOperations {
+        scope: Some("Cluster".into()),
+        ..requests(group, versions, resources, operations)
+    }
+}
+
 impl Policy<'_> {
     /// The policy and its binding. What cannot be evaluated is refused.
     fn objects(self) -> [Object; 2] {
+        self.bound("Deny")
+    }
+
+    /// The same, but the writer is only told.
+    fn warnings(self) -> [Object; 2] {
+        self.bound("Warn")
+    }
+
+    fn bound(self, action: &str) -> [Object; 2] {
         let policy = ValidatingAdmissionPolicy {
             metadata: named(self.name),
             spec: Some(ValidatingAdmissionPolicySpec {
@@ -109,7 +137,7 @@ impl Policy<'_> {
             metadata: named(self.name),
             spec: ValidatingAdmissionPolicyBindingSpec {
                 policy_name: self.name.into(),
-                validation_actions: vec!["Deny".into()],
+                validation_actions: vec![action.into()],
                 match_resources: self.namespaces.map(labelled),
                 param_ref: None,
             },

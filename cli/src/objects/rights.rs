@@ -16,6 +16,12 @@ pub(super) const CORE: &str = "";
 pub(super) const DISCOVERY: &str = "discovery.k8s.io";
 /// Group of Leases.
 pub(super) const COORDINATION: &str = "coordination.k8s.io";
+/// Group of OffloadPeers and the records of offloading that are ours.
+pub(super) const FREEPORT: &str = "multicluster.freeport.dev";
+/// Group of NamespaceOffloadings and NamespaceMaps: Liqo's.
+pub(super) const OFFLOADING: &str = "offloading.liqo.io";
+/// Group of webhooks.
+pub(super) const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Group of CustomResourceDefinitions.
 pub(super) const EXTENSIONS: &str = "apiextensions.k8s.io";
 /// Group of Events.
@@ -94,10 +100,20 @@ pub(super) fn aggregated(name: &str, to: &[&str], rules: Vec<PolicyRule>) -> Obj
 
 /// A Role in `namespace` and its binding, both named as the account, which may live in another Namespace.
 pub(super) fn inside(namespace: &str, account: &Account<'_>, rules: Vec<PolicyRule>) -> [Object; 2] {
-    let role = Role { metadata: within(namespace, account.name), rules: Some(rules) };
+    inside_as(account.name, namespace, account, rules)
+}
+
+/// A Role in `namespace` and its binding, both of this name.
+pub(super) fn inside_as(
+    name: &str,
+    namespace: &str,
+    account: &Account<'_>,
+    rules: Vec<PolicyRule>,
+) -> [Object; 2] {
+    let role = Role { metadata: within(namespace, name), rules: Some(rules) };
     let binding = RoleBinding {
-        metadata: within(namespace, account.name),
-        role_ref: role_ref("Role", account.name),
+        metadata: within(namespace, name),
+        role_ref: role_ref("Role", name),
         subjects: Some(vec![subject(account)]),
     };
     [Object::new(&role), Object::new(&binding)]

@@ -4,14 +4,23 @@
 use std::collections::BTreeMap;
 
 use api::{
-    condition::AntreaCondition, label, lease::LeaseView, name, resource_export::SERVICE,
+    condition::AntreaCondition,
+    label,
+    lease::LeaseView,
+    name,
+    offload::{
+        phase::Phase,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+    resource_export::SERVICE,
     resource_import::SERVICE_IMPORT,
 };
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::api::ObjectMeta;
 
 use crate::{
     objects::Object,
+    offload::progress::{Progress, progress},
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -71,6 +80,21 @@ pub(super) struct Found {
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none if the cluster is known to belong to no set.
     pub(super) imports: Option<Part<Vec<Entry>>>,
+    /// Offloading; none where it is not set up.
+    pub(super) offloading: Option<Offloading>,
+}
+
+/// What is there of offloading.
+#[derive(Debug)]
+pub(super) struct Offloading {
+    /// What keeps the member to its own Namespaces and Nodes, and its binding, as far as they are there.
+    pub(super) policy: Part<[Option<Object>; 2]>,
+    /// OffloadPeers.
+    pub(super) peers: Part<Vec<Entry>>,
+    /// NamespaceOffloadings.
+    pub(super) namespaces: Part<Vec<Entry>>,
+    /// When the API server asks the webhook, if it does.
+    pub(super) webhook: Part<Option<Object>>,
 }
 
 /// A Common Area.
@@ -127,6 +151,49 @@ impl From<ServiceExportView> for Entry {
 impl From<ServiceImportView> for Entry {
     fn from(import: ServiceImportView) -> Self {
         Self::of(&import.metadata, import.status.0.unwrap_or_default().conditions)
+    }
+}
+
+impl From<OffloadPeerView> for Entry {
+    fn from(peer: OffloadPeerView) -> Self {
+        let conditions = peer.status.0.unwrap_or_default().conditions;
+        Self::of(&peer.metadata, conditions.into_iter().map(antrea).collect())
+    }
+}
+
+/// Type of a condition that stands for the phase of a NamespaceOffloading, which has none of its own.
+pub(super) const OFFLOADED: &str = "Offloaded";
+
+impl From<NamespaceOffloadingView> for Entry {
+    fn from(offloading: NamespaceOffloadingView) -> Self {
+        let progress = progress(Some(&offloading));
+        let status = offloading.status.0.unwrap_or_default();
+        let phase = status.offloading_phase.unwrap_or_default();
+        let (is_there, message) = match progress {
+            Progress::Done(message) => ("True", message),
+            // Of the placement there is a condition.
+            Progress::Waits(_) if phase == Phase::Ready.as_str() => ("True", String::new()),
+            Progress::Waits(message) | Progress::Failed(message) => ("False", message),
+        };
+        let offloaded = AntreaCondition {
+            type_: Some(OFFLOADED.into()),
+            status: Some(is_there.into()),
+            reason: Some(phase),
+            message: Some(message),
+            last_transition_time: None,
+        };
+        let conditions = status.conditions.into_iter().map(antrea).chain([offloaded]).collect();
+        Self::of(&offloading.metadata, conditions)
+    }
+}
+
+fn antrea(condition: Condition) -> AntreaCondition {
+    AntreaCondition {
+        type_: Some(condition.type_),
+        status: Some(condition.status),
+        reason: Some(condition.reason),
+        message: Some(condition.message),
+        last_transition_time: Some(condition.last_transition_time),
     }
 }
 

@@ -1,6 +1,12 @@
 //! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
-use api::{label, lease::LeaseView, membership, view::Meta};
+use api::{
+    label,
+    lease::LeaseView,
+    membership,
+    offload::view::{NamespaceOffloadingView, OffloadPeerView},
+    view::Meta,
+};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -11,12 +17,15 @@ use k8s_openapi::{
 use kube::{Api, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 
-use super::found::{Area, Entry, Found, Gap, Part, Record, Why, is_merged_service};
+use super::found::{Area, Entry, Found, Gap, Offloading, Part, Record, Why, is_merged_service};
 use crate::{
     Error,
     cluster::Cluster,
     error::Failure,
-    objects::{Object, SYSTEM, leader, member},
+    objects::{
+        Object, SYSTEM, leader, member,
+        offload::{self, webhook},
+    },
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -56,6 +65,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
+    let offloading = offloading(cluster).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -72,6 +82,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         life,
         exports,
         imports,
+        offloading,
     })
 }
 
@@ -174,6 +185,32 @@ async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Leas
         Ok(lease) => Ok(Some(Ok(lease))),
         Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
+}
+
+/// Offloading, where its CRDs are.
+async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
+    let peers = everywhere::<OffloadPeerView>(cluster).await?;
+    if matches!(peers, Err(Gap { why: Why::NoCrd, .. })) {
+        return Ok(None);
+    }
+    let webhook = webhook::configuration(None);
+    let webhook = match cluster.read(&webhook).await {
+        Ok(there) => Ok(there),
+        Err(error) => Err(gap(webhook.to_string(), error)?),
+    };
+    let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
+    let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
+    Ok(Some(Offloading { policy, peers, namespaces, webhook }))
+}
+
+/// All objects of a kind, as far as they are judged.
+async fn everywhere<V>(cluster: &Cluster) -> Result<Part<Vec<Entry>>, Error>
+where
+    V: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Entry>,
+{
+    let objects: Api<V> = Api::all(cluster.client.clone());
+    let found = list(cluster, &objects, V::plural(&()).into(), "").await?;
+    Ok(found.map(|objects| objects.into_iter().map(Into::into).collect()))
 }
 
 /// Exports or imports of all Namespaces. If it is not known whether the cluster belongs to a set, only objects that exist show

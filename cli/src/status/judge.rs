@@ -4,6 +4,7 @@ mod belonging;
 mod daemons;
 mod leading;
 mod objects;
+mod offloading;
 mod policies;
 
 use api::{
@@ -43,6 +44,10 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         verdict.troubles("ServiceImport", &tally);
         tally
     });
+    let (offload_peers, namespace_offloadings) = match &found.offloading {
+        Some(offloading) => verdict.offloading(offloading),
+        None => (None, None),
+    };
     let no_area = found.areas.as_ref().is_ok_and(Vec::is_empty);
     let no_set = found.sets.as_ref().is_ok_and(Vec::is_empty);
     if no_area && no_set && matches!(found.noted, Ok(None)) {
@@ -58,6 +63,8 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         belongs,
         service_exports,
         service_imports,
+        offload_peers,
+        namespace_offloadings,
     }
 }
 

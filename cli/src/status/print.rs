@@ -8,6 +8,7 @@ use super::{
     age,
     report::{Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally},
 };
+use crate::printable::printable;
 
 /// What an unknown value looks like.
 const UNKNOWN: &str = "-";
@@ -45,6 +46,11 @@ pub fn text(report: &Report) -> String {
             count(service_exports.as_ref(), "not ready or in conflict")
         ));
         lines.push(format!("  ServiceImports: {}", count(service_imports.as_ref(), "not ready")));
+    }
+    for (what, tally) in
+        [("OffloadPeers", &report.offload_peers), ("NamespaceOffloadings", &report.namespace_offloadings)]
+    {
+        lines.extend(tally.as_ref().map(|tally| format!("  {what}: {}", count(Some(tally), "not ready"))));
     }
     lines.iter().fold(String::new(), |mut text, line| {
         // Writing to a String cannot fail.
@@ -165,9 +171,4 @@ fn cut(text: &str, width: usize) -> String {
         return text.into();
     }
     text.chars().take(width - 1).chain(['…']).collect()
-}
-
-/// Other clusters wrote much of this: none of it may end a line or move the cursor.
-fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

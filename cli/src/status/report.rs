@@ -28,6 +28,10 @@ pub struct Report {
     pub service_exports: Option<Tally>,
     /// ServiceImports that Freeport made in this cluster, unless it belongs to no set: troubled unless `Ready`.
     pub service_imports: Option<Tally>,
+    /// OffloadPeers in this cluster, where offloading is set up: troubled unless `Ready`.
+    pub offload_peers: Option<Tally>,
+    /// NamespaceOffloadings in this cluster, likewise: troubled unless their phase is `Ready` and `PlacementEnforced`.
+    pub namespace_offloadings: Option<Tally>,
 }
 
 impl Report {

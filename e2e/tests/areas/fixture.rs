@@ -139,5 +139,6 @@ fn composition(set: &str, members: &[&str]) -> Composition {
         set: set.to_owned(),
         leader: "leader".to_owned(),
         members: members.iter().map(|&member| member.to_owned()).collect(),
+        offload: false,
     }
 }

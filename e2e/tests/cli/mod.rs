@@ -10,6 +10,7 @@ mod program;
 mod dns;
 mod force;
 mod leave;
+mod offloading;
 mod pair;
 mod refusals;
 mod removal;

@@ -4,7 +4,7 @@
 use crate::cli::{
     clusters::{CLUSTERS, Clusters, PAIR},
     contents::Contents,
-    dns,
+    dns, offloading,
     uninstall::the_leader_leaves_no_trace,
 };
 use e2e::manifests;
@@ -28,7 +28,8 @@ fn a_pair_from_nothing() {
         deployed_and_waited_for(clusters).await;
         who_never_connected_leaves(clusters).await;
         files_alone_do_it(clusters).await;
-        the_leader_leaves_no_trace(clusters, INIT, &before).await;
+        offloading::from_nothing(clusters).await;
+        the_leader_leaves_no_trace(clusters, &format!("{INIT} --offload"), &before).await;
     });
 }
 

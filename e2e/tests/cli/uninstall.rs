@@ -5,12 +5,14 @@ use e2e::waiting::eventually;
 use crate::cli::{clusters::Clusters, contents::Contents};
 
 /// Whatever is deleted first. What another deletion took along is not found.
-const ORDER: [&str; 5] = [
+const ORDER: [&str; 7] = [
     "namespace clusterset-on clusterset-demo",
+    "-f MANIFESTS/offload.yaml",
     "-f MANIFESTS/leader.yaml",
     "-f MANIFESTS/member.yaml",
     "-f MANIFESTS/crds-leader.yaml",
     "-f MANIFESTS/crds-member.yaml",
+    "-f MANIFESTS/offload-leader.yaml",
 ];
 
 /// `hub` leads, by `init`, and belongs to its own set. It leaves that, and is as it was `before`, in each order of deleting.

@@ -67,6 +67,11 @@ pub(crate) fn any_right(cluster: &str) -> Value {
         },
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
         {
+            "apiGroups": ["offloading.liqo.io", "multicluster.freeport.dev"],
+            "resources": ["namespacemaps", "namespacemaps/status", "offloadoffers"],
+            "verbs": verbs,
+        },
+        {
             "apiGroups": ["multicluster.crd.antrea.io"],
             "resources": ["resourceexports"],
             "resourceNames": [cluster],

@@ -6,7 +6,18 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// A request in a Namespace.
+/// Where kinds are that are outside of Namespaces.
+pub(crate) const EVERYWHERE: &str = "";
+
+/// Objects of a kind in a Namespace, or [`EVERYWHERE`].
+pub(crate) fn within(client: &Client, namespace: &str, kind: &ApiResource) -> Api<DynamicObject> {
+    match namespace {
+        EVERYWHERE => Api::all_with(client.clone(), kind),
+        namespace => Api::namespaced_with(client.clone(), namespace, kind),
+    }
+}
+
+/// A request in a Namespace, or [`EVERYWHERE`].
 #[derive(Clone, Debug)]
 pub(crate) enum Do {
     Create(Value),
@@ -60,7 +71,7 @@ impl Do {
         namespace: &str,
         kind: &ApiResource,
     ) -> Result<(), Refusal> {
-        match self.send(&Api::namespaced_with(client.clone(), namespace, kind), kind).await {
+        match self.send(&within(client, namespace, kind), kind).await {
             Ok(()) => Ok(()),
             Err(Error::Api(status)) => Err(Refusal { code: status.code, message: status.message }),
             Err(error) => panic!("{self:?}: no answer: {error}"),

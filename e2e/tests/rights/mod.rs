@@ -8,6 +8,7 @@ mod hostile;
 mod imports;
 mod member;
 mod mistakes;
+mod offload;
 mod others;
 mod own;
 mod parties;

@@ -27,7 +27,7 @@ use serde_json::json;
 
 use crate::rights::{
     account::{self, Rights},
-    attempt::Do,
+    attempt::{Do, EVERYWHERE},
     records::{exports, service, slice},
     samples,
 };
@@ -53,7 +53,8 @@ pub(crate) struct Parties {
 impl Parties {
     async fn up() -> Self {
         let world = World::bring_up("rights", &["leader"]).await;
-        world.set_up(&Composition::of_all(&world.fleet, SET)).await;
+        let offloading = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
+        world.set_up(&offloading).await;
         let leader = world.leader();
         let area = json!({"metadata": {"name": OTHER_AREA, "labels": {label::COMMON_AREA: label::TRUE}}});
         let area: Namespace = serde_json::from_value(area).unwrap();
@@ -73,6 +74,7 @@ impl Parties {
         }
         let member = by_token(&world, "leader", SYSTEM, label::MEMBER).await;
         until_kept_to_its_own(&member).await;
+        until_kept_to_its_twins(&member).await;
         Self { world, east, north, member }
     }
 }
@@ -113,6 +115,18 @@ async fn until_kept_to_its_own(member: &Client) {
     eventually("the member is kept to its own", || async {
         let nobodys = samples::service(&json!({"name": "antrea-mc-probe"}));
         match Do::DryCreate(nobodys).by(member, "default", &samples::services()).await {
+            Err(refusal) if refusal.is_by_policy("must have the label") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+/// The same for policy `freeport-offload`.
+async fn until_kept_to_its_twins(member: &Client) {
+    eventually("the member is kept to its twins", || async {
+        let nobodys = json!({"metadata": {"name": "probe"}});
+        match Do::DryCreate(nobodys).by(member, EVERYWHERE, &samples::namespaces()).await {
             Err(refusal) if refusal.is_by_policy("must have the label") => Ok(()),
             other => Err(format!("{other:?}")),
         }

@@ -12,7 +12,7 @@ use crate::rights::{attempt::Do, parties::shared};
 fn what_runs_the_daemons_inside_is_taken() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
-        for object in [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE)].concat() {
+        for object in [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE, false)].concat() {
             let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
             assert!(done.is_ok(), "{object}: {done:?}");
         }
@@ -29,7 +29,7 @@ fn pods_are_as_restricted_as_their_namespace_demands() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
         let kind = ApiResource::erase::<Pod>(&());
-        for deployment in [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE)] {
+        for deployment in [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE, false)] {
             let pod = pod(&deployment);
             let done = Do::DryCreate(pod.clone()).by(client, SYSTEM, &kind).await;
             assert!(done.is_ok(), "{deployment}: {done:?}");

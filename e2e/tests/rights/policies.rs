@@ -18,6 +18,9 @@ fn every_expression_type_checks() {
             "freeport-member-own",
             "freeport-import-content",
             "freeport-exports",
+            "freeport-offload",
+            "freeport-offload-content",
+            "freeport-offload-change",
         ] {
             let checked = eventually(&format!("{name} is type-checked"), || async {
                 let policy = policies.get(name).await.unwrap();

@@ -1,7 +1,11 @@
 //! Kinds of the Common Area, and records as members write them.
 
 use api::{
-    ServiceName, announce::MemberClusterAnnounce, label, name, resource_export::ResourceExport,
+    ServiceName,
+    announce::MemberClusterAnnounce,
+    label, name,
+    offload::{map::NamespaceMap, names, offer::OffloadOffer},
+    resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -22,6 +26,30 @@ pub(crate) fn announces() -> ApiResource {
 
 pub(crate) fn leases() -> ApiResource {
     ApiResource::erase::<Lease>(&())
+}
+
+pub(crate) fn maps() -> ApiResource {
+    ApiResource::erase::<NamespaceMap>(&())
+}
+
+pub(crate) fn offers() -> ApiResource {
+    ApiResource::erase::<OffloadOffer>(&())
+}
+
+/// What one cluster wants of another.
+pub(crate) fn map(origin: &str, destination: &str) -> Value {
+    json!({
+        "metadata": {"name": names::namespace_map(origin, destination)},
+        "spec": {"origin": origin, "destination": destination, "desiredMapping": {"shop": format!("shop-{origin}")}},
+    })
+}
+
+/// What one cluster lets another use.
+pub(crate) fn offer(host: &str, home: &str) -> Value {
+    json!({
+        "metadata": {"name": names::offer(host, home)},
+        "spec": {"host": host, "home": home, "resources": {"cpu": "4"}, "publicKey": "eA=="},
+    })
 }
 
 /// A record of kind Service as a member writes it.

@@ -1,14 +1,37 @@
 //! Objects of a member's cluster: as the member writes them, and as others have them.
 
-use api::mcs::{ServiceExport, ServiceImport};
+use api::{
+    mcs::{ServiceExport, ServiceImport},
+    offload::{namespace::NamespaceOffloading, peer::OffloadPeer},
+};
 use k8s_openapi::api::{
     coordination::v1::Lease,
-    core::v1::{ConfigMap, Endpoints, Service},
+    core::v1::{ConfigMap, Endpoints, Namespace, Node, Secret, Service},
     discovery::v1::EndpointSlice,
     events::v1::Event,
 };
 use kube::api::ApiResource;
 use serde_json::{Value, json};
+
+pub(crate) fn namespaces() -> ApiResource {
+    ApiResource::erase::<Namespace>(&())
+}
+
+pub(crate) fn nodes() -> ApiResource {
+    ApiResource::erase::<Node>(&())
+}
+
+pub(crate) fn secrets() -> ApiResource {
+    ApiResource::erase::<Secret>(&())
+}
+
+pub(crate) fn offloadings() -> ApiResource {
+    ApiResource::erase::<NamespaceOffloading>(&())
+}
+
+pub(crate) fn peers() -> ApiResource {
+    ApiResource::erase::<OffloadPeer>(&())
+}
 
 pub(crate) fn services() -> ApiResource {
     ApiResource::erase::<Service>(&())
@@ -86,4 +109,39 @@ pub(crate) fn event(namespace: &str, name: &str, by: &str) -> Value {
         "reportingController": by, "reportingInstance": "1",
         "regarding": {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": namespace},
     })
+}
+
+/// Namespace `shop` of cluster `west`, as the member makes its twin.
+pub(crate) fn twin(name: &str) -> Value {
+    json!({"metadata": {
+        "name": name,
+        "labels": {
+            "app.kubernetes.io/managed-by": "freeport",
+            "liqo.io/remote-cluster-id": "west",
+            "pod-security.kubernetes.io/enforce": "baseline",
+        },
+        "annotations": {
+            "liqo.io/managed-by-namespace-map": "clusterset-demo/1.west.leader",
+            "liqo.io/original-name": "shop",
+        },
+    }})
+}
+
+/// A virtual node as the member makes it.
+pub(crate) fn virtual_node(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {
+            "app.kubernetes.io/managed-by": "freeport",
+            "liqo.io/type": "virtual-node",
+            "liqo.io/remote-cluster-id": "east",
+        }},
+        "spec": {"taints": [
+            {"key": "virtual-node.liqo.io/not-allowed", "value": "true", "effect": "NoExecute"},
+        ]},
+    })
+}
+
+/// A NamespaceOffloading with this spec.
+pub(crate) fn offloading(spec: &Value) -> Value {
+    json!({"metadata": {"name": "offloading"}, "spec": spec})
 }

@@ -21,8 +21,11 @@ use crate::objects::{
 /// Name of the policy and of its binding. Without the binding it is off.
 pub(crate) const NAME: &str = "freeport-member-own";
 
-const IS_THE_MEMBER: &str =
+pub(super) const IS_THE_MEMBER: &str =
     "request.userInfo.username == 'system:serviceaccount:freeport-system:freeport-member'";
+
+/// Of these, policy `freeport-offload` says which are the member's.
+const IS_NO_NODE_LEASE: &str = "request.namespace != 'kube-node-lease'";
 
 const VARIABLES: &[(&str, &str)] = &[
     ("resource", "request.resource.resource"),
@@ -147,7 +150,7 @@ pub(crate) fn objects() -> [Object; 2] {
             requests(COORDINATION, &["v1"], &["leases"], all),
             requests(EVENTS, &["v1"], &["events"], all),
         ],
-        conditions: &[("by-the-member", IS_THE_MEMBER)],
+        conditions: &[("by-the-member", IS_THE_MEMBER), ("no-lease-of-a-node", IS_NO_NODE_LEASE)],
         namespaces: None,
         variables: VARIABLES,
         checks: CHECKS,

@@ -6,6 +6,9 @@
 //! Who is which cluster is said by rights: the verb `act-as` on ResourceExports of the name of a cluster ID. So a member
 //! is more than a name of a ServiceAccount, and taking `act-as` away takes the cluster away.
 //!
+//! The records of offloading are of two clusters, which their name says uniquely (`api::offload::names`): the first writes the record, the
+//! second the status. So whose they are cannot change.
+//!
 //! Objects are `dyn` here, since every expression is type-checked against every kind. `request.name` is not used: it is
 //! missing when a collection is deleted.
 
@@ -14,7 +17,7 @@ use api::label;
 use super::{Check, Policy, Refused, requests};
 use crate::objects::{
     Object,
-    rights::{ANTREA, COORDINATION},
+    rights::{ANTREA, COORDINATION, FREEPORT, OFFLOADING},
 };
 
 /// Name of the policy and of its binding. Without the binding it is off.
@@ -37,9 +40,37 @@ const VARIABLES: &[(&str, &str)] = &[
 variables.resource == 'leases' ? 'freeport-member-' :
 variables.resource == 'memberclusterannounces' ? 'member-announce-from-' : ''",
     ),
+    ("isStatus", "has(request.subResource) && request.subResource == 'status'"),
+    // Records of offloading, and the two clusters in their name; empty if it is none of these names.
+    ("isPair", "variables.resource in ['namespacemaps', 'offloadoffers', 'shadowpods']"),
+    ("labelsOfName", "variables.isPair ? variables.objectName.split('.') : ['']"),
+    (
+        "first",
+        "
+variables.labelsOfName[0] == '1' && size(variables.labelsOfName) > 2 ? variables.labelsOfName[1] :
+variables.labelsOfName[0] == '2' && size(variables.labelsOfName) > 3 ?
+variables.labelsOfName[1] + '.' + variables.labelsOfName[2] : ''",
+    ),
+    (
+        "rest",
+        "variables.first == '' ? '' : variables.objectName.substring(size(variables.first) + 3)",
+    ),
+    (
+        "second",
+        "
+variables.resource == 'shadowpods' ? variables.rest.substring(0, [variables.rest.lastIndexOf('.'), 0].max()) : variables.rest",
+    ),
+    (
+        "uid",
+        "
+variables.resource == 'shadowpods' ? variables.rest.substring(variables.rest.lastIndexOf('.') + 1) : ''",
+    ),
+    ("firstField", "variables.resource == 'offloadoffers' ? 'host' : 'origin'"),
+    ("secondField", "variables.resource == 'offloadoffers' ? 'home' : 'destination'"),
     (
         "cluster",
         "
+variables.isPair ? (variables.isStatus ? variables.second : variables.first) :
 variables.prefix == '' ? string(variables.written.?spec.?clusterID.orValue('')) :
 variables.objectName.startsWith(variables.prefix) ?
 variables.objectName.substring(size(variables.prefix)) : ''",
@@ -94,7 +125,7 @@ const CHECKS: &[Check] = &[
 ': ResourceImports are written by the leader alone'",
     },
     Check {
-        holds: "!has(request.subResource) || request.subResource != 'status'",
+        holds: "!variables.isStatus || variables.isPair",
         refused: Refused::Forbidden,
         rule: "the status of a record is written by the leader alone",
         says: "
@@ -116,6 +147,38 @@ authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
         says: "
 variables.objectName + ' is of cluster \"' + variables.cluster + '\", which ' +
 request.userInfo.username + ' may not act as'",
+    },
+    Check {
+        holds: "
+!variables.isPair || request.operation == 'DELETE' ||
+variables.first != variables.second && [variables.first, variables.second].all(cluster, cluster.matches(
+    '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$'))",
+        refused: Refused::Invalid,
+        rule: "a record of offloading is named after two clusters",
+        says: "
+request.kind.kind + ' ' + variables.objectName + ' must be named <1 or 2: labels of the first ID>.<' +
+variables.firstField + '>.<' + variables.secondField + '>' + (variables.resource == 'shadowpods' ? '.<uid>' : '')",
+    },
+    Check {
+        holds: "
+!variables.isPair || request.operation == 'DELETE' ||
+string(variables.spec[?variables.firstField].orValue('')) == variables.first &&
+string(variables.spec[?variables.secondField].orValue('')) == variables.second &&
+(variables.resource != 'shadowpods' || string(variables.spec[?'uid'].orValue('')) == variables.uid)",
+        refused: Refused::Invalid,
+        rule: "a record of offloading is about the clusters that it is named after",
+        says: "
+request.kind.kind + ' ' + variables.objectName + ' must have spec.' + variables.firstField + ' ' + variables.first +
+' and spec.' + variables.secondField + ' ' + variables.second +
+(variables.resource == 'shadowpods' ? ' and spec.uid ' + variables.uid : '')",
+    },
+    // It would keep the leader from sweeping what a member left.
+    Check {
+        holds: "
+!variables.isPair || request.operation == 'DELETE' || size(variables.written.metadata.?finalizers.orValue([])) == 0",
+        refused: Refused::Invalid,
+        rule: "records of offloading have no finalizers",
+        says: "request.kind.kind + ' ' + variables.objectName + ' must not have finalizers'",
     },
     // Names with dashes everywhere do not split back uniquely: one could be made to speak for another cluster.
     Check {
@@ -211,6 +274,8 @@ pub(crate) fn objects() -> [Object; 2] {
         requests: vec![
             requests(ANTREA, &["v1alpha1"], &records, all),
             requests(COORDINATION, &["v1"], &["leases"], all),
+            requests(OFFLOADING, &["v1beta1"], &["namespacemaps", "namespacemaps/status"], all),
+            requests(FREEPORT, &["v1alpha1"], &["offloadoffers", "shadowpods", "shadowpods/status"], all),
         ],
         conditions: &[("by-a-service-account-of-the-common-area", IS_OF_THE_AREA)],
         namespaces: Some((label::COMMON_AREA, label::TRUE)),

@@ -59,11 +59,12 @@ impl Verdict<'_> {
     pub(super) fn troubles(&mut self, kind: &str, tally: &Tally) {
         let plural = kind.to_lowercase();
         for Trouble { namespace, name, condition } in &tally.first {
-            self.problem(
-                format!("{kind} {namespace}/{name}"),
-                line(condition),
-                next(kind, condition, &format!("kubectl -n {namespace} describe {plural} {name}")),
-            );
+            let (place, within) = match namespace.as_str() {
+                "" => (format!("{kind} {name}"), String::new()),
+                namespace => (format!("{kind} {namespace}/{name}"), format!("-n {namespace} ")),
+            };
+            let describe = format!("kubectl {within}describe {plural} {name}");
+            self.problem(place, line(condition), next(kind, condition, &describe));
         }
         let more = tally.troubled - tally.first.len();
         if more > 0 {

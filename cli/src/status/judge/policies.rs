@@ -37,7 +37,7 @@ impl Verdict<'_> {
     }
 
     /// `means` says what the drift allows, and `command` corrects it. A policy that may not be read is no problem.
-    fn policy(
+    pub(super) fn policy(
         &mut self,
         part: Option<&Part<[Option<Object>; 2]>>,
         wanted: &[Object; 2],

@@ -3,6 +3,7 @@
 mod advice;
 mod incomplete;
 mod installed;
+mod offloading;
 
 use std::collections::BTreeMap;
 
@@ -123,6 +124,7 @@ fn good() -> Found {
         life: Some(Ok(Some(renewed(7)))),
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
+        offloading: None,
     }
 }
 

@@ -1,0 +1,323 @@
+//! The command lines of `freeport offload` and `freeport unoffload`.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use api::offload::namespace::{NamespaceMappingStrategy, PodOffloadingStrategy};
+use clap::{
+    Args as ClapArgs, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    Outcome,
+    showing::{ReportForm, shown},
+};
+use crate::{
+    AcceptOptions, Error, KubeContext, OffloadOptions, OffloadStatusOptions, UnoffloadOptions, UseOptions,
+    accept, offload_namespaces, offload_status, offload_text, unoffload_namespaces, use_peer,
+};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct OffloadArgs {
+    #[command(subcommand)]
+    command: OffloadCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum OffloadCommand {
+    /// Let another cluster bring Namespaces and Pods here.
+    ///
+    /// Writes spec.incoming of the OffloadPeer of that name. Run again, it adds what the flags say; kubectl edit changes the rest.
+    Accept(AcceptArgs),
+    /// Make another cluster, which has accepted this one, a node here.
+    ///
+    /// Writes spec.outgoing of the OffloadPeer of that name, and waits until the node is there.
+    Use(UseArgs),
+    /// Give Namespaces twins in other clusters, and let their new Pods run there.
+    ///
+    /// Writes the NamespaceOffloading of each, and waits until its twins are there and new Pods are placed as it says. Run again, it
+    /// changes what the flags say.
+    Namespace(NamespaceArgs),
+    /// Show what this cluster offloads, and what other clusters offload to it. Changes nothing.
+    ///
+    /// Exits with 0 if all that was asked for works, with 1 if not.
+    Status(OffloadStatusArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct UnoffloadArgs {
+    #[command(subcommand)]
+    command: UnoffloadCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum UnoffloadCommand {
+    /// End the offloading of Namespaces: their twins go, with all that is in them.
+    ///
+    /// Says what goes where. With --yes it deletes their NamespaceOffloadings, and waits until the twins have gone.
+    Namespace(UnoffloadNamespaceArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+struct Where {
+    /// Kubeconfig of the cluster [default: as kubectl].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the cluster [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl From<Where> for KubeContext {
+    fn from(place: Where) -> Self {
+        Self { file: place.kubeconfig, name: place.context }
+    }
+}
+
+#[derive(ClapArgs, Debug)]
+struct AcceptArgs {
+    /// ID of the other cluster.
+    id: String,
+    /// Take it back: nothing new comes.
+    #[arg(long, conflicts_with_all = ["label", "namespace"])]
+    remove: bool,
+    /// Label of this cluster as a node there; for each one --label.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    label: Vec<(String, String)>,
+    /// Names that Namespaces may have here, besides NAME-ID; * is any text.
+    #[arg(long, value_name = "PATTERN")]
+    namespace: Vec<String>,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(ClapArgs, Debug)]
+struct UseArgs {
+    /// ID of the other cluster.
+    id: String,
+    /// It shall be no node here any more.
+    #[arg(long)]
+    remove: bool,
+    /// Do not wait until the node is there.
+    #[arg(long)]
+    no_wait: bool,
+    /// Limit of the wait.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    #[command(flatten)]
+    place: Where,
+}
+
+const STRATEGIES: &[&str] = &["Local", "Remote", "LocalAndRemote"];
+const MAPPINGS: &[&str] = &["DefaultName", "EnforceSameName", "SelectedName"];
+
+#[derive(ClapArgs, Debug)]
+struct NamespaceArgs {
+    /// Namespaces of this cluster.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Where new Pods may run [default: as before, else LocalAndRemote].
+    #[arg(long, value_name = "STRATEGY", value_parser = one_of::<PodOffloadingStrategy>(STRATEGIES))]
+    pod_offloading_strategy: Option<PodOffloadingStrategy>,
+    /// What twins are called [default: as before, else DefaultName].
+    #[arg(long, value_name = "STRATEGY", value_parser = one_of::<NamespaceMappingStrategy>(MAPPINGS))]
+    namespace_mapping_strategy: Option<NamespaceMappingStrategy>,
+    /// Name of the twin, for SelectedName.
+    #[arg(long, value_name = "NAME")]
+    remote_namespace_name: Option<String>,
+    /// Only clusters whose nodes have these labels; '' is all clusters.
+    ///
+    /// Requirements as kubectl writes them, with commas between: key=value, key!=value, key, !key. All of one --selector have to hold,
+    /// and one --selector of several.
+    #[arg(short = 'l', long, value_name = "REQUIREMENTS")]
+    selector: Vec<String>,
+    /// Print the objects for kubectl apply -f; changes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Form of what --dry-run prints.
+    #[arg(short, long, value_enum, default_value_t = Printed::Yaml, requires = "dry_run", hide_short_help = true)]
+    output: Printed,
+    /// Do not wait until twins are there and Pods are placed.
+    #[arg(long)]
+    no_wait: bool,
+    /// Limit of the wait for each Namespace.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Printed {
+    /// One YAML document for each object, in the order of applying.
+    Yaml,
+}
+
+#[derive(ClapArgs, Debug)]
+struct OffloadStatusArgs {
+    /// Only this Namespace.
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Form of the report.
+    #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
+    output: ReportForm,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(ClapArgs, Debug)]
+struct UnoffloadNamespaceArgs {
+    /// Namespaces of this cluster.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Do it; otherwise it only says what goes.
+    #[arg(long)]
+    yes: bool,
+    /// Limit of the wait for each Namespace.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `freeport offload`.
+pub(super) async fn offload(args: OffloadArgs, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcome, Error> {
+    match args.command {
+        OffloadCommand::Accept(args) => accept(&args.into(), say).await?,
+        OffloadCommand::Use(args) => use_peer(&args.into(), say).await?,
+        OffloadCommand::Namespace(args) => offload_namespaces(&args.into(), say).await?,
+        OffloadCommand::Status(args) => {
+            let OffloadStatusArgs { namespace, output, place } = args;
+            let report = offload_status(&OffloadStatusOptions { cluster: place.into(), namespace }).await?;
+            return shown(&report, output, offload_text, report.is_well());
+        }
+    }
+    Ok(Outcome::Well)
+}
+
+/// Runs `freeport unoffload`.
+pub(super) async fn unoffload(
+    args: UnoffloadArgs,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<Outcome, Error> {
+    let UnoffloadCommand::Namespace(args) = args.command;
+    let options = UnoffloadOptions {
+        cluster: args.place.into(),
+        namespaces: args.names,
+        yes: args.yes,
+        timeout: Duration::from_secs(args.timeout),
+    };
+    unoffload_namespaces(&options, say).await?;
+    Ok(Outcome::Well)
+}
+
+/// Takes one of these words, as the API writes them.
+fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| serde_json::from_value::<T>(word.into()))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it has no '='")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+impl From<AcceptArgs> for AcceptOptions {
+    fn from(args: AcceptArgs) -> Self {
+        Self {
+            cluster: args.place.into(),
+            peer: args.id,
+            remove: args.remove,
+            labels: BTreeMap::from_iter(args.label),
+            namespaces: args.namespace,
+        }
+    }
+}
+
+impl From<UseArgs> for UseOptions {
+    fn from(args: UseArgs) -> Self {
+        Self {
+            cluster: args.place.into(),
+            peer: args.id,
+            remove: args.remove,
+            wait: !args.no_wait,
+            timeout: Duration::from_secs(args.timeout),
+        }
+    }
+}
+
+impl From<NamespaceArgs> for OffloadOptions {
+    fn from(args: NamespaceArgs) -> Self {
+        Self {
+            cluster: args.place.into(),
+            namespaces: args.names,
+            strategy: args.pod_offloading_strategy,
+            mapping: args.namespace_mapping_strategy,
+            remote_name: args.remote_namespace_name,
+            selectors: args.selector,
+            dry_run: args.dry_run,
+            wait: !args.no_wait,
+            timeout: Duration::from_secs(args.timeout),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        let words = ["freeport"].into_iter().chain(line.split_whitespace());
+        Args::try_parse_from(words).map(|args| args.command)
+    }
+
+    fn namespace(line: &str) -> OffloadOptions {
+        match parse(line).unwrap() {
+            Command::Offload(OffloadArgs { command: OffloadCommand::Namespace(args) }) => args.into(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_lines_of_the_guide_are_understood() {
+        let shop = namespace(
+            "offload namespace shop --context west --pod-offloading-strategy Remote --selector liqo.io/region=us-west-1",
+        );
+        assert_eq!(
+            (shop.namespaces, shop.strategy),
+            (vec!["shop".to_owned()], Some(PodOffloadingStrategy::Remote))
+        );
+        assert_eq!((shop.selectors, shop.wait), (vec!["liqo.io/region=us-west-1".to_owned()], true));
+        let printed = namespace("offload namespace shop --dry-run -o yaml");
+        assert!(printed.dry_run && printed.mapping.is_none());
+        for line in [
+            "offload accept west --context east --label liqo.io/region=us-west-1",
+            "offload use east --context west",
+            "unoffload namespace shop --context west --yes",
+            "offload status -n shop -o json",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_make_no_sense_are_refused() {
+        for line in [
+            "offload",
+            "offload namespace",
+            "offload namespace shop -o yaml",
+            "offload namespace shop --pod-offloading-strategy Elsewhere",
+            "offload accept west --remove --label a=b",
+            "offload accept west --label a",
+            "unoffload shop",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What offloading leaves behind. In the member's cluster: the webhook's configuration; and, when no member does it, labels, finalizers,
+//! Nodes and twins. In the Common Area: maps and offers of a member that will not return, emptied before they are deleted, since a map that
+//! merely vanishes takes no twin along.
+
+use std::time::{Duration, Instant};
+
+use api::{
+    label as general,
+    offload::{
+        label, map::NamespaceMap, names, namespace::NamespaceOffloading, offer::OffloadOffer,
+        view::NamespaceMapView,
+    },
+};
+use k8s_openapi::{
+    api::core::v1::{Namespace, Node},
+    jiff::Timestamp,
+};
+use serde_json::{Map, Value, json};
+
+use super::lease;
+use crate::{
+    Error,
+    eraser::{Eraser, PAUSE},
+    objects::{Object, offload::webhook},
+    view::live_holder,
+};
+
+/// Nothing asks the webhook any more.
+pub(super) async fn forget_webhook(here: &mut Eraser<'_>) -> Result<(), Error> {
+    here.delete_ours(&webhook::configuration(None)).await
+}
+
+/// Does the member's work: Namespaces of this cluster are its own again, and those of others go.
+pub(super) async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
+    forget_webhook(here).await?;
+    for namespace in here.list::<Namespace>(None, label::SCHEDULING_ENABLED).await? {
+        let none = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: null}}});
+        here.change(&namespace, &none, "not offloaded").await?;
+    }
+    for offloading in here.list::<NamespaceOffloading>(None, "").await? {
+        if let Some(rest) = without_finalizer(&offloading) {
+            here.change(&offloading, &json!({"metadata": {"finalizers": rest}}), "not waited for").await?;
+        }
+    }
+    let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
+    let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
+    let nodes = here.list::<Node>(None, &nodes).await?;
+    here.delete_all(&nodes).await?;
+    let twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
+    here.delete_all(&twins).await
+}
+
+/// The finalizers of others, if ours is among them.
+fn without_finalizer(offloading: &Object) -> Option<Vec<String>> {
+    let mut finalizers = offloading.metadata().finalizers.unwrap_or_default();
+    let before = finalizers.len();
+    finalizers.retain(|finalizer| finalizer != label::FINALIZER);
+    (finalizers.len() < before).then_some(finalizers)
+}
+
+/// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps and offers.
+pub(super) async fn withdraw(
+    there: &mut Eraser<'_>,
+    area: &str,
+    id: &str,
+    limit: Duration,
+) -> Result<(), Error> {
+    let (mut start, mut before) = (Instant::now(), None);
+    let maps = loop {
+        let maps = own_maps(there, area, id).await?;
+        for map in &maps {
+            if let Some(nothing) = emptied(map) {
+                there.change(map, &nothing, "nothing is wanted any more").await?;
+            }
+        }
+        let holders = holders(there, area, &maps).await?;
+        if there.dry_run || holders.is_empty() {
+            break maps;
+        }
+        let told = format!("clusters with twins of {id:?}: {}", holders.join(", "));
+        if before.as_ref() != Some(&holders) {
+            there.say(&format!("waiting, {told}"));
+            start = Instant::now();
+            before = Some(holders);
+        }
+        if start.elapsed() >= limit {
+            return Err(Error::Timeout {
+                cluster: there.cluster.name.clone(),
+                missing: format!("{told}, still: does freeport-member there delete them?"),
+                limit,
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    };
+    for map in &maps {
+        there.delete(map).await?;
+    }
+    for offer in there.list::<OffloadOffer>(Some(area), "").await? {
+        if names::of_offer(&offer.name).is_some_and(|(host, _)| host == id) {
+            there.delete(&offer).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn own_maps(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>, Error> {
+    let mut maps = there.list::<NamespaceMap>(Some(area), "").await?;
+    maps.retain(|map| names::of_namespace_map(&map.name).is_some_and(|(origin, _)| origin == id));
+    Ok(maps)
+}
+
+/// Clusters that run and say that they have twins for these maps.
+async fn holders(there: &Eraser<'_>, area: &str, maps: &[Object]) -> Result<Vec<String>, Error> {
+    let mut holders = Vec::new();
+    for map in maps.iter().filter(|map| has_twins(map)) {
+        let Some((_, host)) = names::of_namespace_map(&map.name) else { continue };
+        let lease = lease(there.cluster, area, host).await?;
+        if lease.is_some_and(|lease| live_holder(&lease, Timestamp::now()).is_some()) {
+            holders.push(host.to_owned());
+        }
+    }
+    Ok(holders)
+}
+
+fn has_twins(map: &Object) -> bool {
+    let view = map.view::<NamespaceMapView>();
+    view.and_then(|view| view.status.0.ok()).is_some_and(|status| !status.current_mapping.is_empty())
+}
+
+/// The patch that takes all keys out; none if there are none.
+fn emptied(map: &Object) -> Option<Value> {
+    let desired = map.body.pointer("/spec/desiredMapping")?.as_object()?;
+    let none: Map<String, Value> = desired.keys().map(|key| (key.clone(), Value::Null)).collect();
+    (!none.is_empty()).then(|| json!({"spec": {"desiredMapping": none}}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eraser::called;
+
+    #[test]
+    fn a_map_is_emptied_key_by_key() {
+        let map = |desired: Value| Object {
+            body: json!({"spec": {"desiredMapping": desired}}),
+            ..called::<NamespaceMap>("clusterset-demo", "1.east.west")
+        };
+        let want = json!({"spec": {"desiredMapping": {"shop": null, "web": null}}});
+        assert_eq!(emptied(&map(json!({"shop": "shop-east", "web": 1}))), Some(want));
+        assert_eq!(emptied(&map(json!({}))), None);
+        assert_eq!(emptied(&map(json!("garbled"))), None);
+    }
+
+    #[test]
+    fn twins_are_what_the_host_says() {
+        let map = |status: Value| Object {
+            body: json!({"metadata": {"name": "1.east.west"}, "status": status}),
+            ..called::<NamespaceMap>("clusterset-demo", "1.east.west")
+        };
+        let entry = json!({"remoteNamespace": "shop-east", "phase": "Terminating"});
+        assert!(has_twins(&map(json!({"currentMapping": {"shop": entry}}))));
+        assert!(!has_twins(&map(json!({"currentMapping": {}}))) && !has_twins(&map(Value::Null)));
+    }
+
+    #[test]
+    fn finalizers_of_others_stay() {
+        let with = |finalizers: Value| Object {
+            body: json!({"metadata": {"name": "offloading", "finalizers": finalizers}}),
+            ..called::<NamespaceOffloading>("shop", "offloading")
+        };
+        assert_eq!(without_finalizer(&with(json!([label::FINALIZER, "x/y"]))), Some(vec!["x/y".to_owned()]));
+        assert_eq!(without_finalizer(&with(json!(["x/y"]))), None);
+    }
+}

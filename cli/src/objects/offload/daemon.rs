@@ -1,0 +1,59 @@
+//! What the member may do for offloading, beyond what it may do anyway. Policy `freeport-offload` narrows it: RBAC knows neither
+//! names that are still to come nor labels.
+
+use super::super::{
+    Object, SYSTEM,
+    member::ACCOUNT,
+    rights::{
+        ADMISSION, COORDINATION, CORE, EXTENSIONS, FREEPORT, OFFLOADING, OWN, READ, everywhere_as, inside_as,
+        rule, rule_on,
+    },
+};
+use super::webhook;
+
+/// Name of the member's Roles and ClusterRole for offloading.
+pub const ROLE: &str = "freeport-member-offload";
+
+/// CRDs that the member reads before it acts on the absence of their objects.
+const CRDS: [&str; 2] = ["namespaceoffloadings.offloading.liqo.io", "offloadpeers.multicluster.freeport.dev"];
+
+/// The Secret with the key pair to which other clusters seal Pods for this one.
+pub(in super::super) const KEY: &str = "freeport-offload-key";
+
+/// Where Kubernetes keeps the Leases of Nodes. It makes that Namespace itself.
+pub(in super::super) const NODE_LEASES: &str = "kube-node-lease";
+
+/// Rights of the member's ServiceAccount.
+pub(super) fn rights() -> Vec<Object> {
+    let cluster = vec![
+        // Twins of other clusters' Namespaces; on others one label.
+        rule(CORE, "namespaces", &["create", "patch", "delete"]),
+        // A twin takes Pods when its ServiceAccount is there.
+        rule(CORE, "serviceaccounts", READ),
+        rule(CORE, "nodes", OWN),
+        rule(CORE, "nodes/status", &["patch"]),
+        // Users write them. The member sets a finalizer, and makes and deletes those that a label asks for.
+        rule(OFFLOADING, "namespaceoffloadings", OWN),
+        rule(OFFLOADING, "namespaceoffloadings/status", &["patch"]),
+        rule(FREEPORT, "offloadpeers", READ),
+        rule(FREEPORT, "offloadpeers/status", &["patch"]),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &CRDS, READ),
+        // For the authorities that sign the webhook's certificates.
+        rule_on(
+            ADMISSION,
+            "mutatingwebhookconfigurations",
+            &[webhook::NAME],
+            &["get", "list", "watch", "patch"],
+        ),
+    ];
+    let own = vec![
+        rule(CORE, "secrets", &["create"]),
+        rule_on(CORE, "secrets", &[webhook::SECRET, KEY], &["patch", "delete"]),
+    ];
+    [
+        everywhere_as(ROLE, &ACCOUNT, cluster),
+        inside_as(ROLE, SYSTEM, &ACCOUNT, own),
+        inside_as(ROLE, NODE_LEASES, &ACCOUNT, vec![rule(COORDINATION, "leases", OWN)]),
+    ]
+    .concat()
+}

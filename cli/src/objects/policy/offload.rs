@@ -1,0 +1,248 @@
+//! `freeport-offload`: of what offloading needs, the member's ServiceAccount writes only what is its own.
+//!
+//! Its rights are on all Namespaces and Nodes, since RBAC knows no selectors. Without this policy whoever runs as the member could
+//! delete every Namespace, or let a Node that is none take Pods of everybody.
+//!
+//! - A Namespace is the member's if its labels say that Freeport made it for another cluster. `app.kubernetes.io/managed-by` alone does
+//!   not: `freeport-system` and Common Areas have it too. Somebody may take labels off; then the annotation counts that names the
+//!   NamespaceMap, if the member wrote it, since on other Namespaces it writes a label alone.
+//! - A Node is the member's if its labels say that it is a virtual one of Freeport's, or if the member ever wrote it.
+//! - A NamespaceOffloading is its user's, but for its status and the member's finalizer. The member makes and deletes those that a label
+//!   of the Namespace asks for.
+//! - Secrets and Leases of virtual nodes have names.
+//!
+//! Pods of a Namespace that is not offloaded never depend on the webhook, so the label by which it is asked goes to no Namespace
+//! that never is.
+
+use super::{Check, Policy, Refused, member_own::IS_THE_MEMBER, requests, requests_outside};
+use crate::objects::{
+    Object,
+    rights::{COORDINATION, CORE, OFFLOADING},
+};
+
+/// Name of the policy and of its binding. Without the binding it is off.
+pub(crate) const NAME: &str = "freeport-offload";
+
+/// Leases and Secrets that policy `freeport-member-own` and Roles are about are not looked at.
+const IS_OF_OFFLOADING: &str = "
+request.resource.resource != 'leases' || request.namespace == 'kube-node-lease'";
+
+const VARIABLES: &[(&str, &str)] = &[
+    ("resource", "request.resource.resource"),
+    ("isNamespace", "variables.resource == 'namespaces'"),
+    ("isNode", "variables.resource == 'nodes'"),
+    ("isOffloading", "variables.resource == 'namespaceoffloadings'"),
+    ("isSecret", "variables.resource == 'secrets'"),
+    ("isStatus", "has(request.subResource) && request.subResource == 'status'"),
+    ("stays", "request.operation != 'DELETE'"),
+    ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
+    ("metadata", "variables.written.metadata"),
+    ("objectName", "string(variables.metadata.name)"),
+    ("about", "request.kind.kind + ' ' + variables.objectName + ' is not for freeport-member: '"),
+    // As it was before; nothing where it is created.
+    ("before", "request.operation == 'CREATE' ? dyn({'metadata': {}}) : dyn(oldObject)"),
+    ("labels", "variables.metadata.?labels.orValue({})"),
+    ("labelsBefore", "variables.before.metadata.?labels.orValue({})"),
+    (
+        "entries",
+        "variables.before.metadata.?managedFields.orValue([]).filter(entry, entry[?'manager'].orValue('') == 'freeport-member')",
+    ),
+    (
+        "isMarked",
+        "
+variables.labels[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
+(variables.isNamespace ? 'liqo.io/remote-cluster-id' in variables.labels :
+ variables.isNode ? variables.labels[?'liqo.io/type'].orValue('') == 'virtual-node' : true)",
+    ),
+    (
+        "wasOurs",
+        "
+variables.labelsBefore[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
+(variables.isNamespace ? 'liqo.io/remote-cluster-id' in variables.labelsBefore :
+ variables.isNode ? variables.labelsBefore[?'liqo.io/type'].orValue('') == 'virtual-node' : true) ||
+variables.isNode && size(variables.entries) > 0 ||
+variables.isNamespace && variables.entries.exists(entry,
+    entry[?'fieldsV1'][?'f:metadata'][?'f:annotations'][?'f:liqo.io/managed-by-namespace-map'].hasValue())",
+    ),
+    // Namespaces that take no part: api::offload::twin.
+    (
+        "isOfTheSystem",
+        "
+variables.isNamespace &&
+(variables.objectName.startsWith('kube-') || variables.objectName == 'freeport-system' ||
+ 'multicluster.freeport.dev/common-area' in variables.labels)",
+    ),
+    // A change of somebody's Namespace that is the one label at most.
+    (
+        "isTheLabel",
+        "
+variables.isNamespace && request.operation == 'UPDATE' &&
+variables.labels.all(key, key == 'liqo.io/scheduling-enabled' ||
+    variables.labelsBefore[?key].orValue('') == variables.labels[key] && key in variables.labelsBefore) &&
+variables.labelsBefore.all(key, key == 'liqo.io/scheduling-enabled' || key in variables.labels) &&
+variables.labels[?'liqo.io/scheduling-enabled'].orValue('true') == 'true' &&
+['annotations', 'finalizers', 'ownerReferences'].all(field,
+    variables.metadata[?field].orValue('') == variables.before.metadata[?field].orValue('')) &&
+variables.written.?spec.orValue({}) == variables.before.?spec.orValue({})",
+    ),
+    // What `liqo.io/enabled` of a Namespace asks for.
+    (
+        "isByLabel",
+        "
+'liqo.io/resource-controlled-by' in variables.metadata.?annotations.orValue({})",
+    ),
+    (
+        "wasByLabel",
+        "
+request.operation == 'DELETE' || 'liqo.io/resource-controlled-by' in variables.before.metadata.?annotations.orValue({})",
+    ),
+];
+
+const CHECKS: &[Check] = &[
+    Check {
+        holds: "
+!variables.isNamespace || variables.isTheLabel || request.operation == 'CREATE' || variables.wasOurs",
+        refused: Refused::Forbidden,
+        rule: "of Namespaces that it did not make, the member changes label liqo.io/scheduling-enabled alone",
+        says: "
+variables.about + 'it did not make it, and changes only label liqo.io/scheduling-enabled of it'",
+    },
+    Check {
+        holds: "
+!variables.isOfTheSystem || variables.isTheLabel && !('liqo.io/scheduling-enabled' in variables.labels)",
+        refused: Refused::Forbidden,
+        rule: "kube-*, freeport-system and Common Areas take no part in offloading",
+        says: "variables.about + 'kube-*, freeport-system and Common Areas take no part in offloading'",
+    },
+    Check {
+        holds: "!variables.isNamespace || request.operation != 'CREATE' || variables.objectName != 'default'",
+        refused: Refused::Forbidden,
+        rule: "default is never a twin",
+        says: "variables.about + 'it is never a twin'",
+    },
+    Check {
+        holds: "!variables.isNode || variables.objectName.startsWith('freeport-')",
+        refused: Refused::Forbidden,
+        rule: "names of virtual nodes begin with freeport-",
+        says: "variables.about + 'its Nodes are named freeport-<cluster ID>'",
+    },
+    Check {
+        holds: "!variables.isNode || request.operation == 'CREATE' || variables.wasOurs",
+        refused: Refused::Forbidden,
+        rule: "the member changes and deletes only Nodes that it made",
+        says: "variables.about + 'it did not make it'",
+    },
+    Check {
+        holds: "
+!variables.isSecret || variables.objectName in ['freeport-webhook-tls', 'freeport-offload-key'] &&
+(request.operation == 'CREATE' || variables.wasOurs)",
+        refused: Refused::Forbidden,
+        rule: "the member writes only Secrets freeport-webhook-tls and freeport-offload-key, unless somebody else made them",
+        says: "
+variables.about + 'it writes only Secrets freeport-webhook-tls and freeport-offload-key, and not if somebody else made them'",
+    },
+    Check {
+        holds: "
+!variables.stays || variables.isStatus || variables.isTheLabel && !variables.wasOurs ||
+!(variables.isNamespace || variables.isNode || variables.isSecret) || variables.isMarked",
+        refused: Refused::Forbidden,
+        rule: "what the member makes is marked as its own",
+        says: "
+request.kind.kind + ' ' + variables.objectName + ' must have the label app.kubernetes.io/managed-by: freeport' +
+(variables.isNamespace ? ', and liqo.io/remote-cluster-id with the ID of its home' :
+ variables.isNode ? ', and liqo.io/type: virtual-node' : '')",
+    },
+    // Without it any Pod could be bound there, and show that cluster what it is made of.
+    Check {
+        holds: "
+!variables.isNode || !variables.stays || variables.isStatus ||
+variables.written.?spec.?taints.orValue([]).exists(taint,
+    taint[?'key'].orValue('') == 'virtual-node.liqo.io/not-allowed' && taint[?'effect'].orValue('') == 'NoExecute')",
+        refused: Refused::Forbidden,
+        rule: "a virtual node has the taint virtual-node.liqo.io/not-allowed:NoExecute",
+        says: "
+'Node ' + variables.objectName + ' must have the taint virtual-node.liqo.io/not-allowed with effect NoExecute'",
+    },
+    Check {
+        holds: "variables.resource != 'leases' || variables.objectName.startsWith('freeport-')",
+        refused: Refused::Forbidden,
+        rule: "of Leases of Nodes the member writes those of virtual nodes",
+        says: "variables.about + 'it renews Leases of virtual nodes only, which are named freeport-<cluster ID>'",
+    },
+    Check {
+        holds: "
+!variables.isOffloading || variables.isStatus ||
+variables.isByLabel && (request.operation == 'CREATE' || variables.wasByLabel) ||
+request.operation == 'UPDATE' && variables.written.?spec.orValue({}) == variables.before.?spec.orValue({}) &&
+['labels', 'annotations', 'ownerReferences'].all(field,
+    variables.metadata[?field].orValue('') == variables.before.metadata[?field].orValue(''))",
+        refused: Refused::Forbidden,
+        rule: "what users ask for is theirs: the member writes only NamespaceOffloadings that a label asks for",
+        says: "
+variables.about + 'it writes only those with annotation liqo.io/resource-controlled-by, and of others the status and a finalizer'",
+    },
+    // A finalizer would keep what it is on from going. That on a NamespaceOffloading waits for the twins.
+    Check {
+        holds: "
+!variables.stays || variables.metadata.?finalizers.orValue([]).all(finalizer,
+    finalizer in variables.before.metadata.?finalizers.orValue([]) ||
+    variables.isOffloading && finalizer == 'namespaceoffloading-controller.liqo.io/finalizer')",
+        refused: Refused::Forbidden,
+        rule: "the member adds no finalizers but its own on NamespaceOffloadings",
+        says: "request.kind.kind + ' ' + variables.objectName + ' must not get finalizers from freeport-member'",
+    },
+];
+
+/// Holds in the whole cluster of the member.
+pub(crate) fn objects() -> [Object; 2] {
+    let all = &["CREATE", "UPDATE", "DELETE"];
+    let both = &["v1beta1", "v1alpha1"];
+    Policy {
+        name: NAME,
+        requests: vec![
+            requests_outside(CORE, &["v1"], &["namespaces", "nodes", "nodes/status"], all),
+            requests(CORE, &["v1"], &["secrets"], all),
+            requests(COORDINATION, &["v1"], &["leases"], all),
+            requests(OFFLOADING, both, &["namespaceoffloadings", "namespaceoffloadings/status"], all),
+        ],
+        conditions: &[("by-the-member", IS_THE_MEMBER), ("of-offloading", IS_OF_OFFLOADING)],
+        namespaces: None,
+        variables: VARIABLES,
+        checks: CHECKS,
+    }
+    .objects()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{
+        label,
+        offload::{label as offload, names},
+    };
+
+    use super::*;
+    use crate::objects::{SYSTEM, offload::webhook};
+
+    #[test]
+    fn it_knows_names_and_labels_as_the_daemon_does() {
+        let [policy, _] = objects();
+        let text = policy.body.to_string();
+        for word in [
+            format!("{}'].orValue('') == '{}'", label::MANAGED_BY, label::FREEPORT),
+            format!("{}'].orValue('') == '{}'", offload::TYPE, offload::VIRTUAL_NODE),
+            format!("'{}'", offload::REMOTE_CLUSTER_ID),
+            format!("'{}'", offload::SCHEDULING_ENABLED),
+            format!("'f:{}'", offload::MANAGED_BY_NAMESPACE_MAP),
+            format!("'{}'", offload::RESOURCE_CONTROLLED_BY),
+            format!("'{}'", offload::FINALIZER),
+            format!("'{}'", offload::NOT_ALLOWED),
+            format!("'{}'", offload::NO_EXECUTE),
+            format!("'{}'", label::COMMON_AREA),
+            format!("'{SYSTEM}'"),
+            format!("'{}'", webhook::SECRET),
+            format!("'{}'", names::virtual_node("")),
+        ] {
+            assert!(text.contains(&word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! `freeport offload namespace`: writes the NamespaceOffloading of each Namespace and waits until its twins are there and its new Pods
+//! are placed as it says. Only what a flag says is changed.
+
+use std::time::Duration;
+
+use api::{
+    label::TRUE,
+    name::is_dns_label,
+    offload::{
+        label::SCHEDULING_ENABLED,
+        namespace::{NAME, NamespaceMappingStrategy, NamespaceOffloading, PodOffloadingStrategy},
+        view::NamespaceOffloadingView,
+    },
+};
+use k8s_openapi::api::core::v1::{Namespace, NodeSelectorTerm};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::{
+    is_set_up,
+    progress::{Progress, progress},
+    selector,
+};
+use crate::{
+    Error, KubeContext,
+    cluster::Cluster,
+    eraser::{Say, called},
+    install::MANAGER,
+    objects::Object,
+    printable::printable,
+    rollout,
+};
+
+/// Which Namespaces to offload, and how.
+#[derive(Clone, Debug)]
+pub struct OffloadOptions {
+    /// The cluster with the Namespaces.
+    pub cluster: KubeContext,
+    /// Their names.
+    pub namespaces: Vec<String>,
+    /// Where new Pods may run; none: as before, or the default.
+    pub strategy: Option<PodOffloadingStrategy>,
+    /// What twins are called; none: as before, or the default.
+    pub mapping: Option<NamespaceMappingStrategy>,
+    /// Name of the twin, for SelectedName.
+    pub remote_name: Option<String>,
+    /// Terms, one of which has to match: see [`term`](selector::term). None: as before, or all clusters; an empty text: all clusters.
+    pub selectors: Vec<String>,
+    /// Print objects instead of applying them.
+    pub dry_run: bool,
+    /// Wait until twins are there and Pods are placed.
+    pub wait: bool,
+    /// Limit of that wait, for each Namespace.
+    pub timeout: Duration,
+}
+
+/// Offloads Namespaces. Safe to run again.
+///
+/// # Errors
+/// Those of [`Error`]. [`Error::Refused`] with the words of hosts that make no twin; [`Error::Timeout`] says what is missing.
+pub async fn offload_namespaces(
+    options: &OffloadOptions,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), Error> {
+    let spec = spec(options)?;
+    if options.dry_run {
+        return options.namespaces.iter().try_for_each(|namespace| print(namespace, &spec, say));
+    }
+    let cluster = Cluster::connect(&options.cluster).await?;
+    is_set_up(&cluster).await?;
+    for namespace in &options.namespaces {
+        is_there(&cluster, namespace).await?;
+    }
+    for namespace in &options.namespaces {
+        write(&cluster, namespace, &spec, say).await?;
+    }
+    if options.wait {
+        for namespace in &options.namespaces {
+            wait(&cluster, namespace, options.timeout, say).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What the flags say of the spec.
+fn spec(options: &OffloadOptions) -> Result<Value, Error> {
+    let OffloadOptions { namespaces, mapping, remote_name, .. } = options;
+    if let Some(bad) = namespaces.iter().find(|name| !is_dns_label(name)) {
+        return Err(Error::Argument(format!("{bad:?} is not the name of a Namespace")));
+    }
+    let selected = *mapping == Some(NamespaceMappingStrategy::SelectedName);
+    match remote_name {
+        Some(_) if !selected => {
+            return Err(Error::Argument(
+                "--remote-namespace-name goes with --namespace-mapping-strategy SelectedName".into(),
+            ));
+        }
+        Some(_) if namespaces.len() > 1 => {
+            return Err(Error::Argument(
+                "--remote-namespace-name: two Namespaces cannot have one twin; name one".into(),
+            ));
+        }
+        Some(name) if !is_dns_label(name) => {
+            return Err(Error::Argument(format!("--remote-namespace-name {name:?} must be a DNS label")));
+        }
+        None if selected => {
+            return Err(Error::Argument("SelectedName needs --remote-namespace-name".into()));
+        }
+        _ => {}
+    }
+    let mut spec = json!({});
+    let mut set = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            spec[field] = value;
+        }
+    };
+    set("podOffloadingStrategy", options.strategy.map(|strategy| json!(strategy)));
+    set("namespaceMappingStrategy", mapping.map(|mapping| json!(mapping)));
+    set("remoteNamespaceName", remote_name.as_ref().map(|name| json!(name)));
+    let terms = options.selectors.iter().map(|text| selector::term(text));
+    let terms: Vec<Option<NodeSelectorTerm>> = terms.collect::<Result<_, _>>().map_err(Error::Argument)?;
+    // One that is empty selects everything, whatever the others do.
+    let all = terms.iter().any(Option::is_none);
+    let terms: Vec<NodeSelectorTerm> = terms.into_iter().flatten().collect();
+    let selector = if all { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
+    set("clusterSelector", (!options.selectors.is_empty()).then_some(selector));
+    Ok(spec)
+}
+
+/// The objects as YAML, for whoever applies them: the label first, so that no Pod that is created between the two slips through.
+fn print(namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {
+    let mut spec = spec.clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    let mut objects = Vec::new();
+    if spec["podOffloadingStrategy"] != json!(PodOffloadingStrategy::Local) {
+        let labelled = Object {
+            namespace: None,
+            body: json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": namespace, "labels": {SCHEDULING_ENABLED: TRUE}},
+            }),
+            ..called::<Namespace>("", namespace)
+        };
+        objects.push(labelled);
+    }
+    objects.push(offloading(namespace, &spec));
+    for object in objects {
+        let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
+        say(&format!("---\n{}", yaml.trim_end()));
+    }
+    Ok(())
+}
+
+fn offloading(namespace: &str, spec: &Value) -> Object {
+    let object = called::<NamespaceOffloading>(namespace, NAME);
+    let body = json!({
+        "apiVersion": object.resource.api_version, "kind": object.resource.kind,
+        "metadata": {"name": NAME, "namespace": namespace}, "spec": spec,
+    });
+    Object { body, ..object }
+}
+
+async fn is_there(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let found = namespaces.get_metadata_opt(namespace);
+    match cluster.request(format!("read Namespace {namespace}"), found).await? {
+        Some(_) => Ok(()),
+        None => Err(cluster.refuse(format!("there is no Namespace {namespace}: create it first"))),
+    }
+}
+
+async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {
+    let there = read(cluster, namespace).await?;
+    let object = offloading(namespace, spec);
+    let api = cluster.api(&object.resource, Some(namespace));
+    let done = match &there {
+        None => {
+            let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+            let create = async {
+                let body = serde_json::from_value(object.body.clone()).map_err(kube::Error::SerdeError)?;
+                api.create(&params, &body).await
+            };
+            cluster.request(format!("create {object}"), create).await?;
+            "created"
+        }
+        Some(there) => {
+            let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+            let change = Patch::Merge(json!({"spec": spec}));
+            let patch = api.patch(NAME, &params, &change);
+            let after = cluster.request(format!("change {object}"), patch).await?;
+            let is_same = after.0.metadata.generation == there.metadata.generation;
+            if is_same { "unchanged" } else { "changed" }
+        }
+    };
+    say(&format!("{}: {done} {object}", cluster.name));
+    if done == "changed" && spec.get("podOffloadingStrategy").is_some_and(|to| *to != json!("LocalAndRemote"))
+    {
+        say(&format!(
+            "{}: Pods of {namespace} that exist stay where they are until they are deleted",
+            cluster.name
+        ));
+    }
+    Ok(())
+}
+
+/// The NamespaceOffloading of a Namespace, if it has one.
+pub(super) async fn read(
+    cluster: &Cluster,
+    namespace: &str,
+) -> Result<Option<NamespaceOffloadingView>, Error> {
+    let offloadings: Api<NamespaceOffloadingView> = Api::namespaced(cluster.client.clone(), namespace);
+    let doing = format!("read NamespaceOffloading {namespace}/{NAME}");
+    cluster.request(doing, offloadings.get_opt(NAME)).await
+}
+
+/// Waits until the member says that all is done, or that it cannot be.
+async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>) -> Result<(), Error> {
+    let probe = async || {
+        Ok(match progress(read(cluster, namespace).await?.as_ref()) {
+            Progress::Done(message) => Ok(Ok(message)),
+            // In the words of another cluster.
+            Progress::Failed(message) => Ok(Err(printable(&message))),
+            Progress::Waits(message) => Err(printable(&message)),
+        })
+    };
+    let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));
+    match rollout::wait(limit, probe, waiting).await? {
+        Ok(Ok(message)) => {
+            say(&format!("{}: {namespace}: {message}", cluster.name));
+            Ok(())
+        }
+        Ok(Err(message)) => Err(cluster.refuse(format!("Namespace {namespace}: {message}"))),
+        Err(message) => Err(Error::Timeout {
+            cluster: cluster.name.clone(),
+            missing: format!("Namespace {namespace} is not offloaded: {message}, still"),
+            limit,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(namespaces: &[&str]) -> OffloadOptions {
+        OffloadOptions {
+            cluster: KubeContext::default(),
+            namespaces: namespaces.iter().map(|&name| name.into()).collect(),
+            strategy: None,
+            mapping: None,
+            remote_name: None,
+            selectors: Vec::new(),
+            dry_run: true,
+            wait: false,
+            timeout: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn only_what_a_flag_says_is_in_the_spec() {
+        assert_eq!(spec(&options(&["shop"])).unwrap(), json!({}));
+        let some = OffloadOptions {
+            strategy: Some(PodOffloadingStrategy::Remote),
+            mapping: Some(NamespaceMappingStrategy::SelectedName),
+            remote_name: Some("store".into()),
+            selectors: vec!["region=a".into(), "gpu".into()],
+            ..options(&["shop"])
+        };
+        let terms = json!([
+            {"matchExpressions": [{"key": "region", "operator": "In", "values": ["a"]}]},
+            {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]},
+        ]);
+        let want = json!({
+            "podOffloadingStrategy": "Remote", "namespaceMappingStrategy": "SelectedName", "remoteNamespaceName": "store",
+            "clusterSelector": {"nodeSelectorTerms": terms},
+        });
+        assert_eq!(spec(&some).unwrap(), want);
+        let all = OffloadOptions { selectors: vec![String::new()], ..options(&["shop"]) };
+        assert_eq!(spec(&all).unwrap(), json!({"clusterSelector": null}));
+    }
+
+    #[test]
+    fn flags_that_do_not_fit_are_refused() {
+        let selected = Some(NamespaceMappingStrategy::SelectedName);
+        let named = |name: &str| Some(name.to_owned());
+        for (options, says) in [
+            (options(&["Shop"]), "is not the name of a Namespace"),
+            (OffloadOptions { remote_name: named("x"), ..options(&["a"]) }, "goes with"),
+            (OffloadOptions { mapping: selected, ..options(&["a"]) }, "needs --remote-namespace-name"),
+            (
+                OffloadOptions { mapping: selected, remote_name: named("x"), ..options(&["a", "b"]) },
+                "one twin",
+            ),
+            (OffloadOptions { mapping: selected, remote_name: named("X"), ..options(&["a"]) }, "DNS label"),
+            (OffloadOptions { selectors: vec!["a b".into()], ..options(&["a"]) }, "--selector"),
+        ] {
+            let error = spec(&options).unwrap_err();
+            assert!(matches!(error, Error::Argument(_)) && error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_closes_the_window_before_it_opens() {
+        let mut text = String::new();
+        let mut say = |line: &str| text.push_str(&format!("{line}\n"));
+        print("shop", &json!({"clusterSelector": null}), &mut say).unwrap();
+        let want = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  labels:\n    liqo.io/scheduling-enabled: 'true'\n  name: shop\n\
+                    ---\napiVersion: offloading.liqo.io/v1beta1\nkind: NamespaceOffloading\nmetadata:\n  name: offloading\n  \
+                    namespace: shop\nspec: {}\n";
+        assert_eq!(text, want);
+        let mut local = String::new();
+        print("shop", &json!({"podOffloadingStrategy": "Local"}), &mut |line: &str| local.push_str(line))
+            .unwrap();
+        assert!(!local.contains("kind: Namespace\n"), "{local}");
+    }
+}

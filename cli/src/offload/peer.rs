@@ -1,0 +1,331 @@
+//! `freeport offload accept` and `freeport offload use`: the two consents that are needed until one cluster is a node in another. Each
+//! writes one half of an OffloadPeer; who uses a cluster waits until it is a node.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::{
+    name,
+    offload::{
+        label::is_reserved,
+        peer::{OffloadPeer, READY},
+        view::OffloadPeerView,
+    },
+};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::{Value, json};
+
+use super::{condition, is_set_up};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, known},
+    eraser::Say,
+    install::MANAGER,
+    objects::SYSTEM,
+    rollout,
+    view::ClusterSetView,
+};
+
+/// What one cluster allows another.
+#[derive(Clone, Debug)]
+pub struct AcceptOptions {
+    /// The cluster that allows it.
+    pub cluster: KubeContext,
+    /// ID of the cluster that is allowed.
+    pub peer: String,
+    /// Take it back.
+    pub remove: bool,
+    /// Labels that this cluster has as a node there, besides those that were set before.
+    pub labels: BTreeMap<String, String>,
+    /// Names that twins may have besides those of strategy DefaultName; none: as before.
+    pub namespaces: Vec<String>,
+}
+
+/// Which other cluster becomes a node.
+#[derive(Clone, Debug)]
+pub struct UseOptions {
+    /// The cluster in which it becomes one.
+    pub cluster: KubeContext,
+    /// ID of the cluster that becomes a node.
+    pub peer: String,
+    /// It shall be none any more.
+    pub remove: bool,
+    /// Wait until it is one.
+    pub wait: bool,
+    /// Limit of that wait.
+    pub timeout: Duration,
+}
+
+/// Allows another cluster to bring Namespaces and Pods, or takes that back. Safe to run again: it changes only what differs.
+///
+/// # Errors
+/// Those of [`Error`].
+pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let AcceptOptions { peer, remove, .. } = options;
+    let incoming = incoming(options)?;
+    let (cluster, us) = ours(&options.cluster, peer).await?;
+    let mut consent = Consent { cluster: &cluster, peer, say };
+    if *remove {
+        consent.take_back("incoming").await?;
+        consent.say(&format!(
+            "nothing new of cluster {peer} comes here; its Namespaces that are here stay until it gives them up"
+        ));
+        return Ok(());
+    }
+    consent.give("incoming", &incoming).await?;
+    (consent.say)(&format!("next, in cluster {peer}: freeport offload use {us}"));
+    Ok(())
+}
+
+/// Makes another cluster a node of this one, or takes that back. Waits until it is. Safe to run again.
+///
+/// # Errors
+/// Those of [`Error`]. [`Error::Timeout`] says what is missing.
+pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let UseOptions { peer, remove, wait, timeout, .. } = options;
+    check(peer)?;
+    let (cluster, _) = ours(&options.cluster, peer).await?;
+    let mut consent = Consent { cluster: &cluster, peer, say };
+    if *remove {
+        consent.take_back("outgoing").await?;
+        consent.say(&format!("its Node goes when no Namespace has a twin in cluster {peer} any more"));
+        return Ok(());
+    }
+    consent.give("outgoing", &json!({})).await?;
+    if *wait {
+        consent.is_ready(*timeout).await?;
+    }
+    (consent.say)("next: freeport offload namespace NAME");
+    Ok(())
+}
+
+fn check(peer: &str) -> Result<(), Error> {
+    name::check_cluster_id(peer).map_err(|error| Error::Argument(format!("cluster ID: {error}")))
+}
+
+/// What is allowed, as a merge patch.
+fn incoming(options: &AcceptOptions) -> Result<Value, Error> {
+    check(&options.peer)?;
+    for (key, value) in &options.labels {
+        if !name::is_qualified_name(key) || !name::is_label_value(value) {
+            return Err(Error::Argument(format!("--label {key}={value}: no Node can have that label")));
+        }
+        if is_reserved(key) {
+            return Err(Error::Argument(format!(
+                "--label {key}: labels of Kubernetes and Liqo that say what a Node is cannot be set; topology.kubernetes.io/region can"
+            )));
+        }
+    }
+    let is_pattern = |pattern: &&String| {
+        let label = pattern.replace('*', "a");
+        !name::is_dns_label(&label)
+    };
+    if let Some(pattern) = options.namespaces.iter().find(is_pattern) {
+        return Err(Error::Argument(format!(
+            "--namespace {pattern:?} must be the name of a Namespace, in which * stands for any text"
+        )));
+    }
+    let mut incoming = json!({});
+    if !options.labels.is_empty() {
+        incoming["nodeLabels"] = json!(options.labels);
+    }
+    if !options.namespaces.is_empty() {
+        incoming["namespaces"] = json!(options.namespaces);
+    }
+    Ok(incoming)
+}
+
+/// The cluster, and its own ID, which is another one than `peer`.
+async fn ours(context: &KubeContext, peer: &str) -> Result<(Cluster, String), Error> {
+    let cluster = Cluster::connect(context).await?;
+    is_set_up(&cluster).await?;
+    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let found = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await?;
+    let id = found.iter().flatten().find_map(|set| set.cluster_id().map(str::to_owned));
+    match id {
+        None => Err(cluster.refuse("not a member of a ClusterSet: run freeport join --offload first".into())),
+        Some(id) if id == peer => {
+            Err(cluster.refuse(format!("{peer} is the ID of this cluster itself; name another cluster")))
+        }
+        Some(id) => Ok((cluster, id)),
+    }
+}
+
+/// The OffloadPeer; none if there is none.
+async fn read(cluster: &Cluster, peer: &str) -> Result<Option<OffloadPeerView>, Error> {
+    let peers: Api<OffloadPeerView> = Api::all(cluster.client.clone());
+    cluster.request(format!("read OffloadPeer {peer}"), peers.get_opt(peer)).await
+}
+
+/// One half of an OffloadPeer.
+struct Consent<'a> {
+    cluster: &'a Cluster,
+    peer: &'a str,
+    say: Say<'a>,
+}
+
+impl Consent<'_> {
+    fn say(&mut self, line: &str) {
+        (self.say)(&format!("{}: {line}", self.cluster.name));
+    }
+
+    fn api<K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
+        Api::all(self.cluster.client.clone())
+    }
+
+    /// Merges `what` into this half.
+    async fn give(&mut self, half: &str, what: &Value) -> Result<(), Error> {
+        let (peer, there) = (self.peer, read(self.cluster, self.peer).await?);
+        let done = match there {
+            None => {
+                let body = json!({"metadata": {"name": peer}, "spec": {half: what}});
+                let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+                let create = async {
+                    let body: OffloadPeer = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+                    self.api::<OffloadPeer>().create(&params, &body).await
+                };
+                self.cluster.request(format!("create OffloadPeer {peer}"), create).await?;
+                "created"
+            }
+            Some(there) => {
+                let after = self.patch(&json!({"spec": {half: what}})).await?;
+                let is_same = there.metadata.generation == after.metadata.generation;
+                if is_same { "unchanged" } else { "changed" }
+            }
+        };
+        self.say(&format!("{done} OffloadPeer {peer}: {half}"));
+        Ok(())
+    }
+
+    async fn patch(&self, change: &Value) -> Result<OffloadPeerView, Error> {
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        let (peers, change) = (self.api::<OffloadPeerView>(), Patch::Merge(change));
+        let doing = format!("change OffloadPeer {}", self.peer);
+        self.cluster.request(doing, peers.patch(self.peer, &params, &change)).await
+    }
+
+    /// Takes this half out. Without the other nothing is left to say.
+    async fn take_back(&mut self, half: &str) -> Result<(), Error> {
+        let peer = self.peer;
+        let Some(there) = read(self.cluster, peer).await? else {
+            self.say(&format!("there is no OffloadPeer {peer}"));
+            return Ok(());
+        };
+        let spec = there.spec.0.unwrap_or_default();
+        let (has, has_other) = match half {
+            "incoming" => (spec.incoming.is_some(), spec.outgoing.is_some()),
+            _ => (spec.outgoing.is_some(), spec.incoming.is_some()),
+        };
+        if !has && has_other {
+            self.say(&format!("unchanged OffloadPeer {peer}: it has no {half}"));
+        } else if has_other {
+            self.patch(&json!({"spec": {half: null}})).await?;
+            self.say(&format!("changed OffloadPeer {peer}: no {half}"));
+        } else {
+            let only =
+                Preconditions { uid: there.metadata.uid, resource_version: there.metadata.resource_version };
+            let delete = DeleteParams::default().preconditions(only);
+            let peers = self.api::<OffloadPeer>();
+            self.cluster.request(format!("delete OffloadPeer {peer}"), peers.delete(peer, &delete)).await?;
+            self.say(&format!("deleted OffloadPeer {peer}"));
+        }
+        Ok(())
+    }
+
+    /// Waits until the member says that what was asked for works.
+    async fn is_ready(&mut self, limit: Duration) -> Result<(), Error> {
+        let (cluster, peer) = (self.cluster, self.peer);
+        let probe = async || Ok(ready(read(cluster, peer).await?.as_ref()));
+        let say = &mut *self.say;
+        let waiting =
+            |message: &str| say(&format!("{}: waiting for OffloadPeer {peer}: {message}", cluster.name));
+        match rollout::wait(limit, probe, waiting).await? {
+            Ok(message) => {
+                self.say(&format!("OffloadPeer {peer} is ready: {message}"));
+                Ok(())
+            }
+            Err(message) => Err(Error::Timeout {
+                cluster: cluster.name.clone(),
+                missing: format!(
+                    "OffloadPeer {peer} is not ready: {message}; it was asked for, and needs no further command once that is mended, still"
+                ),
+                limit,
+            }),
+        }
+    }
+}
+
+/// What the member says of it: that it works, or what is missing.
+fn ready(peer: Option<&OffloadPeerView>) -> Result<String, String> {
+    let Some(peer) = peer else { return Err("it is not there any more".into()) };
+    let conditions = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    match condition(conditions, READY) {
+        Some(ready)
+            if ready.observed_generation.is_some_and(|seen| Some(seen) < peer.metadata.generation) =>
+        {
+            Err("freeport-member has not seen it yet".into())
+        }
+        Some(ready) if ready.status == "True" => Ok(ready.message.clone()),
+        Some(ready) => Err(format!("{}: {}", ready.reason, ready.message)),
+        None => Err("freeport-member has not seen it yet".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(peer: &str, labels: &[(&str, &str)], namespaces: &[&str]) -> AcceptOptions {
+        AcceptOptions {
+            cluster: KubeContext::default(),
+            peer: peer.into(),
+            remove: false,
+            labels: labels.iter().map(|&(key, value)| (key.into(), value.into())).collect(),
+            namespaces: namespaces.iter().map(|&name| name.into()).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays_as_it_was() {
+        assert_eq!(incoming(&options("west", &[], &[])).unwrap(), json!({}));
+        let some = incoming(&options("west", &[("liqo.io/region", "eu")], &["team-*", "*"])).unwrap();
+        assert_eq!(some, json!({"nodeLabels": {"liqo.io/region": "eu"}, "namespaces": ["team-*", "*"]}));
+    }
+
+    #[test]
+    fn what_no_consent_can_say_is_refused() {
+        for (peer, labels, namespaces, says) in [
+            ("West", &[][..], &[][..], "cluster ID"),
+            ("west", &[("a b", "c")], &[], "no Node can have"),
+            ("west", &[("a", "b c")], &[], "no Node can have"),
+            ("west", &[("kubernetes.io/os", "x")], &[], "cannot be set"),
+            ("west", &[("liqo.io/type", "x")], &[], "cannot be set"),
+            ("west", &[], &["Shop"], "must be the name of a Namespace"),
+            ("west", &[], &[""], "must be the name of a Namespace"),
+        ] {
+            let error = incoming(&options(peer, labels, namespaces)).unwrap_err();
+            assert!(matches!(error, Error::Argument(_)) && error.to_string().contains(says), "{error}");
+        }
+        assert!(incoming(&options("west", &[("topology.kubernetes.io/region", "eu")], &[])).is_ok());
+    }
+
+    #[test]
+    fn an_old_word_of_the_member_does_not_count() {
+        let peer = |status: &str, seen: i64| -> OffloadPeerView {
+            let said = json!({
+                "type": "Ready", "status": status, "reason": "NotOffered", "message": "m", "observedGeneration": seen,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            let metadata = json!({"name": "east", "generation": 2});
+            serde_json::from_value(
+                json!({"metadata": metadata, "spec": {}, "status": {"conditions": [said]}}),
+            )
+            .unwrap()
+        };
+        assert_eq!(ready(Some(&peer("True", 2))), Ok("m".into()));
+        assert!(ready(Some(&peer("True", 1))).unwrap_err().contains("not seen"));
+        assert_eq!(ready(Some(&peer("False", 2))), Err("NotOffered: m".into()));
+    }
+}

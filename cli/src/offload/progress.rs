@@ -1,0 +1,140 @@
+//! How far a NamespaceOffloading is: pure.
+
+use api::offload::{
+    namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY},
+    phase::Phase,
+    view::NamespaceOffloadingView,
+};
+
+use super::condition;
+
+/// How far it is, in words.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// All that it asks for is there.
+    Done(String),
+    /// It may still come.
+    Waits(String),
+    /// It does not come unless somebody does something.
+    Failed(String),
+}
+
+/// How far it is, as its status says.
+pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress {
+    let Some(offloading) = offloading else {
+        return Progress::Failed("somebody deleted its NamespaceOffloading".into());
+    };
+    let waits = |message: &str| Progress::Waits(message.to_owned());
+    let Ok(status) = &offloading.status.0 else { return waits("its status cannot be read") };
+    if status.observed_generation != offloading.metadata.generation {
+        return waits("freeport-member has not seen it yet");
+    }
+    let phase = status.offloading_phase.as_deref().unwrap_or_default();
+    let is = |other: Phase| phase == other.as_str();
+    let clusters = clusters(status);
+    if is(Phase::SomeFailed) || is(Phase::AllFailed) {
+        return Progress::Failed(format!("{phase}: {clusters}"));
+    }
+    if is(Phase::Terminating) {
+        return Progress::Failed("its NamespaceOffloading is being deleted".into());
+    }
+    if !is(Phase::Ready) && !is(Phase::NoClusterSelected) {
+        return Progress::Waits(format!("{phase}: {clusters}"));
+    }
+    match condition(&status.conditions, PLACEMENT_ENFORCED) {
+        Some(placed) if placed.status == "True" => {}
+        Some(placed) => return Progress::Waits(format!("{}: {}", placed.reason, placed.message)),
+        None => return waits("whether its Pods are placed is not said yet"),
+    }
+    Progress::Done(match is(Phase::Ready) {
+        true => format!(
+            "offloaded as {} to {}",
+            status.remote_namespace_name.as_deref().unwrap_or_default(),
+            required(status)
+        ),
+        false => {
+            "no cluster is selected: there is no twin until a virtual node matches (freeport offload status)"
+                .into()
+        }
+    })
+}
+
+/// IDs of the clusters that are selected.
+fn required(status: &NamespaceOffloadingStatus) -> String {
+    let is_required = |(_, conditions): &(&String, &Vec<_>)| {
+        condition(conditions, OFFLOADING_REQUIRED).is_some_and(|required| required.status == "True")
+    };
+    let ids = status.remote_namespaces_conditions.iter().filter(is_required).map(|(id, _)| id.as_str());
+    ids.collect::<Vec<_>>().join(", ")
+}
+
+/// What the clusters say whose twin is not there, in their words.
+fn clusters(status: &NamespaceOffloadingStatus) -> String {
+    let says = status.remote_namespaces_conditions.iter().filter_map(|(id, conditions)| {
+        let ready = condition(conditions, READY).filter(|ready| ready.status != "True")?;
+        Some(format!("{id}: {}: {}", ready.reason, ready.message))
+    });
+    let says: Vec<_> = says.collect();
+    if says.is_empty() { "no cluster has said anything yet".into() } else { says.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(type_: &str, status: &str, reason: &str) -> Value {
+        json!({
+            "type": type_, "status": status, "reason": reason, "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    fn with(phase: &str, conditions: &Value, ready: &Value) -> Progress {
+        let east = json!([said("OffloadingRequired", "True", "ClusterSelected"), ready]);
+        let offloading = json!({
+            "metadata": {"name": "offloading", "generation": 2},
+            "spec": {},
+            "status": {
+                "observedGeneration": 2, "offloadingPhase": phase, "remoteNamespaceName": "shop-west",
+                "conditions": conditions, "remoteNamespacesConditions": {"east": east},
+            },
+        });
+        progress(Some(&serde_json::from_value(offloading).unwrap()))
+    }
+
+    #[test]
+    fn it_is_done_when_twins_are_there_and_pods_are_placed() {
+        let ready = || said("Ready", "True", "NamespaceCreated");
+        let creating = || said("Ready", "False", "Creating");
+        let enforced = || json!([said("PlacementEnforced", "True", "Enforced")]);
+        let done = Progress::Done("offloaded as shop-west to east".into());
+        assert_eq!(with("Ready", &enforced(), &ready()), done);
+        let missing = json!([said("PlacementEnforced", "False", "WebhookMissing")]);
+        assert_eq!(with("Ready", &missing, &ready()), Progress::Waits("WebhookMissing: m".into()));
+        assert!(matches!(with("Ready", &json!([]), &ready()), Progress::Waits(_)));
+        let waits = Progress::Waits("InProgress: east: Creating: m".into());
+        assert_eq!(with("InProgress", &enforced(), &creating()), waits);
+        let Progress::Done(message) = with("NoClusterSelected", &enforced(), &creating()) else { panic!() };
+        assert!(message.contains("no cluster is selected"), "{message}");
+    }
+
+    #[test]
+    fn hosts_that_refuse_are_quoted() {
+        let refused = said("Ready", "False", "CreationLoopBackOff");
+        let failed = Progress::Failed("AllFailed: east: CreationLoopBackOff: m".into());
+        assert_eq!(with("AllFailed", &json!([]), &refused), failed);
+        assert!(matches!(progress(None), Progress::Failed(_)));
+    }
+
+    #[test]
+    fn a_status_of_an_older_spec_says_nothing() {
+        let offloading = json!({
+            "metadata": {"name": "offloading", "generation": 3}, "spec": {},
+            "status": {"observedGeneration": 2, "offloadingPhase": "Ready"},
+        });
+        let waits = progress(Some(&serde_json::from_value(offloading).unwrap()));
+        assert_eq!(waits, Progress::Waits("freeport-member has not seen it yet".into()));
+    }
+}

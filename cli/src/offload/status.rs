@@ -1,0 +1,104 @@
+//! `freeport offload status`: the clusters that are nodes here or may come here, the Namespaces that are offloaded, and the twins of other
+//! clusters' Namespaces. Reads only; asks this cluster alone.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`report`] | the report, which is also the shape of `-o json`, made of what was read: pure |
+//! | `print` | the report as text: pure |
+
+mod pods;
+mod print;
+mod report;
+
+use std::fmt::Debug;
+
+use api::{
+    label as general,
+    offload::{
+        label,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+    view::Meta,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Resource, api::ListParams};
+use serde::de::DeserializeOwned;
+
+use self::pods::{NodeView, PodView};
+pub use self::{
+    print::text,
+    report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
+};
+use super::is_set_up;
+use crate::{Error, KubeContext, cluster::Cluster};
+
+/// Objects in one answer, as many as kubectl asks for.
+const PAGE: u32 = 500;
+
+/// What to look at.
+#[derive(Clone, Debug, Default)]
+pub struct OffloadStatusOptions {
+    /// The cluster to ask.
+    pub cluster: KubeContext,
+    /// Only this Namespace.
+    pub namespace: Option<String>,
+}
+
+/// What was read.
+pub(super) struct Read {
+    peers: Vec<OffloadPeerView>,
+    nodes: Vec<NodeView>,
+    offloadings: Vec<NamespaceOffloadingView>,
+    twins: Vec<Meta<Namespace>>,
+    /// Of offloaded Namespaces.
+    pods: Vec<PodView>,
+}
+
+/// Reads the cluster and makes a report.
+///
+/// # Errors
+/// Those of [`Error`].
+pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadReport, Error> {
+    let cluster = Cluster::open(&options.cluster).await?;
+    is_set_up(&cluster).await?;
+    let client = || cluster.client.clone();
+    let only = options.namespace.as_deref();
+    let offloadings: Api<NamespaceOffloadingView> = match only {
+        Some(namespace) => Api::namespaced(client(), namespace),
+        None => Api::all(client()),
+    };
+    let offloadings = all(&cluster, &offloadings, "").await?;
+    let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
+    let mut twins = all(&cluster, &Api::<Meta<Namespace>>::all(client()), &twins).await?;
+    twins.retain(|twin| only.is_none_or(|only| twin.meta().name.as_deref() == Some(only)));
+    let virtual_nodes = format!("{}={}", label::TYPE, label::VIRTUAL_NODE);
+    let mut pods = Vec::new();
+    for namespace in offloadings.iter().filter_map(|offloading| offloading.metadata.namespace.as_deref()) {
+        pods.extend(all(&cluster, &Api::<PodView>::namespaced(client(), namespace), "").await?);
+    }
+    let read = Read {
+        peers: all(&cluster, &Api::all(client()), "").await?,
+        nodes: all(&cluster, &Api::all(client()), &virtual_nodes).await?,
+        offloadings,
+        twins,
+        pods,
+    };
+    Ok(report::report(&cluster.name, &read))
+}
+
+/// All objects of a kind with these labels, page by page.
+async fn all<K>(cluster: &Cluster, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let mut params = ListParams::default().labels(labels).limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = cluster.request(format!("list {}", K::plural(&())), api.list(&params)).await?;
+        found.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}

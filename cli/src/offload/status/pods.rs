@@ -1,0 +1,114 @@
+//! Pods that are where their Namespace's strategy puts no new ones: pure.
+
+use std::collections::BTreeMap;
+
+use api::{
+    offload::{
+        namespace::{NamespaceOffloadingSpec, PodOffloadingStrategy},
+        selector::{Candidate, selects},
+    },
+    view::{Lenient, annotated, lean},
+};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Resource, api::ObjectMeta};
+use serde::Deserialize;
+
+use crate::view::Conditions;
+
+/// A Node.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Node)]
+pub(super) struct NodeView {
+    #[serde(deserialize_with = "annotated")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) status: Lenient<Conditions>,
+}
+
+/// A Pod: where it runs.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Pod)]
+pub(super) struct PodView {
+    #[serde(deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) spec: Lenient<PodSpecView>,
+}
+
+/// Where a Pod runs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PodSpecView {
+    pub(super) node_name: Option<String>,
+    pub(super) runtime_class_name: Option<String>,
+}
+
+/// Names of the Pods that would be elsewhere, were they created now.
+pub(super) fn older(
+    spec: &NamespaceOffloadingSpec,
+    namespace: &str,
+    pods: &[PodView],
+    nodes: &BTreeMap<&str, &NodeView>,
+) -> Vec<String> {
+    let none = BTreeMap::new();
+    let is_misplaced = |pod: &&PodView| {
+        let Ok(PodSpecView { node_name: Some(node), runtime_class_name }) = &pod.spec.0 else { return false };
+        let there = nodes.get(node.as_str());
+        // It is for virtual nodes, whatever the strategy.
+        if runtime_class_name.as_deref() == Some(api::offload::label::RUNTIME_CLASS) {
+            return false;
+        }
+        let is_selected = there.is_some_and(|there| {
+            let labels = there.metadata.labels.as_ref().unwrap_or(&none);
+            selects(spec.terms(), Candidate { name: node, labels })
+        });
+        match spec.pod_offloading_strategy {
+            PodOffloadingStrategy::Local => there.is_some(),
+            PodOffloadingStrategy::Remote => !is_selected,
+            PodOffloadingStrategy::LocalAndRemote => there.is_some() && !is_selected,
+        }
+    };
+    let here = pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace));
+    here.filter(is_misplaced).filter_map(|pod| pod.metadata.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, node: Option<&str>, class: Option<&str>) -> PodView {
+        let spec = json!({"nodeName": node, "runtimeClassName": class});
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "shop"}, "spec": spec}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_older_if_it_would_be_elsewhere_now() {
+        let node: NodeView = serde_json::from_value(json!({
+            "metadata": {"name": "freeport-east", "labels": {"region": "a"}},
+        }))
+        .unwrap();
+        let nodes = BTreeMap::from([("freeport-east", &node)]);
+        let pods = [
+            pod("here", Some("worker"), None),
+            pod("there", Some("freeport-east"), None),
+            pod("nowhere", None, None),
+            pod("chosen", Some("freeport-east"), Some("liqo")),
+        ];
+        let select = |region: &str| json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "region", "operator": "In", "values": [region]}]}]});
+        for (strategy, selector, want) in [
+            ("Local", Value::Null, &["there"][..]),
+            ("Remote", Value::Null, &["here"]),
+            ("Remote", select("b"), &["here", "there"]),
+            ("LocalAndRemote", select("a"), &[]),
+            ("LocalAndRemote", select("b"), &["there"]),
+        ] {
+            let spec = json!({"podOffloadingStrategy": strategy, "clusterSelector": selector});
+            let spec = serde_json::from_value(spec).unwrap();
+            assert_eq!(older(&spec, "shop", &pods, &nodes), want, "{strategy} {selector}");
+            assert!(older(&spec, "other", &pods, &nodes).is_empty());
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The report of `freeport offload status`, in a shape that stays.
+
+use std::collections::BTreeMap;
+
+use api::{
+    condition::AntreaCondition,
+    offload::{
+        label,
+        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY},
+        phase::Phase,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+    view::Meta,
+};
+use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Condition};
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+
+use super::{
+    Read,
+    pods::{NodeView, older},
+};
+use crate::offload::condition;
+
+/// What a cluster offloads, and what is offloaded to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OffloadReport {
+    /// Context of the cluster.
+    pub context: String,
+    /// Other clusters that may come here or are nodes here.
+    pub peers: Vec<Peer>,
+    /// Virtual nodes.
+    pub nodes: Vec<VirtualNode>,
+    /// Offloaded Namespaces.
+    pub namespaces: Vec<Offloaded>,
+    /// Twins of other clusters' Namespaces.
+    pub twins: Vec<Twin>,
+}
+
+/// What somebody says: whether it is so, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// An OffloadPeer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Peer {
+    /// ID of the other cluster.
+    pub cluster: String,
+    /// Its Namespaces may come here.
+    pub incoming: bool,
+    /// It is to be a node here.
+    pub outgoing: bool,
+    /// Whether that works.
+    pub ready: Said,
+}
+
+/// A virtual node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualNode {
+    /// Its name.
+    pub name: String,
+    /// ID of the cluster that it stands for.
+    pub cluster: String,
+    /// Whether that cluster answers.
+    pub ready: Said,
+}
+
+/// An offloaded Namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offloaded {
+    /// Its name.
+    pub namespace: String,
+    /// Where its new Pods may run.
+    pub strategy: String,
+    /// How far it is.
+    pub phase: String,
+    /// Name of the twins.
+    pub twin: String,
+    /// What selected clusters, and those that still have a twin, say of it, by ID.
+    pub clusters: BTreeMap<String, Said>,
+    /// Whether new Pods are placed as the strategy says.
+    pub placement: Said,
+    /// Pods that are where the strategy puts no new ones: they are older than it.
+    pub older_pods: Vec<String>,
+}
+
+/// A twin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Twin {
+    /// Name of the Namespace here.
+    pub namespace: String,
+    /// ID of its home.
+    pub home: String,
+    /// Name of the Namespace at home.
+    pub original: String,
+    /// It is being deleted.
+    pub terminating: bool,
+}
+
+impl OffloadReport {
+    /// Whether all that was asked for works. Pods that are older than their strategy are as they were asked for once.
+    pub fn is_well(&self) -> bool {
+        self.peers.iter().all(|peer| peer.ready.is_true())
+            && self.nodes.iter().all(|node| node.ready.is_true())
+            && self.namespaces.iter().all(Offloaded::is_well)
+    }
+}
+
+impl Said {
+    fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// Nothing was said.
+    fn nothing() -> Self {
+        Self {
+            status: "Unknown".into(),
+            reason: "NotSaid".into(),
+            message: "freeport-member has said nothing yet".into(),
+        }
+    }
+
+    fn of(condition: Option<&Condition>) -> Self {
+        condition.map_or_else(Self::nothing, |said| Self {
+            status: said.status.clone(),
+            reason: said.reason.clone(),
+            message: said.message.clone(),
+        })
+    }
+
+    fn of_node(condition: Option<&AntreaCondition>) -> Self {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        condition.map_or_else(Self::nothing, |said| Self {
+            status: text(&said.status),
+            reason: text(&said.reason),
+            message: text(&said.message),
+        })
+    }
+}
+
+impl Offloaded {
+    fn is_well(&self) -> bool {
+        self.phase == Phase::Ready.as_str() && self.placement.is_true()
+    }
+}
+
+/// The report of what was read.
+pub(super) fn report(context: &str, read: &Read) -> OffloadReport {
+    let nodes = read.nodes.iter().filter_map(|node| Some((node.metadata.name.as_deref()?, node))).collect();
+    OffloadReport {
+        context: context.to_owned(),
+        peers: read.peers.iter().map(peer).collect(),
+        nodes: read.nodes.iter().map(node).collect(),
+        namespaces: read.offloadings.iter().map(|offloading| offloaded(offloading, read, &nodes)).collect(),
+        twins: read.twins.iter().map(twin).collect(),
+    }
+}
+
+fn peer(peer: &OffloadPeerView) -> Peer {
+    let spec = peer.spec.0.as_ref().ok();
+    let conditions = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    Peer {
+        cluster: peer.name_any(),
+        incoming: spec.is_some_and(|spec| spec.incoming.is_some()),
+        outgoing: spec.is_some_and(|spec| spec.outgoing.is_some()),
+        ready: Said::of(condition(conditions, api::offload::peer::READY)),
+    }
+}
+
+fn node(node: &NodeView) -> VirtualNode {
+    let conditions = node.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_.as_deref() == Some("Ready"));
+    VirtualNode {
+        name: node.name_any(),
+        cluster: node.labels().get(label::REMOTE_CLUSTER_ID).cloned().unwrap_or_default(),
+        ready: Said::of_node(ready),
+    }
+}
+
+fn offloaded(
+    offloading: &NamespaceOffloadingView,
+    read: &Read,
+    nodes: &BTreeMap<&str, &NodeView>,
+) -> Offloaded {
+    let namespace = offloading.namespace().unwrap_or_default();
+    let spec = offloading.spec.0.as_ref().ok();
+    let status = offloading.status.0.clone().unwrap_or_default();
+    // What was said of an older spec says nothing of this one.
+    let is_seen = status.observed_generation == offloading.meta().generation;
+    let status = if is_seen { status } else { NamespaceOffloadingStatus::default() };
+    Offloaded {
+        strategy: spec.map(|spec| spec.pod_offloading_strategy.to_string()).unwrap_or_default(),
+        phase: status.offloading_phase.clone().unwrap_or_else(|| "Unknown".into()),
+        twin: status.remote_namespace_name.clone().unwrap_or_default(),
+        clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
+        placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
+        older_pods: spec.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
+        namespace,
+    }
+}
+
+/// What is said of one cluster; none if it has nothing to do with the Namespace.
+fn about((id, conditions): (&String, &Vec<Condition>)) -> Option<(String, Said)> {
+    let required =
+        condition(conditions, OFFLOADING_REQUIRED).is_some_and(|required| required.status == "True");
+    let ready = condition(conditions, READY);
+    (required || ready.is_some()).then(|| (id.clone(), Said::of(ready)))
+}
+
+fn twin(twin: &Meta<Namespace>) -> Twin {
+    let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_default();
+    Twin {
+        namespace: twin.name_any(),
+        home: value(twin.labels(), label::REMOTE_CLUSTER_ID),
+        original: value(twin.annotations(), label::ORIGINAL_NAME),
+        terminating: twin.meta().deletion_timestamp.is_some(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(type_: &str, status: &str, reason: &str) -> Value {
+        json!({
+            "type": type_, "status": status, "reason": reason, "message": format!("says {reason}"),
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(objects: Value) -> Vec<T> {
+        serde_json::from_value(objects).unwrap()
+    }
+
+    /// Home of `shop`, which `east` refuses, and host of `web` of `north`.
+    pub(in super::super) fn example() -> OffloadReport {
+        let labels =
+            |cluster: &str| json!({"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": cluster});
+        let found = Read {
+            peers: read(json!([
+                {"metadata": {"name": "east"}, "spec": {"outgoing": {}}, "status": {"conditions": [said("Ready", "True", "Ready")]}},
+                {"metadata": {"name": "north"}, "spec": {"incoming": {}}},
+            ])),
+            nodes: read(json!([{
+                "metadata": {"name": "freeport-east", "labels": labels("east")},
+                "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R", "message": "m"}]},
+            }])),
+            offloadings: read(json!([{
+                "metadata": {"name": "offloading", "namespace": "shop", "generation": 1},
+                "spec": {"podOffloadingStrategy": "Remote"},
+                "status": {
+                    "observedGeneration": 1, "offloadingPhase": "AllFailed", "remoteNamespaceName": "shop-west",
+                    "conditions": [said("PlacementEnforced", "True", "Enforced")],
+                    "remoteNamespacesConditions": {
+                        "east": [said("OffloadingRequired", "True", "X"), said("Ready", "False", "CreationLoopBackOff")],
+                        "south": [said("OffloadingRequired", "False", "ClusterNotSelected")],
+                    },
+                },
+            }])),
+            twins: read(json!([{"metadata": {
+                "name": "web-north", "labels": labels("north"), "annotations": {"liqo.io/original-name": "web"},
+            }}])),
+            pods: read(
+                json!([{"metadata": {"name": "web-1", "namespace": "shop"}, "spec": {"nodeName": "worker"}}]),
+            ),
+        };
+        report("west", &found)
+    }
+
+    #[test]
+    fn it_says_who_refuses_what_and_which_pods_are_older() {
+        let report = example();
+        let [shop] = report.namespaces.as_slice() else { panic!("{report:?}") };
+        assert_eq!(
+            shop.clusters.keys().collect::<Vec<_>>(),
+            ["east"],
+            "the others have nothing to do with it"
+        );
+        assert_eq!(shop.clusters["east"].message, "says CreationLoopBackOff");
+        assert_eq!(shop.older_pods, ["web-1"]);
+        assert_eq!(report.peers[1].ready, Said::nothing());
+        assert_eq!((report.twins[0].home.as_str(), report.twins[0].original.as_str()), ("north", "web"));
+        assert!(!report.is_well());
+    }
+
+    #[test]
+    fn all_is_well_if_nobody_says_otherwise() {
+        let mut report = example();
+        report.peers.remove(1);
+        report.namespaces[0].phase = "Ready".into();
+        assert!(report.is_well());
+        report.nodes[0].ready.status = "Unknown".into();
+        assert!(!report.is_well());
+        assert!(OffloadReport::default().is_well());
+    }
+}

@@ -1,0 +1,168 @@
+//! `freeport unoffload namespace`: says what goes where, and with `--yes` deletes the NamespaceOffloading and waits until the twins have
+//! gone.
+
+use std::time::Duration;
+
+use api::{
+    name::is_dns_label,
+    offload::{
+        namespace::{NAME, NamespaceOffloading, NamespaceOffloadingStatus},
+        view::NamespaceOffloadingView,
+    },
+};
+use kube::{
+    Api,
+    api::{DeleteParams, Preconditions},
+};
+
+use super::{is_set_up, namespace::read};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, known},
+    eraser::Say,
+    rollout,
+};
+
+/// Which Namespaces come home.
+#[derive(Clone, Debug)]
+pub struct UnoffloadOptions {
+    /// The cluster with the Namespaces.
+    pub cluster: KubeContext,
+    /// Their names.
+    pub namespaces: Vec<String>,
+    /// Do it; otherwise only say what goes.
+    pub yes: bool,
+    /// Limit of the wait for each Namespace.
+    pub timeout: Duration,
+}
+
+/// Ends the offloading of Namespaces: their twins go, with all that is in them. Safe to run again: it waits again.
+///
+/// # Errors
+/// Those of [`Error`]. [`Error::Timeout`] says which clusters still have something of it.
+pub async fn unoffload_namespaces(
+    options: &UnoffloadOptions,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), Error> {
+    if let Some(bad) = options.namespaces.iter().find(|name| !is_dns_label(name)) {
+        return Err(Error::Argument(format!("{bad:?} is not the name of a Namespace")));
+    }
+    let cluster = Cluster::connect(&options.cluster).await?;
+    is_set_up(&cluster).await?;
+    let mut goes = false;
+    for namespace in &options.namespaces {
+        let there = read(&cluster, namespace).await?;
+        say(&format!("{}: {}", cluster.name, what_goes(namespace, there.as_ref())));
+        let Some(there) = there else { continue };
+        goes = true;
+        if options.yes {
+            delete(&cluster, namespace, &there).await?;
+        }
+    }
+    if goes && !options.yes {
+        say("next: nothing was deleted; run it again with --yes");
+        return Ok(());
+    }
+    for namespace in &options.namespaces {
+        wait(&cluster, namespace, options.timeout, say).await?;
+    }
+    Ok(())
+}
+
+/// What goes where when the Namespace is offloaded no more.
+fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> String {
+    let Some(offloading) = offloading else { return format!("Namespace {namespace} is not offloaded") };
+    let Ok(status) = &offloading.status.0 else {
+        return format!("Namespace {namespace}: all its twins go, with all that is in them");
+    };
+    let twin = status.remote_namespace_name.as_deref().unwrap_or("its twin");
+    match clusters(status).as_slice() {
+        [] => format!("Namespace {namespace} has no twin: only its NamespaceOffloading goes"),
+        clusters => format!(
+            "Namespace {twin} goes in {}, with all that is in it; Namespace {namespace} here stays, and its Pods that run there end",
+            clusters.join(", ")
+        ),
+    }
+}
+
+/// Clusters that have something of it.
+fn clusters(status: &NamespaceOffloadingStatus) -> Vec<&str> {
+    let of = &status.remote_namespaces_conditions;
+    let has = of
+        .iter()
+        .filter(|(_, conditions)| super::condition(conditions, api::offload::namespace::READY).is_some());
+    has.map(|(id, _)| id.as_str()).collect()
+}
+
+/// Deletes what was read, never a newer one.
+async fn delete(cluster: &Cluster, namespace: &str, there: &NamespaceOffloadingView) -> Result<(), Error> {
+    let offloadings: Api<NamespaceOffloading> = Api::namespaced(cluster.client.clone(), namespace);
+    let only = Preconditions { uid: there.metadata.uid.clone(), resource_version: None };
+    let params = DeleteParams::default().preconditions(only);
+    let delete = known(async { offloadings.delete(NAME, &params).await.map(drop) });
+    cluster.request(format!("delete NamespaceOffloading {namespace}/{NAME}"), delete).await.map(drop)
+}
+
+async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>) -> Result<(), Error> {
+    let probe = async || {
+        Ok(match read(cluster, namespace).await? {
+            None => Ok(()),
+            Some(there) => Err(what_is_left(&there)),
+        })
+    };
+    let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));
+    match rollout::wait(limit, probe, waiting).await? {
+        Ok(()) => {
+            say(&format!("{}: Namespace {namespace} is not offloaded any more", cluster.name));
+            Ok(())
+        }
+        Err(message) => Err(Error::Timeout {
+            cluster: cluster.name.clone(),
+            missing: format!("NamespaceOffloading {namespace}/{NAME} is still there: {message}"),
+            limit,
+        }),
+    }
+}
+
+fn what_is_left(there: &NamespaceOffloadingView) -> String {
+    let clusters = there.status.0.as_ref().map(clusters).unwrap_or_default();
+    match clusters.as_slice() {
+        [] => "freeport-member has to let it go".into(),
+        clusters => format!("twins that are going, or silent clusters: {}", clusters.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn offloading(status: &Value) -> NamespaceOffloadingView {
+        serde_json::from_value(json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status}))
+            .unwrap()
+    }
+
+    #[test]
+    fn it_says_what_goes_where() {
+        let said = |type_: &str| {
+            json!({
+                "type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        };
+        let status = json!({
+            "remoteNamespaceName": "shop-west",
+            "remoteNamespacesConditions": {
+                "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")],
+            },
+        });
+        let goes = what_goes("shop", Some(&offloading(&status)));
+        assert!(
+            goes.contains("Namespace shop-west goes in east, with all") && !goes.contains("north"),
+            "{goes}"
+        );
+        assert!(what_is_left(&offloading(&status)).ends_with("clusters: east"));
+        assert!(what_goes("shop", Some(&offloading(&json!({})))).contains("no twin"));
+        assert_eq!(what_goes("shop", None), "Namespace shop is not offloaded");
+    }
+}

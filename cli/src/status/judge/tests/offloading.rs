@@ -1,0 +1,62 @@
+//! Where offloading is set up.
+
+use super::*;
+use crate::{
+    objects::offload::{self, webhook},
+    status::found::{OFFLOADED, Offloading},
+};
+
+fn offloading() -> Offloading {
+    let peer = Entry { namespace: String::new(), ..entry("east", vec![says("Ready", "True", "Ready", "")]) };
+    let shop = vec![says(OFFLOADED, "True", "Ready", ""), says("PlacementEnforced", "True", "Enforced", "")];
+    Offloading {
+        policy: Ok(offload::policy().map(Some)),
+        peers: Ok(vec![peer]),
+        namespaces: Ok(vec![entry("offloading", shop)]),
+        webhook: Ok(Some(webhook::configuration(None))),
+    }
+}
+
+fn judged(change: impl FnOnce(&mut Offloading)) -> crate::status::report::Report {
+    let mut offloading = offloading();
+    change(&mut offloading);
+    report(&Found { offloading: Some(offloading), ..good() }, now())
+}
+
+#[test]
+fn all_is_well_where_peers_and_namespaces_are() {
+    let well = judged(|_| {});
+    assert!(well.is_well() && well.notes.is_empty(), "{:?} {:?}", well.problems, well.notes);
+    assert_eq!(well.namespace_offloadings.as_ref().map(|tally| (tally.total, tally.troubled)), Some((1, 0)));
+    assert!(text(&well).contains("OffloadPeers: 1"), "{}", text(&well));
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_words_of_the_daemon() {
+    let peer = judged(|found| {
+        found.peers.as_mut().unwrap()[0].conditions =
+            vec![says("Ready", "False", "NotOffered", "east offers nothing")];
+    });
+    assert_eq!(peer.problems.len(), 1, "{:?}", peer.problems);
+    assert_eq!(peer.problems[0].place, "OffloadPeer east");
+    assert_eq!(peer.problems[0].what, "Ready is False: NotOffered: east offers nothing");
+    assert_eq!(peer.problems[0].next, "kubectl describe offloadpeer east");
+
+    let shop = judged(|found| {
+        found.namespaces.as_mut().unwrap()[0].conditions[0] =
+            says(OFFLOADED, "False", "AllFailed", "east: no");
+    });
+    assert_eq!(shop.problems[0].place, "NamespaceOffloading shop/offloading");
+    assert_eq!(shop.problems[0].what, "Offloaded is False: AllFailed: east: no");
+    let open = judged(|found| found.policy = Ok([None, None]));
+    assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
+}
+
+#[test]
+fn a_webhook_that_may_be_passed_by_is_a_note() {
+    let ignored = judged(|found| {
+        let there = found.webhook.as_mut().unwrap().as_mut().unwrap();
+        there.body["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    });
+    assert!(ignored.is_well() && ignored.notes[0].contains("failurePolicy Ignore"), "{:?}", ignored.notes);
+}

@@ -1,0 +1,337 @@
+//! What the member does to Namespaces, Nodes and NamespaceOffloadings of its cluster: with its own it does what it wants, with others
+//! nothing but what is asked for.
+
+use api::label;
+use e2e::{fixture::SYSTEM, waiting::eventually};
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+use crate::rights::{
+    attempt::{Attempt, Do, EVERYWHERE, Refusal, try_all},
+    parties::{OTHER_AREA, Parties, alone, shared},
+    samples::{leases, namespaces, nodes, offloading, offloadings, ours, secrets, twin, virtual_node},
+};
+
+fn note() -> Value {
+    json!({"metadata": {"annotations": {"seen": "here"}}})
+}
+
+fn labelled(key: &str, value: Value) -> Value {
+    json!({"metadata": {"labels": {key: value}}})
+}
+
+const SCHEDULING: &str = "liqo.io/scheduling-enabled";
+
+fn is_wrong(attempt: &Attempt, refusal: &Refusal) -> bool {
+    !refusal.is_by_policy(attempt.says)
+}
+
+async fn done(parties: &Parties, by_member: bool, kind: &ApiResource, todo: Do) {
+    let client = if by_member { &parties.member } else { &parties.world.leader().client };
+    let done = todo.by(client, EVERYWHERE, kind).await;
+    assert!(done.is_ok(), "{todo:?}: {done:?}");
+}
+
+/// On a user's Namespace `offload-theirs` with label `app`.
+fn on_namespaces() -> Vec<Attempt> {
+    let attempt = |what, todo, says| Attempt { what, kind: namespaces(), todo, says };
+    let patch = |name: &str, change: Value| Do::Patch(name.into(), change);
+    let changed = |change: fn(&mut Value)| {
+        let mut made = twin("offload-new");
+        change(&mut made);
+        Do::Create(made)
+    };
+    let alone = "changes only label liqo.io/scheduling-enabled";
+    let never = "take no part in offloading";
+    vec![
+        attempt(
+            "a Namespace without marks",
+            Do::Create(json!({"metadata": {"name": "offload-new"}})),
+            "must have the label",
+        ),
+        attempt(
+            "half a mark, which Common Areas have too",
+            changed(|made| made["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "freeport"})),
+            "liqo.io/remote-cluster-id",
+        ),
+        attempt("a twin of the system", Do::Create(twin("kube-shop")), never),
+        attempt(
+            "what keeps it from going",
+            changed(|made| made["metadata"]["finalizers"] = json!(["example.com/x"])),
+            "must not get finalizers",
+        ),
+        attempt("delete a user's", Do::Delete("offload-theirs".into()), alone),
+        attempt("delete freeport-system", Do::Delete(SYSTEM.into()), alone),
+        attempt("delete a Common Area", Do::Delete(OTHER_AREA.into()), alone),
+        attempt(
+            "mark it",
+            patch("offload-theirs", json!({"metadata": {"labels": twin("x")["metadata"]["labels"]}})),
+            alone,
+        ),
+        attempt("annotate it", patch("offload-theirs", note()), alone),
+        attempt(
+            "another label",
+            patch("offload-theirs", labelled("pod-security.kubernetes.io/enforce", json!("privileged"))),
+            alone,
+        ),
+        attempt("take a label off", patch("offload-theirs", labelled("app", Value::Null)), alone),
+        attempt("another value", patch("offload-theirs", labelled(SCHEDULING, json!("false"))), alone),
+        attempt("the label on the system", patch("kube-system", labelled(SCHEDULING, json!("true"))), never),
+        attempt("the label on freeport-system", patch(SYSTEM, labelled(SCHEDULING, json!("true"))), never),
+        attempt("the label on a Common Area", patch(OTHER_AREA, labelled(SCHEDULING, json!("true"))), never),
+        attempt(
+            "take the mark off a twin",
+            patch("offload-twin", labelled("app.kubernetes.io/managed-by", Value::Null)),
+            "must have the label",
+        ),
+    ]
+}
+
+#[test]
+fn the_member_makes_and_deletes_twins_and_sets_one_label_on_others() {
+    shared(async |parties| {
+        let theirs = json!({"metadata": {"name": "offload-theirs", "labels": {"app": "shop"}}});
+        done(parties, false, &namespaces(), Do::Create(theirs)).await;
+        done(parties, true, &namespaces(), Do::CreateAs(label::MEMBER, twin("offload-twin"))).await;
+        // That the member wrote it makes nobody's Namespace its own.
+        for value in [json!("true"), Value::Null, json!("true")] {
+            for name in ["offload-theirs", "default"] {
+                done(
+                    parties,
+                    true,
+                    &namespaces(),
+                    Do::Patch(name.into(), labelled(SCHEDULING, value.clone())),
+                )
+                .await;
+            }
+        }
+        done(parties, true, &namespaces(), Do::Patch("default".into(), labelled(SCHEDULING, Value::Null)))
+            .await;
+        try_all(&parties.member, EVERYWHERE, &on_namespaces(), is_wrong).await;
+
+        done(parties, true, &namespaces(), Do::Patch("offload-twin".into(), note())).await;
+        let none = json!({"metadata": {"labels": {
+            "app.kubernetes.io/managed-by": null, "liqo.io/remote-cluster-id": null,
+        }}});
+        done(parties, false, &namespaces(), Do::Patch("offload-twin".into(), none)).await;
+        let back = json!({"metadata": {"labels": twin("x")["metadata"]["labels"]}});
+        done(parties, true, &namespaces(), Do::Patch("offload-twin".into(), back)).await;
+        done(parties, true, &namespaces(), Do::Delete("offload-twin".into())).await;
+        done(parties, false, &namespaces(), Do::Delete("offload-theirs".into())).await;
+    });
+}
+
+/// `offload-worker` and `freeport-theirs` are Nodes of others.
+fn on_nodes() -> Vec<Attempt> {
+    let attempt = |what, todo, says| Attempt { what, kind: nodes(), todo, says };
+    let changed = |change: fn(&mut Value)| {
+        let mut made = virtual_node("freeport-new");
+        change(&mut made);
+        Do::Create(made)
+    };
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let (named, foreign) = ("are named freeport-", "it did not make it");
+    vec![
+        attempt("another name", Do::Create(virtual_node("offload-new")), named),
+        attempt(
+            "no mark",
+            changed(|node| node["metadata"]["labels"] = json!({"liqo.io/type": "virtual-node"})),
+            "must have the label",
+        ),
+        attempt(
+            "a node that is none",
+            changed(|node| node["metadata"]["labels"]["liqo.io/type"] = json!("worker")),
+            "liqo.io/type: virtual-node",
+        ),
+        attempt(
+            "a node for everybody's Pods",
+            changed(|node| node["spec"] = json!({})),
+            "must have the taint",
+        ),
+        attempt(
+            "what keeps it from going",
+            changed(|node| node["metadata"]["finalizers"] = json!(["example.com/x"])),
+            "must not get finalizers",
+        ),
+        attempt("delete a Node", Do::Delete("offload-worker".into()), named),
+        attempt(
+            "cordon a Node",
+            Do::Patch("offload-worker".into(), json!({"spec": {"unschedulable": true}})),
+            named,
+        ),
+        attempt("the status of a Node", Do::PatchStatus("offload-worker".into(), ready.clone()), named),
+        attempt("delete one that looks like ours", Do::Delete("freeport-theirs".into()), foreign),
+        attempt(
+            "make it ours",
+            Do::Patch("freeport-theirs".into(), virtual_node("freeport-theirs")),
+            foreign,
+        ),
+        attempt("its status", Do::PatchStatus("freeport-theirs".into(), ready), foreign),
+        attempt(
+            "take the taint off ours",
+            Do::Patch("freeport-east".into(), json!({"spec": {"taints": []}})),
+            "must have the taint",
+        ),
+        attempt(
+            "take the mark off ours",
+            Do::Patch("freeport-east".into(), labelled("liqo.io/type", Value::Null)),
+            "must have the label",
+        ),
+    ]
+}
+
+#[test]
+fn the_member_makes_virtual_nodes_and_touches_no_others() {
+    shared(async |parties| {
+        for name in ["offload-worker", "freeport-theirs"] {
+            done(parties, false, &nodes(), Do::Create(json!({"metadata": {"name": name}}))).await;
+        }
+        done(parties, true, &nodes(), Do::CreateAs(label::MEMBER, virtual_node("freeport-east"))).await;
+        try_all(&parties.member, EVERYWHERE, &on_nodes(), is_wrong).await;
+
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        done(parties, true, &nodes(), Do::PatchStatus("freeport-east".into(), ready.clone())).await;
+        let stripped =
+            json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}, "spec": {"taints": []}});
+        done(parties, false, &nodes(), Do::Patch("freeport-east".into(), stripped)).await;
+        done(parties, true, &nodes(), Do::PatchStatus("freeport-east".into(), ready)).await;
+        done(parties, true, &nodes(), Do::Patch("freeport-east".into(), virtual_node("freeport-east"))).await;
+        for (name, by_member) in
+            [("freeport-east", true), ("offload-worker", false), ("freeport-theirs", false)]
+        {
+            done(parties, by_member, &nodes(), Do::Delete(name.into())).await;
+        }
+    });
+}
+
+#[test]
+fn leases_of_nodes_and_secrets_have_names() {
+    alone(async |parties| {
+        let (admin, member) = (&parties.world.leader().client, &parties.member);
+        let lease = |name: &str| json!({"metadata": {"name": name}, "spec": {"holderIdentity": name}});
+        let others = Do::Create(lease("offload-worker"));
+        others.by(admin, "kube-node-lease", &leases()).await.unwrap();
+        let virtual_ones = "Leases of virtual nodes only";
+        let attempts = [
+            Attempt {
+                what: "another",
+                kind: leases(),
+                todo: Do::Create(lease("worker")),
+                says: virtual_ones,
+            },
+            Attempt {
+                what: "renew a Node's",
+                kind: leases(),
+                todo: Do::Patch("offload-worker".into(), note()),
+                says: virtual_ones,
+            },
+        ];
+        try_all(member, "kube-node-lease", &attempts, is_wrong).await;
+        for todo in [
+            Do::Create(lease("freeport-lease")),
+            Do::Patch("freeport-lease".into(), note()),
+            Do::Delete("freeport-lease".into()),
+        ] {
+            todo.by(member, "kube-node-lease", &leases()).await.unwrap();
+        }
+        Do::Delete("offload-worker".into()).by(admin, "kube-node-lease", &leases()).await.unwrap();
+
+        let plain = json!({"metadata": {"name": "freeport-webhook-tls"}});
+        Do::Create(plain).by(admin, SYSTEM, &secrets()).await.unwrap();
+        let patch = |name: &str| Do::Patch(name.into(), note());
+        let secret = |what, todo, says| Attempt { what, kind: secrets(), todo, says };
+        let attempts = [
+            secret("another", Do::Create(json!({"metadata": ours("other")})), "it writes only Secrets"),
+            secret(
+                "one without a mark",
+                Do::Create(json!({"metadata": {"name": "freeport-offload-key"}})),
+                "must have the label",
+            ),
+            secret("somebody's", patch("freeport-webhook-tls"), "not if somebody else made them"),
+            secret(
+                "deletion of somebody's",
+                Do::Delete("freeport-webhook-tls".into()),
+                "not if somebody else made them",
+            ),
+        ];
+        try_all(member, SYSTEM, &attempts, is_wrong).await;
+        let credential = patch("freeport-leader-demo").by(member, SYSTEM, &secrets()).await.unwrap_err();
+        assert_eq!(credential.code, 403, "{credential:?}");
+        Do::Delete("freeport-webhook-tls".into()).by(admin, SYSTEM, &secrets()).await.unwrap();
+        for name in ["freeport-webhook-tls", "freeport-offload-key"] {
+            for todo in [Do::Create(json!({"metadata": ours(name)})), patch(name), Do::Delete(name.into())] {
+                todo.by(member, SYSTEM, &secrets()).await.unwrap();
+            }
+        }
+        let elsewhere = Do::Create(json!({"metadata": ours("freeport-offload-key")}));
+        let refused = elsewhere.by(member, "default", &secrets()).await.unwrap_err();
+        assert_eq!(refused.code, 403, "{refused:?}");
+        assert_eq!(Do::List.by(member, "default", &secrets()).await.unwrap_err().code, 403);
+    });
+}
+
+#[test]
+fn what_a_user_asks_for_stays_the_users() {
+    shared(async |parties| {
+        let space = parties.world.namespace("offload-users", &["leader"]).await;
+        let (admin, member) = (&parties.world.leader().client, &parties.member);
+        let change = |spec: Value| Do::Patch("offloading".into(), json!({"spec": spec}));
+        Do::Create(offloading(&json!({}))).by(admin, &space, &offloadings()).await.unwrap();
+        let attempt = |what, todo| Attempt {
+            what,
+            kind: offloadings(),
+            todo,
+            says: "of others the status and a finalizer",
+        };
+        let attempts = [
+            attempt("another strategy", change(json!({"podOffloadingStrategy": "Remote"}))),
+            attempt("delete it", Do::Delete("offloading".into())),
+        ];
+        try_all(member, &space, &attempts, is_wrong).await;
+        let finalizers =
+            |all: Value| Do::Patch("offloading".into(), json!({"metadata": {"finalizers": all}}));
+        let its_own = json!(["namespaceoffloading-controller.liqo.io/finalizer"]);
+        let refused =
+            finalizers(json!(["example.com/x"])).by(member, &space, &offloadings()).await.unwrap_err();
+        assert!(refused.is_by_policy("must not get finalizers"), "{refused:?}");
+        let status = json!({"status": {"offloadingPhase": "Ready"}});
+        for todo in
+            [finalizers(its_own), Do::PatchStatus("offloading".into(), status), finalizers(Value::Null)]
+        {
+            todo.by(member, &space, &offloadings()).await.unwrap();
+        }
+        Do::Delete("offloading".into()).by(admin, &space, &offloadings()).await.unwrap();
+
+        let plain = Do::Create(offloading(&json!({}))).by(member, &space, &offloadings()).await.unwrap_err();
+        assert!(plain.is_by_policy("liqo.io/resource-controlled-by"), "{plain:?}");
+        let mut by_label = offloading(&json!({}));
+        by_label["metadata"]["annotations"] =
+            json!({"liqo.io/resource-controlled-by": "This resource is ..."});
+        for todo in [Do::Create(by_label), Do::Delete("offloading".into())] {
+            todo.by(member, &space, &offloadings()).await.unwrap();
+        }
+        parties.world.release(&space).await;
+    });
+}
+
+/// The webhook is asked about Pods of everybody, so its account is worth nothing.
+#[test]
+fn the_webhook_reads_what_users_ask_for_and_nothing_else() {
+    shared(async |parties| {
+        let webhook =
+            e2e::account::by_token(&parties.world, "leader", SYSTEM, cli::objects::offload::webhook::NAME)
+                .await;
+        eventually("its right is known", || async {
+            Do::List.by(&webhook, "default", &offloadings()).await.map_err(|refusal| format!("{refusal:?}"))
+        })
+        .await;
+        for kind in [secrets(), leases(), crate::rights::samples::config_maps()] {
+            assert_eq!(Do::List.by(&webhook, SYSTEM, &kind).await.unwrap_err().code, 403, "{kind:?}");
+        }
+        for kind in [namespaces(), nodes()] {
+            assert_eq!(Do::List.by(&webhook, EVERYWHERE, &kind).await.unwrap_err().code, 403, "{kind:?}");
+        }
+        let asked = Do::DryCreate(offloading(&json!({}))).by(&webhook, "default", &offloadings()).await;
+        assert_eq!(asked.unwrap_err().code, 403);
+    });
+}
