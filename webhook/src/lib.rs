@@ -39,8 +39,8 @@ pub struct Args {
     #[command(flatten)]
     pub process: ProcessArgs,
     /// Address on which API servers ask, by HTTPS; `[::]` is all addresses of both IP families.
-    #[arg(long, env = "FREEPORT_SERVE", default_value = "[::]:8443")]
-    pub serve: SocketAddr,
+    #[arg(long, env = "FREEPORT_WEBHOOK_LISTEN", default_value = "[::]:8443")]
+    pub webhook_listen: SocketAddr,
     /// Folder with the certificate tls.crt and its key tls.key: a mounted Secret. They are read again when they change.
     #[arg(long, env = "FREEPORT_TLS_DIR", value_name = "DIR", default_value = "/etc/freeport-webhook/tls")]
     pub tls_dir: PathBuf,
@@ -52,7 +52,7 @@ pub struct Args {
 /// Why it cannot begin.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("cannot listen on {0} (--serve): {1}")]
+    #[error("cannot listen on {0} (--webhook-listen): {1}")]
     Listen(SocketAddr, #[source] std::io::Error),
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -68,7 +68,9 @@ pub async fn run(args: Args, process: Process) {
 }
 
 async fn serve(args: Args, process: Process) -> Result<(), Error> {
-    let listener = kit::boot::listen(args.serve).await.map_err(|error| Error::Listen(args.serve, error))?;
+    let listener = kit::boot::listen(args.webhook_listen)
+        .await
+        .map_err(|error| Error::Listen(args.webhook_listen, error))?;
     serve_on(listener, args, process).await
 }
 
