@@ -6,8 +6,11 @@ mod fixture;
 use std::collections::BTreeSet;
 
 use api::offload::namespace::NamespaceOffloading;
-use e2e::waiting::eventually;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use e2e::waiting::{always, eventually};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Pod, Secret},
+};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
@@ -61,7 +64,43 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         setting.says("reason=\"WebhookUnavailable\"").await;
         setting.start_webhook().await;
         eventually("Pods are placed again", || setting.pod("shop")).await;
+        somebodys_own_secret_is_used(setting).await;
     });
+}
+
+/// As cert-manager keeps one: without our label.
+async fn somebodys_own_secret_is_used(setting: &Setting) {
+    let cluster = setting.cluster();
+    let had = cluster.api::<Secret>(SYSTEM).get(SECRET).await.unwrap();
+    let ca = had.data.unwrap()["ca.crt"].clone();
+    let twice = ByteString([ca.0.clone(), ca.0].concat());
+    let theirs = json!({
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": "cert-manager"}},
+        "data": {"ca.crt": twice, "tls.key": ByteString(b"garbled".to_vec())},
+    });
+    let theirs = cluster.patch::<Secret>(SYSTEM, SECRET, &theirs).await;
+    eventually("its authorities are trusted", || async {
+        if setting.bundle().await == twice { Ok(()) } else { Err("others".to_owned()) }
+    })
+    .await;
+    always("it is not written", || async {
+        let now = cluster.api::<Secret>(SYSTEM).get(SECRET).await.unwrap();
+        if now.metadata.resource_version == theirs.metadata.resource_version {
+            Ok(())
+        } else {
+            Err(format!("{now:?}"))
+        }
+    })
+    .await;
+    // It is ours again: what is garbled is put right.
+    let ours = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "freeport"}}});
+    cluster.patch::<Secret>(SYSTEM, SECRET, &ours).await;
+    eventually("it is put right", || async {
+        let data = setting.mount().await?;
+        if data["tls.key"].contains("PRIVATE KEY") { Ok(()) } else { Err(data["tls.key"].clone()) }
+    })
+    .await;
+    eventually("Pods are placed with it", || setting.pod("shop")).await;
 }
 
 #[test]

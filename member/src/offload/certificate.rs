@@ -10,7 +10,7 @@
 //! | [`placement`] | what the answer means for a NamespaceOffloading (pure) |
 //!
 //! Watches Secret `freeport-webhook-tls` in our Namespace and MutatingWebhookConfiguration `freeport-webhook`. Writes the Secret, if it
-//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`. Deletes nothing. Without leader and session it runs as well: a
+//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; nothing while there is no such configuration. Deletes nothing. Without leader and session it runs as well: a
 //! certificate expires whether anybody leads or not. It may run twice: each write is bound to the version that was read, so of two
 //! that make an authority one is refused, and reads what the other wrote.
 
@@ -92,15 +92,19 @@ struct Known {
 }
 
 impl Known {
-    /// Whom the configuration trusts, and since when as far as we have seen. Without a webhook in it nobody asks.
-    fn trusted(&mut self, now: Timestamp) -> Trusted {
-        let configuration = self.configurations.get(NAME);
-        let asked = configuration.filter(|configuration| configuration.client_config().is_some());
-        let authorities = asked.map(Configuration::authorities);
+    /// The configuration, if it makes API servers ask the webhook.
+    fn configuration(&self) -> Option<&Configuration> {
+        self.configurations.get(NAME).filter(|configuration| configuration.client_config().is_some())
+    }
+
+    /// The configuration, whom it trusts, and since when as far as we have seen.
+    fn trusted(&mut self, now: Timestamp) -> Option<(Configuration, Trusted)> {
+        let configuration = self.configuration()?.clone();
+        let authorities = configuration.authorities();
         if self.trusted.authorities != authorities {
             self.trusted = Trusted { authorities, since: now };
         }
-        self.trusted.clone()
+        Some((configuration, self.trusted.clone()))
     }
 }
 
@@ -143,24 +147,24 @@ impl Keeping {
 
     async fn reconcile(self) -> Result<Outcome, Error> {
         let now = Timestamp::now();
-        let (secret, configuration, trusted) = self.known.with(|known| {
-            let configuration = known.configurations.get(NAME).cloned();
-            (known.secrets.get(SECRET).cloned(), configuration, known.trusted(now))
-        });
+        let (secret, asked) =
+            self.known.with(|known| (known.secrets.get(SECRET).cloned(), known.trusted(now)));
+        // Nobody asks the webhook, so it needs no certificate.
+        let Some((configuration, trusted)) = asked else { return Ok(Outcome::Done) };
         if let Some(theirs) = secret.as_ref().filter(|secret| !secret.is_ours()) {
             let bundle = theirs.data.get(AUTHORITIES).map(|bundle| bundle.0.clone());
             // Without one, who made the Secret may have said in the configuration whom to trust.
             if let Some(bundle) = bundle.filter(|bundle| kit::certificate::certificates(bundle).is_ok()) {
-                self.trust(configuration, &bundle).await?;
+                self.trust(&configuration, &bundle).await?;
             }
             return Ok(Outcome::Done);
         }
         let stored = secret.as_ref().map(|secret| Stored::read(&secret.data)).unwrap_or_default();
-        let names = names(&self.namespace, configuration.as_ref().and_then(Configuration::url));
+        let names = names(&self.namespace, configuration.url());
         let now = Now { at: now, lifetimes: self.lifetimes, names: &names, trusted: &trusted };
         let next = now.next(&stored, KeyPair::generate).map_err(|error| Error::Refused(error.to_string()))?;
         self.store(secret, &stored, &next).await?;
-        self.trust(configuration, next.bundle().as_bytes()).await?;
+        self.trust(&configuration, next.bundle().as_bytes()).await?;
         Ok(Outcome::Requeue(now.wait(&next)))
     }
 
@@ -180,11 +184,10 @@ impl Keeping {
     }
 
     /// Makes API servers trust these.
-    async fn trust(&self, configuration: Option<Configuration>, bundle: &[u8]) -> Result<(), Error> {
-        let Some(configuration) = configuration else { return Ok(()) };
+    async fn trust(&self, configuration: &Configuration, bundle: &[u8]) -> Result<(), Error> {
         let lists = self.known.with(|known| known.configurations.lists());
         let want = configuration.trusting(bundle);
-        if let Some(answer) = self.writer.put(Some(&configuration), &want).await? {
+        if let Some(answer) = self.writer.put(Some(configuration), &want).await? {
             self.known.with(|known| known.configurations.answered(answer, lists));
             // A leaf may wait for this.
             self.queue.enqueue([NAME]);
@@ -198,7 +201,7 @@ impl Keeping {
         let mut ticks = tokio::time::interval(ASK_EVERY);
         loop {
             ticks.tick().await;
-            let configuration = self.known.with(|known| known.configurations.get(NAME).cloned());
+            let configuration = self.known.with(|known| known.configuration().cloned());
             let answer = ask::ask(configuration.as_ref()).await;
             answers.send_if_modified(|known| std::mem::replace(known, answer.clone()) != answer);
         }

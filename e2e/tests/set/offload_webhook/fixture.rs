@@ -11,6 +11,7 @@ use api::{crd, label, offload::label::SCHEDULING_ENABLED};
 use e2e::{account, cluster::Cluster, metrics::Metrics, shared::RUNTIME, waiting::eventually, world::World};
 use fleet::{ProcessSpec, cluster_set::Composition, program};
 use k8s_openapi::{
+    ByteString,
     api::{
         admissionregistration::v1::MutatingWebhookConfiguration,
         core::v1::{Namespace, Secret, ServiceAccount},
@@ -18,6 +19,7 @@ use k8s_openapi::{
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
+use kube::Api;
 use serde_json::{Value, json};
 
 pub(super) use e2e::fixture::SYSTEM;
@@ -213,6 +215,32 @@ impl Setting {
         let next = self.tls.join("..next");
         std::os::unix::fs::symlink(&generation, &next)?;
         fs::rename(next, self.tls.join("..data"))
+    }
+
+    /// Whom API servers trust at the webhook.
+    pub(super) async fn bundle(&self) -> ByteString {
+        let configurations = Api::<MutatingWebhookConfiguration>::all(self.cluster().client.clone());
+        let webhooks = configurations.get(WEBHOOK).await.unwrap().webhooks.unwrap();
+        webhooks[0].client_config.ca_bundle.clone().unwrap_or_default()
+    }
+
+    /// Prints what a Pod costs the webhook.
+    pub(super) async fn tell_costs(&self) {
+        let metrics = Metrics::read(self.listen).await.unwrap();
+        let [count, seconds, bytes] = [
+            "freeport_webhook_admission_seconds_count",
+            "freeport_webhook_admission_seconds_sum",
+            "process_resident_memory_bytes",
+        ]
+        .map(|metric| metrics.sum(metric));
+        let within =
+            metrics.of("freeport_webhook_admission_seconds_bucket", "le", "0.001").unwrap_or_default();
+        eprintln!(
+            "the webhook: {:.0} microseconds a request, {:.2} % within 1 ms, {:.1} MB",
+            seconds / count * 1e6,
+            within / count * 100.0,
+            bytes / 1e6
+        );
     }
 
     /// Waits until the member's log has this.

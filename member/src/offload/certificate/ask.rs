@@ -81,7 +81,79 @@ fn is_answer(answer: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{net::Ipv4Addr, sync::Arc};
+
+    use rcgen::KeyPair;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::{ServerConfig, pki_types::PrivateKeyDer};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        task::JoinSet,
+    };
+    use tokio_rustls::TlsAcceptor;
+
     use super::*;
+    use crate::offload::certificate::issue;
+
+    fn configuration(url: &str, bundle: &str) -> Configuration {
+        let config = json!({"url": url});
+        let webhook = json!({"name": "pod.mutate.liqo.io", "clientConfig": config, "failurePolicy": "Fail"});
+        let object = json!({"metadata": {"name": "freeport-webhook"}, "webhooks": [webhook]});
+        serde_json::from_value::<Configuration>(object).unwrap().trusting(bundle.as_bytes())
+    }
+
+    /// A server that says this to everybody, by a certificate of this authority.
+    async fn server(says: Value, authority: &issue::Certificate, key: &KeyPair) -> (String, JoinSet<()>) {
+        let (of, name) = (KeyPair::generate().unwrap(), "127.0.0.1".to_owned());
+        let now = jiff::Timestamp::now();
+        let leaf = issue::leaf((authority, key), &of, &[name], now, Duration::from_secs(3600)).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(of.serialize_pem().as_bytes()).unwrap();
+        let config =
+            ServerConfig::builder().with_no_client_auth().with_single_cert(vec![leaf.der], key).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("https://{}/mutate/pod", listener.local_addr().unwrap());
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let (acceptor, body) = (TlsAcceptor::from(Arc::new(config)), says.to_string());
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                let _ = stream.shutdown().await;
+            }
+        });
+        (url, serving)
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_if_api_servers_accept_the_certificate() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let [ours, others] = [&key, &other]
+            .map(|key| issue::authority(key, jiff::Timestamp::now(), Duration::from_secs(3600)).unwrap());
+        let answer = json!({"response": {"uid": UID, "allowed": true}});
+        let (url, _webhook) = server(answer, &ours, &key).await;
+        let asked = async |url: &str, bundle: &str| ask(Some(&configuration(url, bundle))).await;
+        let both = format!("{}{}", others.pem, ours.pem);
+        assert_eq!(asked(&url, &both).await, Answer::Answers { ignores_failures: false });
+        for (bundle, says) in
+            [(others.pem.as_str(), "another authority"), ("", "no certificate"), ("odd", "no certificate")]
+        {
+            let answer = asked(&url, bundle).await;
+            assert!(matches!(&answer, Answer::Untrusted(why) if why.contains(says)), "{answer:?}");
+        }
+        let (url, _other) = server(json!({"kind": "Pong"}), &ours, &key).await;
+        assert!(matches!(asked(&url, &both).await, Answer::Silent(why) if why.contains("no webhook")));
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
+        let answer = asked(&format!("https://{free}/"), &both).await;
+        assert!(matches!(&answer, Answer::Silent(why) if why.contains("refused")), "{answer:?}");
+        assert_eq!(ask(None).await, Answer::Missing);
+    }
 
     #[test]
     fn it_is_asked_where_an_api_server_asks() {

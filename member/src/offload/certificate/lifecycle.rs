@@ -33,8 +33,8 @@ pub(crate) struct Lifetimes {
 /// Who is trusted by those who ask the webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trusted {
-    /// The authorities in the configuration. None: there is no configuration, so nobody asks.
-    pub(super) authorities: Option<Vec<Certificate>>,
+    /// The authorities in the configuration.
+    pub(super) authorities: Vec<Certificate>,
     /// Since when the configuration has them.
     pub(super) since: Timestamp,
 }
@@ -81,7 +81,7 @@ impl Now<'_> {
         if next.issuer.is_some() {
             return;
         }
-        let unknown = self.trusted.authorities.iter().flatten();
+        let unknown = self.trusted.authorities.iter();
         let unknown = unknown.filter(|trusted| next.authorities().all(|known| known.der != trusted.der));
         let unknown: Vec<_> = unknown.map(|authority| (authority.clone(), None)).collect();
         next.retiring.extend(unknown);
@@ -114,9 +114,7 @@ impl Now<'_> {
 
     /// Whether the leaf is to be replaced, and one of this authority would be accepted.
     fn may_replace_leaf(self, issuer: &Certificate, next: &Stored) -> bool {
-        let Some(trusted) = &self.trusted.authorities else {
-            return self.is_leaf_due(next, std::slice::from_ref(issuer));
-        };
+        let trusted = &self.trusted.authorities;
         // Where nobody else is trusted, no other leaf can work, so nothing is gained by waiting.
         let has_settled =
             self.at >= self.settled() || (trusted.len() == 1 && !self.is_leaf_accepted(next, trusted));

@@ -30,7 +30,7 @@ impl World {
             lifetimes,
             names: vec!["freeport-webhook.freeport-system.svc".into(), "127.0.0.1".into()],
             secret: Stored::default(),
-            trusted: Trusted { authorities: Some(vec![]), since: at },
+            trusted: Trusted { authorities: vec![], since: at },
             trusted_before: vec![],
             served: None,
             served_since: at,
@@ -52,9 +52,8 @@ impl World {
             let is_news = next != known || self.secret != known;
             self.secret = next;
             let bundle: Vec<_> = self.secret.authorities().cloned().collect();
-            if self.trusted.authorities.as_ref() != Some(&bundle) {
-                let before = self.trusted.authorities.replace(bundle);
-                self.trusted_before = before.unwrap_or_default();
+            if self.trusted.authorities != bundle {
+                self.trusted_before = std::mem::replace(&mut self.trusted.authorities, bundle);
                 self.trusted.since = self.at;
             } else if !is_news {
                 return;
@@ -73,12 +72,11 @@ impl World {
     fn pass(&mut self, part_of_lifetime: u32) {
         let time = self.lifetimes.leaf.min(self.lifetimes.authority) / part_of_lifetime;
         self.at = self.at.checked_add(time).unwrap();
-        self.trusted_before = self.trusted.authorities.clone().unwrap();
+        self.trusted_before = self.trusted.authorities.clone();
     }
 
     fn is_served_accepted(&self) -> Result<(), String> {
-        let trusted = self.trusted.authorities.as_ref().unwrap();
-        for trusted in [trusted, &self.trusted_before] {
+        for trusted in [&self.trusted.authorities, &self.trusted_before] {
             let served = self.served.as_ref().ok_or("nothing is served")?;
             if !served.is_accepted(trusted, &self.names, self.at) {
                 return Err(format!("{served:?} at {} by {trusted:?}", self.at));
@@ -92,7 +90,7 @@ impl World {
 fn three_rotations_of_authority_and_leaf_are_seen_by_nobody() {
     for lifetimes in [YEARLY, BY_MINUTES] {
         let mut world = World::new(lifetimes);
-        world.trusted_before = world.trusted.authorities.clone().unwrap();
+        world.trusted_before = world.trusted.authorities.clone();
         let (mut authorities, mut leaves, mut most) = (vec![], vec![], 0);
         while authorities.len() < 4 {
             world.pass(16);
@@ -129,7 +127,7 @@ fn a_new_authority_is_trusted_for_a_while_before_a_leaf_of_it_replaces_one() {
         world.kubelet();
     }
     // It is in the bundle with the one before, whose leaf goes on to be served, however due it is.
-    let bundle: Vec<_> = world.trusted.authorities.clone().unwrap();
+    let bundle: Vec<_> = world.trusted.authorities.clone();
     let (new, _) = world.secret.issuer.clone().unwrap();
     assert_eq!(bundle, [new, issuer.clone()]);
     let mut due = world.secret.clone();
@@ -143,7 +141,7 @@ fn a_new_authority_is_trusted_for_a_while_before_a_leaf_of_it_replaces_one() {
     let next = world.now().next(&due, KeyPair::generate).unwrap();
     assert_ne!(next.leaf, due.leaf);
     // Where nobody can make the configuration trust it, the old leaf stays as long as it counts, and longer.
-    world.trusted.authorities = Some(vec![issuer]);
+    world.trusted.authorities = vec![issuer];
     due.retiring.clear();
     let next = world.now().next(&due, KeyPair::generate).unwrap();
     assert_eq!(next.leaf, due.leaf);
@@ -168,15 +166,12 @@ fn what_is_lost_or_garbled_is_put_right() {
             let mut world = World::new(YEARLY);
             (world.secret, world.served) = (without(key, text), whole.served.clone());
             (world.trusted, world.trusted_before) =
-                (whole.trusted.clone(), whole.trusted.authorities.clone().unwrap());
+                (whole.trusted.clone(), whole.trusted.authorities.clone());
             world.member();
             world.is_served_accepted().unwrap();
             world.kubelet();
             let leaf = world.secret.leaf.clone().unwrap().0;
-            assert!(
-                leaf.is_accepted(&world.trusted.authorities.clone().unwrap(), &world.names, world.at),
-                "{key} {text:?}"
-            );
+            assert!(leaf.is_accepted(&world.trusted.authorities, &world.names, world.at), "{key} {text:?}");
             assert_eq!(Stored::read(&world.secret.write()), world.secret, "{key} {text:?}");
         }
     }
@@ -199,10 +194,6 @@ fn other_lifetimes_and_names_count_at_once() {
     world.lifetimes.authority = Duration::from_secs(30 * DAY);
     world.member();
     assert_ne!(world.secret.issuer, before.issuer);
-    // Nobody asks where there is no configuration: nothing is waited for.
-    world.trusted.authorities = None;
-    let next = world.now().next(&Stored::default(), KeyPair::generate).unwrap();
-    assert!(next.leaf.is_some());
 }
 
 #[derive(Clone, Debug)]
@@ -252,9 +243,9 @@ proptest! {
                     world.member();
                 }
                 Event::LoseBundle => {
-                    world.trusted.authorities = Some(vec![]);
+                    world.trusted.authorities = vec![];
                     world.member();
-                    world.trusted_before = world.trusted.authorities.clone().unwrap();
+                    world.trusted_before = world.trusted.authorities.clone();
                 }
                 Event::LoseKey => {
                     let mut data = world.secret.write();
