@@ -1,4 +1,4 @@
-# The image of both daemons, for those who have a registry: `docker build -t REGISTRY/freeport:VERSION .`, then
+# The image of both daemons and the webhook, for those who have a registry: `docker build -t REGISTRY/freeport:VERSION .`, then
 # `freeport init --image REGISTRY/freeport:VERSION ...`. What `fleet` loads into its nodes has the same content.
 FROM docker.io/library/rust:1.95-bookworm AS build
 WORKDIR /source
@@ -7,9 +7,10 @@ COPY . .
 # build.
 RUN target="$(uname -m)-unknown-linux-gnu" \
     && RUSTFLAGS="-C target-feature=+crt-static" \
-       cargo build --locked --release --target "$target" --package leader --package member \
+       cargo build --locked --release --target "$target" --package leader --package member --package webhook \
     && mkdir --parents --mode 1777 /image/tmp \
-    && cp "target/$target/release/freeport-leader" "target/$target/release/freeport-member" /image/
+    && cp "target/$target/release/freeport-leader" "target/$target/release/freeport-member" \
+          "target/$target/release/freeport-webhook" /image/
 
 FROM scratch
 COPY --from=build /image/ /

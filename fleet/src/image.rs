@@ -244,6 +244,7 @@ mod tests {
             "-C target-feature=+crt-static".to_owned(),
             "/freeport-leader\" ".to_owned(),
             "/freeport-member\" ".to_owned(),
+            "/freeport-webhook\" ".to_owned(),
             "--mode 1777 /image/tmp".to_owned(),
             "\nFROM scratch\n".to_owned(),
         ] {

@@ -1,4 +1,4 @@
-//! Flags both daemons share, and the file they can come from. A flag beats its environment variable beats the file.
+//! Flags that programs share, and the file they can come from. A flag beats its environment variable beats the file.
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
@@ -6,31 +6,39 @@ use api::lease::Pace;
 use clap::{ArgAction, ArgMatches, CommandFactory, Parser, ValueEnum, error::ErrorKind, parser::ValueSource};
 use serde_yaml::Value;
 
-/// Flags of both daemons.
+/// Flags of every program that runs in a cluster.
 #[derive(clap::Args, Clone, Debug)]
-pub struct DaemonArgs {
+pub struct ProcessArgs {
     /// YAML file with these settings, keyed by the flags' names without dashes in front; flags and environment win.
     #[arg(long, env = "FREEPORT_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Kubeconfig for the cluster this daemon serves [default: $KUBECONFIG, else the Pod's ServiceAccount].
+    /// Kubeconfig for the cluster this program serves [default: $KUBECONFIG, else the Pod's ServiceAccount].
     #[arg(long, env = "FREEPORT_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of this daemon, its ClusterSet and Secrets [default: $POD_NAMESPACE, else freeport-system].
-    #[arg(long, env = "FREEPORT_NAMESPACE")]
-    pub namespace: Option<String>,
     /// Address for /healthz, /readyz and /metrics; `[::]` is all addresses of both IP families.
     #[arg(long, env = "FREEPORT_LISTEN", default_value = "[::]:8080")]
     pub listen: SocketAddr,
-    /// Seconds after its last renewal at which the Lease of this daemon is stale, which shows that the daemon is gone. It is
-    /// renewed three times in this time.
-    #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(6..=3600))]
-    pub lease_seconds: u16,
     /// How log lines look.
     #[arg(long, env = "FREEPORT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Which log lines are written.
     #[arg(long, env = "FREEPORT_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
+}
+
+/// Flags of both daemons.
+#[derive(clap::Args, Clone, Debug)]
+pub struct DaemonArgs {
+    /// Flags of every program.
+    #[command(flatten)]
+    pub process: ProcessArgs,
+    /// Namespace of this daemon, its ClusterSet and Secrets [default: $POD_NAMESPACE, else freeport-system].
+    #[arg(long, env = "FREEPORT_NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Seconds after its last renewal at which the Lease of this daemon is stale, which shows that the daemon is gone. It is
+    /// renewed three times in this time.
+    #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(6..=3600))]
+    pub lease_seconds: u16,
 }
 
 /// Shape of log lines.
@@ -150,8 +158,8 @@ mod tests {
         let args =
             parse_with("listen: 127.0.0.1:1\nlog-format: json\ndry: true\n", &["--listen", "127.0.0.1:2"])
                 .unwrap();
-        assert_eq!(args.daemon.listen, "127.0.0.1:2".parse().unwrap());
-        assert_eq!(args.daemon.log_format, LogFormat::Json);
+        assert_eq!(args.daemon.process.listen, "127.0.0.1:2".parse().unwrap());
+        assert_eq!(args.daemon.process.log_format, LogFormat::Json);
         assert!(args.dry);
         assert_eq!(args.daemon.namespace(), "freeport-system");
         assert!(parse_with("", &[]).is_ok());

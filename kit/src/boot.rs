@@ -1,4 +1,4 @@
-//! A daemon's life from flags to exit.
+//! The life of a daemon, and of any other program that runs in a cluster, from flags to exit.
 
 use std::{
     io::{self, IsTerminal},
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{self, DaemonArgs, LogFormat, LogLevel},
+    args::{self, DaemonArgs, LogFormat, LogLevel, ProcessArgs},
     client,
     events::{self, Events},
     failure,
@@ -73,27 +73,56 @@ pub enum Error {
     Ended(&'static str),
 }
 
-/// Parses `A`, sets everything up, runs `daemon` until SIGTERM or SIGINT, and gives the exit code of the process.
-///
-/// A task that panics or ends by itself ends the process: a daemon that does half its work looks alive and is not.
+/// What every program works with. Cloning shares it.
+#[derive(Clone)]
+pub struct Process {
+    /// Client for the cluster it serves.
+    pub client: Client,
+    /// Metrics to count in.
+    pub metrics: Metrics,
+    /// To be set once it can do its work.
+    pub ready: Readiness,
+    /// Cancelled when it shall end.
+    pub stop: CancellationToken,
+}
+
+/// [`run`] for a daemon: one of those who hold Leases and say what they do by Events.
 pub fn main<A, F, Fut>(name: &'static str, args_of: impl Fn(&A) -> &DaemonArgs, daemon: F) -> ExitCode
 where
+    A: Parser + Send + 'static,
+    F: FnOnce(A, Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let process_of = |args: &A| args_of(args).process.clone();
+    let daemon_of = |args: A, process: Process| {
+        let of_daemon = args_of(&args).clone();
+        live_as_daemon(name, of_daemon, process, |env| daemon(args, env))
+    };
+    run(name, process_of, daemon_of)
+}
+
+/// Parses `A`, sets everything up, runs `program` until SIGTERM or SIGINT, and gives the exit code of the process.
+///
+/// A task that panics or ends by itself ends the process: a program that does half its work looks alive and is not.
+pub fn run<A, F, Fut>(name: &'static str, args_of: impl Fn(&A) -> ProcessArgs, program: F) -> ExitCode
+where
     A: Parser,
-    F: FnOnce(A, Env) -> Fut,
+    F: FnOnce(A, Process) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
     let parsed = match args::parse::<A>(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => error.exit(),
     };
-    log(args_of(&parsed));
+    let args = args_of(&parsed);
+    log(&args);
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a TLS provider is installed already");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(live(name, args_of(&parsed).clone(), |env| daemon(parsed, env)));
+            let ended = runtime.block_on(live(name, args, |process| program(parsed, process)));
             runtime.shutdown_timeout(Duration::from_secs(1));
             ended
         }
@@ -109,7 +138,7 @@ where
 }
 
 /// Listens on `address`; on all of IPv4 where all of both families are meant and there is no IPv6.
-async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     match TcpListener::bind(address).await {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != io::ErrorKind::AddrInUse => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
@@ -118,7 +147,11 @@ async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-async fn live<Fut>(name: &'static str, args: DaemonArgs, daemon: impl FnOnce(Env) -> Fut) -> Result<(), Error>
+async fn live<Fut>(
+    name: &'static str,
+    args: ProcessArgs,
+    program: impl FnOnce(Process) -> Fut,
+) -> Result<(), Error>
 where
     Fut: Future<Output = ()> + Send + 'static,
 {
@@ -128,7 +161,6 @@ where
     let ready = Readiness::default();
     let listener = listen(args.listen).await.map_err(|e| Error::Listen(args.listen, e))?;
     let client = client::local(args.kubeconfig.as_deref()).await?;
-    let instance = instance(name);
 
     let mut parts = JoinSet::new();
     let served = serve::serve(listener, metrics.clone(), ready.clone(), stop.clone());
@@ -138,32 +170,10 @@ where
         }
         "the admin server"
     });
-    let (events, send) = events::channel(client.clone(), name, instance.clone(), metrics.clone());
-    parts.spawn(async {
-        send.await;
-        "the Event sender"
-    });
-
-    let cluster_uid = tokio::select! {
-        uid = cluster_uid(&client) => uid,
-        _ = term.recv() => return Ok(()),
-        _ = int.recv() => return Ok(()),
-    };
-    let holder = Holder { cluster_uid, instance };
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), %holder, listen = %args.listen, "{name} starts");
-    let env = Env {
-        client,
-        namespace: args.namespace(),
-        holder,
-        pace: args.pace(),
-        metrics,
-        events,
-        ready,
-        stop: stop.clone(),
-    };
-    let daemon = daemon(env);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %args.listen, "{name} starts");
+    let program = program(Process { client, metrics, ready, stop: stop.clone() });
     parts.spawn(async move {
-        daemon.await;
+        program.await;
         name
     });
 
@@ -176,6 +186,40 @@ where
     stop.cancel();
     finish(parts).await;
     Ok(())
+}
+
+/// Runs a daemon and sends its Events, until it has ended and all are sent.
+fn live_as_daemon<Fut>(
+    name: &'static str,
+    args: DaemonArgs,
+    process: Process,
+    daemon: impl FnOnce(Env) -> Fut + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let instance = instance(name);
+    let Process { client, metrics, ready, stop } = process;
+    let (events, send) = events::channel(client.clone(), name, instance.clone(), metrics.clone());
+    async move {
+        let life = async move {
+            let cluster_uid = tokio::select! {
+                uid = cluster_uid(&client) => uid,
+                () = stop.cancelled() => return,
+            };
+            let holder = Holder { cluster_uid, instance };
+            tracing::info!(%holder, "{name} knows its cluster");
+            let (namespace, pace) = (args.namespace(), args.pace());
+            daemon(Env { client, namespace, holder, pace, metrics, events, ready, stop }).await;
+        };
+        // Two tasks, so that Events are sent whatever the daemon is doing.
+        let mut parts = JoinSet::new();
+        parts.spawn(life);
+        parts.spawn(send);
+        while let Some(ended) = parts.join_next().await {
+            ended.unwrap_or_else(crate::drive::resume);
+        }
+    }
 }
 
 /// Waits for the requests under way, but not for ever.
@@ -213,7 +257,7 @@ fn instance(name: &str) -> String {
 
 /// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its
 /// watches say each failure, which [`watch`](crate::watch) does, too, but not each time.
-fn log(args: &DaemonArgs) {
+fn log(args: &ProcessArgs) {
     let level = match args.log_level {
         LogLevel::Error => "error",
         LogLevel::Warn => "warn",

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use api::cluster_set::server_uri;
+use http::Uri;
 use hyper_util::{
     client::legacy::connect::HttpConnector,
     rt::{TokioExecutor, TokioTimer},
@@ -61,6 +62,17 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
     };
     patient(config, SILENT)
+}
+
+/// A client for any server that speaks HTTPS. It trusts these authorities alone and says nothing of who asks.
+pub fn anonymous(
+    server: Uri,
+    authorities: &[CertificateDer<'_>],
+    patience: Duration,
+) -> Result<Client, Error> {
+    let mut config = Config::new(server);
+    config.root_cert = Some(authorities.iter().map(|authority| authority.to_vec()).collect());
+    patient(config, patience)
 }
 
 /// A client that gives a connection up on which nothing comes for `silent`.

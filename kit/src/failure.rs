@@ -86,7 +86,7 @@ fn answered(status: &Status) -> Failure {
 fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
     for link in chain(error) {
         if let Some(rustls::Error::InvalidCertificate(why)) = link.downcast_ref() {
-            return Some(certificate(why));
+            return Some(of_certificate(why));
         }
         if link.is::<rustls::Error>() {
             return Some(Failure::Other(format!("no TLS connection: {link}")));
@@ -119,7 +119,8 @@ fn unreachable(kind: io::ErrorKind) -> Option<&'static str> {
     }
 }
 
-fn certificate(why: &CertificateError) -> Failure {
+/// What is wrong with a certificate.
+pub(crate) fn of_certificate(why: &CertificateError) -> Failure {
     // To the hour, so that saying it again says the same.
     let clock = |time: &rustls::pki_types::UnixTime| {
         said(time.as_secs()).map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H h UTC").to_string())

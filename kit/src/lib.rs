@@ -6,10 +6,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`args`] | flags both daemons share, and the file they can come from |
-//! | [`boot`] | a daemon's life from flags to exit |
+//! | [`args`] | flags that programs share, and the file they can come from |
+//! | [`boot`] | a program's life from flags to exit |
 //! | [`holder`] | which process of which cluster this is |
 //! | [`client`] | clients for this cluster and for the leader's |
+//! | [`certificate`] | certificates of servers: when they count, and who trusts them |
 //! | [`watch`] | a watch whose failures stay its own |
 //! | [`objects`] | objects by name, guarded against late news |
 //! | [`index`] | everything known, by the key it matters to |
@@ -25,6 +26,7 @@
 pub mod args;
 pub mod backoff;
 pub mod boot;
+pub mod certificate;
 pub mod client;
 pub mod drive;
 pub mod events;

@@ -97,6 +97,14 @@ impl Metrics {
         })
     }
 
+    /// Takes in a metric that only one program has.
+    pub fn register<C: Collector + Clone + 'static>(
+        &self,
+        metric: prometheus::Result<C>,
+    ) -> prometheus::Result<C> {
+        registered(&self.registry, metric)
+    }
+
     /// The same metrics; what is counted from here on belongs to this Common Area. For a daemon that serves several.
     pub fn in_area(&self, common_area: &str) -> Self {
         Self { area: common_area.into(), ..self.clone() }

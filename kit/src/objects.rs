@@ -87,6 +87,11 @@ impl<P: Resource> Objects<P> {
         self.guard.known.iter().find(|((_, known), _)| known == name).map(|(_, known)| &known.value)
     }
 
+    /// The object of that Namespace and name.
+    pub fn named(&self, name: &ObjectName) -> Option<&P> {
+        self.guard.get(name)
+    }
+
     /// All of them, by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.guard.known.values().map(|known| &known.value)

@@ -1,12 +1,6 @@
 //! `/healthz`, `/readyz` and `/metrics` over plain HTTP.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{borrow::Cow, io};
 
 use axum::{
     Router,
@@ -18,16 +12,28 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::Metrics;
+use crate::{index::Shared, metrics::Metrics};
 
-/// Whether the daemon has seen all of its own cluster it needs. Says nothing about the leader or other clusters.
-#[derive(Clone, Default)]
-pub struct Readiness(Arc<AtomicBool>);
+/// Whether the program can do its work: a daemon has seen all of its own cluster it needs. Says nothing about the leader or other
+/// clusters.
+#[derive(Clone)]
+pub struct Readiness(Shared<Result<(), Cow<'static, str>>>);
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self(Shared::new(Err("waiting for the first look at this cluster".into())))
+    }
+}
 
 impl Readiness {
-    /// From now on `/readyz` says so.
-    pub fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
+    /// From now on `/readyz` says that it is, or why it is not.
+    pub fn set(&self, ready: Result<(), Cow<'static, str>>) {
+        self.0.with(|known| *known = ready);
+    }
+
+    /// What `/readyz` says.
+    pub fn get(&self) -> Result<(), Cow<'static, str>> {
+        self.0.with(|known| known.clone())
     }
 }
 
@@ -46,11 +52,10 @@ pub async fn serve(
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-async fn readyz(State((_, ready)): State<(Metrics, Readiness)>) -> (StatusCode, &'static str) {
-    if ready.0.load(Ordering::Relaxed) {
-        (StatusCode::OK, "ok")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "waiting for the first look at this cluster")
+async fn readyz(State((_, ready)): State<(Metrics, Readiness)>) -> (StatusCode, Cow<'static, str>) {
+    match ready.get() {
+        Ok(()) => (StatusCode::OK, "ok".into()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }
 

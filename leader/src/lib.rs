@@ -82,7 +82,7 @@ pub async fn run(env: Env, limits: Limits) {
             biased;
             () = env.stop.cancelled() => break,
             Some(change) = changes.recv() => {
-                env.ready.set(true);
+                env.ready.set(Ok(()));
                 areas.change(change);
             }
             Some(ended) = serving.join_next() => {

@@ -14,14 +14,18 @@ mod feature;
 mod home;
 mod identity;
 mod membership;
+mod offload;
 mod service;
 mod session;
+
+use std::time::Duration;
 
 use kit::{args::DaemonArgs, boot::Env};
 
 use crate::{
     feature::{Feature, Features},
     home::Home,
+    offload::Lifetimes,
     service::{Choices, EndpointIp, Services},
 };
 
@@ -44,6 +48,16 @@ pub struct Args {
     /// Beside the EndpointSlices of an import, write an object of the older kind Endpoints, for data planes that read nothing else.
     #[arg(long, env = "FREEPORT_ENDPOINTS_OBJECTS")]
     pub(crate) endpoints_objects: bool,
+    /// Give Namespaces twins in other clusters, and those of other clusters twins here, as NamespaceOffloadings and OffloadPeers say.
+    #[arg(long, env = "FREEPORT_OFFLOAD")]
+    pub(crate) offload: bool,
+    /// Seconds for which an authority that signs the certificates of freeport-webhook counts. It is replaced when two thirds are over.
+    #[arg(long, env = "FREEPORT_WEBHOOK_CA_SECONDS", default_value_t = 365 * 24 * 3600, value_parser = clap::value_parser!(u32).range(10..))]
+    pub(crate) webhook_ca_seconds: u32,
+    /// Seconds for which a certificate of freeport-webhook counts, at most as long as its authority. It is replaced when two thirds
+    /// are over.
+    #[arg(long, env = "FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", default_value_t = 30 * 24 * 3600, value_parser = clap::value_parser!(u32).range(10..))]
+    pub(crate) webhook_certificate_seconds: u32,
 }
 
 /// The features of the member: a line each.
@@ -57,20 +71,36 @@ fn features(args: &Args) -> Features {
     table.into()
 }
 
-/// Belongs to the ClusterSet in the daemon's Namespace, until the daemon shall stop; from the beginning again whenever this cluster
-/// was restored from a backup.
+/// How long the certificates of the webhook count.
+fn lifetimes(args: &Args) -> Lifetimes {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    Lifetimes { authority: seconds(args.webhook_ca_seconds), leaf: seconds(args.webhook_certificate_seconds) }
+}
+
+/// Belongs to the ClusterSet in the daemon's Namespace and, with offloading, keeps the certificate of the webhook, until the daemon
+/// shall stop.
 pub async fn run(args: Args, env: Env) {
-    let mut home = Home::begin(&env, None).await;
+    let offload = async {
+        if args.offload {
+            offload::run(env.clone(), lifetimes(&args)).await;
+        }
+    };
+    tokio::join!(belong(&args, &env), offload);
+}
+
+/// Belongs to the ClusterSet; from the beginning again whenever this cluster was restored from a backup.
+async fn belong(args: &Args, env: &Env) {
+    let mut home = Home::begin(env, None).await;
     loop {
         let belong = async {
             home.known().await;
-            membership::run(env.clone(), features(&args), home.clone()).await;
+            membership::run(env.clone(), features(args), home.clone()).await;
         };
         tokio::select! {
             () = belong => return,
-            () = home.keep(&env) => {}
+            () = home.keep(env) => {}
         }
-        home.tell_restored(&env);
-        home = Home::begin(&env, Some(&home)).await;
+        home.tell_restored(env);
+        home = Home::begin(env, Some(&home)).await;
     }
 }

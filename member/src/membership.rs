@@ -49,7 +49,7 @@ pub(crate) async fn run(env: Env, features: Features, home: Home) {
     let inputs = Inputs { env: env.clone(), home: home.clone(), state: Shared::default(), changed };
     let mut tasks = JoinSet::new();
     tokio::select! {
-        () = inputs.watch(&mut tasks) => env.ready.set(true),
+        () = inputs.watch(&mut tasks) => env.ready.set(Ok(())),
         () = env.stop.cancelled() => return,
     }
     let mut control = Control::new(env.clone(), features, home, inputs.state.clone());

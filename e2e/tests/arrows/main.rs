@@ -15,12 +15,13 @@ use std::{
 use modules::Crate;
 
 /// Each crate of the workspace, and those it may use.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("api", &[]),
     ("kit", &["api"]),
     ("presence", &["api", "kit"]),
     ("leader", &["api", "kit", "presence"]),
     ("member", &["api", "kit", "presence"]),
+    ("webhook", &["api", "kit"]),
     ("cli", &["api"]),
     ("fleet", &["api", "cli"]),
     ("e2e", &["api", "kit", "presence", "cli", "fleet"]),

@@ -1,4 +1,4 @@
-//! The image of both daemons.
+//! The image of both daemons and the webhook.
 
 use api::label;
 
@@ -8,23 +8,27 @@ use crate::{
     program,
 };
 
-/// Builds both daemons and loads an image of them into every node. Its name.
+/// The program that places Pods.
+const WEBHOOK: &str = "freeport-webhook";
+
+/// Builds both daemons and the webhook, and loads an image of them into every node. Its name.
 ///
 /// # Errors
 /// [`Error::Program`], [`Error::File`], [`Error::NoNode`], [`Error::Image`], [`Error::Keeper`].
 pub async fn load_daemons(fleet: &Fleet, name: DaemonImage) -> Result<String, Error> {
     let leader = program::static_path("leader", label::LEADER).await?;
     let member = program::static_path("member", label::MEMBER).await?;
+    let webhook = program::static_path("webhook", WEBHOOK).await?;
     let reference = match name {
         // What a name without a registry stands for.
         DaemonImage::OfManifests => format!("docker.io/library/{}", cli::objects::DEFAULT_IMAGE),
         DaemonImage::OfContent => {
-            let [of_leader, of_member] =
-                [&leader, &member].map(|path| image::digest_of_file(path).map_err(Error::file(path)));
-            format!("localhost/freeport:{:.12}-{:.12}", of_leader?, of_member?)
+            let [of_leader, of_member, of_webhook] = [&leader, &member, &webhook]
+                .map(|path| image::digest_of_file(path).map_err(Error::file(path)));
+            format!("localhost/freeport:{:.12}-{:.12}-{:.12}", of_leader?, of_member?, of_webhook?)
         }
     };
-    let image = Image { reference, others: vec![member], ..Image::of(leader, "") };
+    let image = Image { reference, others: vec![member, webhook], ..Image::of(leader, "") };
     // Others may do the same at the same time.
     let archive = fleet.images().join(format!("freeport-{}.tar", std::process::id()));
     image.write(&archive).map_err(Error::file(&archive))?;

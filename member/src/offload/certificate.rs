@@ -1,0 +1,225 @@
+//! The certificate of the webhook: what its Secret holds, whom its configuration trusts, and whether it answers.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`issue`] | makes certificates |
+//! | [`stored`] | what the Secret holds (pure) |
+//! | [`lifecycle`] | which certificates there are to be (pure) |
+//! | [`object`] | the Secret and the configuration, reduced |
+//! | [`ask`] | asks the webhook |
+//! | [`placement`] | what the answer means for a NamespaceOffloading (pure) |
+//!
+//! Watches Secret `freeport-webhook-tls` in our Namespace and MutatingWebhookConfiguration `freeport-webhook`. Writes the Secret, if it
+//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; nothing while there is no such configuration. Deletes nothing. Without leader and session it runs as well: a
+//! certificate expires whether anybody leads or not. It may run twice: each write is bound to the version that was read, so of two
+//! that make an authority one is refused, and reads what the other wrote.
+
+mod ask;
+mod issue;
+mod lifecycle;
+mod object;
+mod placement;
+mod stored;
+
+use std::time::Duration;
+
+use api::label;
+use jiff::Timestamp;
+use kit::{
+    boot::Env,
+    drive::{before, drive},
+    index::Shared,
+    objects::Objects,
+    queue::{Outcome, Queue},
+    watch::{Source, Watches},
+    write::{Error, Writer},
+};
+use kube::{Api, runtime::watcher};
+use rcgen::KeyPair;
+use rustls::pki_types::ServerName;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::{
+    lifecycle::Lifetimes,
+    placement::{Answer, placement},
+};
+use self::{
+    lifecycle::{Now, Trusted},
+    object::{Configuration, Keys, NAME, SECRET},
+    stored::{AUTHORITIES, Stored},
+};
+
+/// How often the webhook is asked whether it answers.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+
+/// Keeps the certificate of the webhook, and says in `answers` whether it answers, until `stop`.
+pub(crate) async fn run(
+    env: Env,
+    lifetimes: Lifetimes,
+    answers: watch::Sender<Answer>,
+    stop: CancellationToken,
+) {
+    let keeping = Keeping {
+        namespace: env.namespace.clone(),
+        lifetimes,
+        writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
+        known: Shared::default(),
+        queue: Queue::new(Duration::ZERO),
+    };
+    let watches = Watches::default();
+    let keep = async {
+        if before(&stop, watches.listed()).await {
+            keeping.queue.enqueue([NAME]);
+            let reconcile = |_| keeping.clone().reconcile();
+            let queue = keeping.queue.clone();
+            drive("webhook-certificate", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    };
+    tokio::select! {
+        () = keep => {}
+        () = keeping.watch(&env, &watches) => {}
+        () = keeping.ask(&watches, &answers) => {}
+    }
+}
+
+/// What is known of the two objects.
+#[derive(Default)]
+struct Known {
+    secrets: Objects<Keys>,
+    configurations: Objects<Configuration>,
+    trusted: Trusted,
+}
+
+impl Known {
+    /// The configuration, if it makes API servers ask the webhook.
+    fn configuration(&self) -> Option<&Configuration> {
+        self.configurations.get(NAME).filter(|configuration| configuration.client_config().is_some())
+    }
+
+    /// The configuration, whom it trusts, and since when as far as we have seen.
+    fn trusted(&mut self, now: Timestamp) -> Option<(Configuration, Trusted)> {
+        let configuration = self.configuration()?.clone();
+        let authorities = configuration.authorities();
+        if self.trusted.authorities != authorities {
+            self.trusted = Trusted { authorities, since: now };
+        }
+        Some((configuration, self.trusted.clone()))
+    }
+}
+
+#[derive(Clone)]
+struct Keeping {
+    namespace: String,
+    lifetimes: Lifetimes,
+    writer: Writer,
+    known: Shared<Known>,
+    queue: Queue<&'static str>,
+}
+
+impl Keeping {
+    async fn watch(&self, env: &Env, watches: &Watches) {
+        let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let (known, queue) = (self.known.clone(), self.queue.clone());
+        let secrets = watches.watch(
+            Api::<Keys>::namespaced(env.client.clone(), &env.namespace),
+            named(SECRET),
+            Source { cluster: "local", kind: "Secret" },
+            env.metrics.clone(),
+            move |change| {
+                known.with(|known| known.secrets.change(change));
+                queue.enqueue([NAME]);
+            },
+        );
+        let (known, queue) = (self.known.clone(), self.queue.clone());
+        let configurations = watches.watch(
+            Api::<Configuration>::all(env.client.clone()),
+            named(NAME),
+            Source { cluster: "local", kind: "MutatingWebhookConfiguration" },
+            env.metrics.clone(),
+            move |change| {
+                known.with(|known| known.configurations.change(change));
+                queue.enqueue([NAME]);
+            },
+        );
+        tokio::join!(secrets, configurations);
+    }
+
+    async fn reconcile(self) -> Result<Outcome, Error> {
+        let now = Timestamp::now();
+        let (secret, asked) =
+            self.known.with(|known| (known.secrets.get(SECRET).cloned(), known.trusted(now)));
+        // Nobody asks the webhook, so it needs no certificate.
+        let Some((configuration, trusted)) = asked else { return Ok(Outcome::Done) };
+        if let Some(theirs) = secret.as_ref().filter(|secret| !secret.is_ours()) {
+            let bundle = theirs.data.get(AUTHORITIES).map(|bundle| bundle.0.clone());
+            // Without one, who made the Secret may have said in the configuration whom to trust.
+            if let Some(bundle) = bundle.filter(|bundle| kit::certificate::certificates(bundle).is_ok()) {
+                self.trust(&configuration, &bundle).await?;
+            }
+            return Ok(Outcome::Done);
+        }
+        let stored = secret.as_ref().map(|secret| Stored::read(&secret.data)).unwrap_or_default();
+        let names = names(&self.namespace, configuration.url());
+        let now = Now { at: now, lifetimes: self.lifetimes, names: &names, trusted: &trusted };
+        let next = now.next(&stored, KeyPair::generate).map_err(|error| Error::Refused(error.to_string()))?;
+        self.store(secret, &stored, &next).await?;
+        self.trust(&configuration, next.bundle().as_bytes()).await?;
+        Ok(Outcome::Requeue(now.wait(&next)))
+    }
+
+    async fn store(&self, secret: Option<Keys>, stored: &Stored, next: &Stored) -> Result<(), Error> {
+        let want = Keys::of(&self.namespace, next.write());
+        let lists = self.known.with(|known| known.secrets.lists());
+        let Some(answer) = self.writer.put(secret.as_ref(), &want).await? else { return Ok(()) };
+        self.known.with(|known| known.secrets.answered(answer, lists));
+        let is_new = |is: bool| if is { "new" } else { "as before" };
+        tracing::info!(
+            authority = is_new(next.issuer != stored.issuer),
+            leaf = is_new(next.leaf != stored.leaf),
+            trusted = next.authorities().count(),
+            "the certificate of the webhook was written"
+        );
+        Ok(())
+    }
+
+    /// Makes API servers trust these.
+    async fn trust(&self, configuration: &Configuration, bundle: &[u8]) -> Result<(), Error> {
+        let lists = self.known.with(|known| known.configurations.lists());
+        let want = configuration.trusting(bundle);
+        if let Some(answer) = self.writer.put(Some(configuration), &want).await? {
+            self.known.with(|known| known.configurations.answered(answer, lists));
+            // A leaf may wait for this.
+            self.queue.enqueue([NAME]);
+        }
+        Ok(())
+    }
+
+    /// Asks the webhook again and again.
+    async fn ask(&self, watches: &Watches, answers: &watch::Sender<Answer>) {
+        watches.listed().await;
+        let mut ticks = tokio::time::interval(ASK_EVERY);
+        loop {
+            ticks.tick().await;
+            let configuration = self.known.with(|known| known.configuration().cloned());
+            let answer = ask::ask(configuration.as_ref()).await;
+            answers.send_if_modified(|known| std::mem::replace(known, answer.clone()) != answer);
+        }
+    }
+}
+
+/// The names under which it is asked: those of its Service, and the host of its URL.
+fn names(namespace: &str, url: Option<&str>) -> Vec<String> {
+    let service = [
+        format!("{NAME}.{namespace}.svc"),
+        format!("{NAME}.{namespace}.svc.cluster.local"),
+        format!("{NAME}.{namespace}"),
+        NAME.to_owned(),
+    ];
+    let url = url.and_then(|url| url.parse::<http::Uri>().ok());
+    let host = url.and_then(|url| url.host().map(|host| host.trim_matches(['[', ']']).to_owned()));
+    service.into_iter().chain(host).filter(|name| ServerName::try_from(name.as_str()).is_ok()).collect()
+}
+
+#[cfg(test)]
+mod tests;

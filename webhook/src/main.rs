@@ -1,0 +1,7 @@
+//! The webhook.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kit::boot::run("freeport-webhook", |args: &webhook::Args| args.process.clone(), webhook::run)
+}

@@ -1,0 +1,88 @@
+//! The NamespaceOffloadings of this cluster: watched, so that a Pod waits for nobody.
+
+use std::time::Duration;
+
+use api::{
+    offload::namespace::{NAME, NamespaceOffloading, NamespaceOffloadingSpec},
+    view::{Lenient, lean},
+};
+use kit::{
+    failure::{Failure, classify},
+    index::Shared,
+    metrics::Metrics,
+    objects::Objects,
+    watch::{Source, Watches},
+};
+use kube::{Api, Client, Resource, api::ObjectMeta, runtime::watcher};
+use serde::Deserialize;
+
+/// For the answer about one NamespaceOffloading: the API server that asks us waits for three seconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What of a NamespaceOffloading counts for Pods. One without a spec has the defaults.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = NamespaceOffloading)]
+struct Offloading {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Lenient<NamespaceOffloadingSpec>,
+}
+
+/// What is known of them. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Offloadings {
+    client: Client,
+    watches: Watches,
+    known: Shared<Objects<Offloading>>,
+}
+
+impl Offloadings {
+    /// Nothing is known before the watch that comes with it is polled.
+    pub(crate) fn watch(client: Client, metrics: Metrics) -> (Self, impl Future<Output = ()> + Send) {
+        let offloadings = Self { client, watches: Watches::default(), known: Shared::default() };
+        let known = offloadings.known.clone();
+        let watch = offloadings.watches.watch(
+            Api::<Offloading>::all(offloadings.client.clone()),
+            watcher::Config::default().fields(&format!("metadata.name={NAME}")),
+            Source { cluster: "local", kind: "NamespaceOffloading" },
+            metrics,
+            move |change| known.with(|known| known.change(change)),
+        );
+        (offloadings, watch)
+    }
+
+    /// Whether all of them were seen.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.watches.are_listed()
+    }
+
+    /// What the NamespaceOffloading of a Namespace asks for; none if there is none. One that we do not know of may have been made just
+    /// now: the API server is asked, once.
+    pub(crate) async fn of(
+        &self,
+        namespace: &str,
+    ) -> Result<Option<Lenient<NamespaceOffloadingSpec>>, Failure> {
+        let name = (namespace.to_owned(), NAME.to_owned());
+        let (known, lists) =
+            self.known.with(|known| (known.named(&name).map(|found| found.spec.clone()), known.lists()));
+        if known.is_some() {
+            return Ok(known);
+        }
+        let api = Api::<Offloading>::namespaced(self.client.clone(), namespace);
+        let found = tokio::time::timeout(PATIENCE, api.get_opt(NAME)).await;
+        let found = found.map_err(|_| Failure::Unreachable("no answer in time"))?;
+        let found = found.map_err(|error| classify(&error))?;
+        if let Some(found) = found.clone() {
+            self.known.with(|known| known.answered(found, lists));
+        }
+        Ok(found.map(|found| found.spec))
+    }
+
+    /// Those that are known from tests.
+    #[cfg(test)]
+    pub(crate) fn know(&self, offloading: serde_json::Value) {
+        let offloading = serde_json::from_value(offloading).unwrap();
+        self.known.with(|known| known.change(kit::objects::Change::Apply(offloading)));
+    }
+}
