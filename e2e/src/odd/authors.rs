@@ -1,0 +1,249 @@
+//! All who write odd objects, and how what they wrote is taken away again.
+
+use api::{ServiceName, cluster_set::ClusterSet, name};
+use cli::objects::{SYSTEM, access};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::{
+    Api,
+    api::{DeleteParams, DynamicObject, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Cases,
+    author::{Author, User, by_administrator, by_member, request},
+    change,
+    good::{announce, endpoint_slice, export, import, lease, service, service_record, slice_record},
+    random::Random,
+};
+use crate::{
+    fixture::{AREA, SET, World},
+    waiting::eventually,
+};
+
+/// A member of which nothing runs: nobody mends or removes its records.
+pub const MEMBER: &str = "north";
+/// A user with all rights in one Namespace.
+pub(super) const USER: &str = "dev";
+
+/// How often records are among the authors: they go through every daemon.
+const RECORDS: usize = 3;
+/// Most odd objects are none that an API server takes.
+const TRIES: usize = 20;
+
+const ANTREA: &str = "apis/multicluster.crd.antrea.io/v1alpha1";
+const MCS: &str = "apis/multicluster.x-k8s.io/v1alpha1";
+const DISCOVERY: &str = "apis/discovery.k8s.io/v1";
+
+/// All of them.
+pub struct Authors<'a> {
+    world: &'a World,
+    all: Vec<Author>,
+}
+
+/// An object that an API server took.
+pub struct Taken {
+    /// What it is, for messages.
+    pub what: String,
+    /// What the API server made of it.
+    pub object: Value,
+    author: usize,
+}
+
+impl Taken {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap()
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &str {
+        self.object["kind"].as_str().unwrap()
+    }
+}
+
+impl<'a> Authors<'a> {
+    /// Objects of users are in `namespace`, which exists in all clusters.
+    pub async fn new(world: &'a World, namespace: &str) -> Self {
+        join(world).await;
+        for cluster in ["east", "west"] {
+            allow(world, cluster, namespace).await;
+        }
+        let mut all = Vec::new();
+        let exported = |kind: fn(&str, &ServiceName) -> Value, namespace: &str| {
+            let namespace = namespace.to_owned();
+            move |name: &str| kind(MEMBER, &ServiceName::new(&namespace, name))
+        };
+        let records = format!("{ANTREA}/namespaces/{AREA}/resourceexports");
+        for _ in 0..RECORDS {
+            all.push(
+                by_member("ResourceExport", &records, ANTREA, world, exported(service_record, namespace))
+                    .await,
+            );
+            all.push(
+                by_member("ResourceExport", &records, ANTREA, world, exported(slice_record, namespace)).await,
+            );
+        }
+        all.push(by_member("Lease", &leases(), "apis/coordination.k8s.io/v1", world, |_| lease()).await);
+        all.push(by_member("MemberClusterAnnounce", &announces(), ANTREA, world, |_| announce()).await);
+        let within = |group: &str, plural: &str| format!("{group}/namespaces/{namespace}/{plural}");
+        let (exports, services) = (within(MCS, "serviceexports"), within("api/v1", "services"));
+        for cluster in ["east", "west"] {
+            let user = User { world, cluster };
+            let beside = Some((services.clone(), service as fn(&str) -> Value));
+            all.push(user.of("ServiceExport", MCS, exports.clone(), export, beside).await);
+            let beside = Some((exports.clone(), export as fn(&str) -> Value));
+            all.push(user.of("Service", "api/v1", services.clone(), service, beside).await);
+            let slices = within(DISCOVERY, "endpointslices");
+            all.push(user.of("EndpointSlice", DISCOVERY, slices, endpoint_slice, None).await);
+            all.push(user.of("ServiceImport", MCS, within(MCS, "serviceimports"), import, None).await);
+        }
+        all.push(
+            by_administrator(
+                world,
+                "ClusterSet",
+                "apis/multicluster.crd.antrea.io/v1alpha2",
+                "clustersets",
+                SET,
+            )
+            .await,
+        );
+        let secret = secret_of_set(world).await;
+        all.push(by_administrator(world, "Secret", "api/v1", "secrets", &secret).await);
+        Self { world, all }
+    }
+
+    /// Writes an object of a case: the first of some that the API server takes. What it made of it.
+    pub async fn write(&self, cases: Cases, number: u64) -> Option<Taken> {
+        let mut random = cases.random(number);
+        let at = random.below(self.all.len());
+        for _ in 0..TRIES {
+            if let Some(taken) = self.try_to_write(&mut random, at, number).await {
+                return Some(taken);
+            }
+        }
+        None
+    }
+
+    async fn try_to_write(&self, random: &mut Random, at: usize, number: u64) -> Option<Taken> {
+        let (author, name) = (&self.all[at], format!("odd-{number}"));
+        let mut object = (author.good)(&name);
+        let schema = author.schemas.of(author.kind);
+        change::change(random, &author.schemas, schema, &mut object);
+        let text = change::text(random, &object);
+        let (method, path) = match &author.there {
+            Some(there) => ("PATCH", format!("{}/{}", author.path, there["metadata"]["name"].as_str()?)),
+            None => ("POST", author.path.clone()),
+        };
+        let shown: String = text.chars().take(600).collect();
+        let what = format!("case {number}, {} in {}: {shown}", author.kind, author.cluster);
+        let object = author.send(self.world, method, &path, Some(text)).await.ok()?;
+        if let Some((path, good)) = &author.beside {
+            drop(author.administrate(self.world, "POST", path, Some(good(&name).to_string())).await);
+        }
+        Some(Taken { what, object, author: at })
+    }
+
+    /// Takes back what the member was given. What it wrote is undone by then.
+    pub async fn leave(&self) {
+        leave(self.world).await;
+    }
+
+    /// Whether it is one that was there, and was changed.
+    pub fn is_patched(&self, taken: &Taken) -> bool {
+        self.all[taken.author].there.is_some()
+    }
+
+    /// Takes away what was created, and makes again what was patched.
+    pub async fn undo(&self, taken: &Taken) {
+        let author = &self.all[taken.author];
+        let (path, world) = (format!("{}/{}", author.path, taken.name()), self.world);
+        let Some(there) = &author.there else {
+            // A record that merely vanished would keep its part, since nobody vouches for this member.
+            let withdrawn = json!({"spec": {"service": {"withdrawn": true}}}).to_string();
+            if author.kind == "ResourceExport" {
+                drop(author.administrate(world, "PATCH", &path, Some(withdrawn)).await);
+            }
+            let free = json!({"metadata": {"finalizers": null}}).to_string();
+            drop(author.administrate(world, "PATCH", &path, Some(free)).await);
+            drop(author.administrate(world, "DELETE", &path, None).await);
+            if let Some((path, _)) = &author.beside {
+                drop(author.administrate(world, "DELETE", &format!("{path}/{}", taken.name()), None).await);
+            }
+            return;
+        };
+        eventually("it is as it was", || async {
+            let now =
+                author.administrate(world, "GET", &path, None).await.map_err(|error| error.to_string())?;
+            let mut again = there.clone();
+            for field in ["uid", "resourceVersion"] {
+                again["metadata"][field] = now["metadata"][field].clone();
+            }
+            let put = author.administrate(world, "PUT", &path, Some(again.to_string())).await;
+            let Err(error) = put else { return Ok(()) };
+            if matches!(&error, kube::Error::Api(status) if status.code == 422) {
+                // Something in it cannot be changed any more.
+                drop(author.administrate(world, "DELETE", &path, None).await);
+                for field in ["uid", "resourceVersion"] {
+                    again["metadata"].as_object_mut().unwrap().remove(field);
+                }
+                drop(author.administrate(world, "POST", &author.path, Some(again.to_string())).await);
+            }
+            Err(format!("{error}; now: {now}"))
+        })
+        .await;
+    }
+}
+
+/// Gives member [`MEMBER`] the access that `freeport join` gives, its Lease and its announce.
+async fn join(world: &World) {
+    let leader = world.leader();
+    for object in access::objects(SET, MEMBER, None) {
+        let body: DynamicObject = serde_json::from_value(object.body.clone()).unwrap();
+        let api = Api::<DynamicObject>::namespaced_with(leader.client.clone(), AREA, &object.resource);
+        drop(api.create(&PostParams::default(), &body).await);
+    }
+    for (path, object) in [(leases(), lease()), (announces(), announce())] {
+        drop(request(&leader.client, &[], "POST", &path, Some(object.to_string())).await);
+    }
+}
+
+/// Takes back what [`join`] gave.
+async fn leave(world: &World) {
+    let leader = world.leader();
+    for (path, name) in [(leases(), name::member_lease(MEMBER)), (announces(), name::announce(MEMBER))] {
+        drop(request(&leader.client, &[], "DELETE", &format!("{path}/{name}"), None).await);
+    }
+    for object in access::objects(SET, MEMBER, None) {
+        let api = Api::<DynamicObject>::namespaced_with(leader.client.clone(), AREA, &object.resource);
+        drop(api.delete(&object.name, &DeleteParams::default()).await);
+    }
+}
+
+/// Gives the user all rights in the Namespace.
+async fn allow(world: &World, cluster: &str, namespace: &str) {
+    let metadata = json!({"name": USER});
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let _: Role =
+        world.cluster(cluster).create(namespace, json!({"metadata": metadata, "rules": rules})).await;
+    let binding = json!({
+        "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": USER},
+        "subjects": [{"kind": "User", "name": USER}],
+    });
+    let _: RoleBinding = world.cluster(cluster).create(namespace, binding).await;
+}
+
+fn announces() -> String {
+    format!("{ANTREA}/namespaces/{AREA}/memberclusterannounces")
+}
+
+fn leases() -> String {
+    format!("apis/coordination.k8s.io/v1/namespaces/{AREA}/leases")
+}
+
+/// The Secret that east's ClusterSet names.
+async fn secret_of_set(world: &World) -> String {
+    let set = world.cluster("east").api::<ClusterSet>(SYSTEM).get(SET).await.unwrap();
+    set.spec.leaders[0].secret.clone().unwrap()
+}

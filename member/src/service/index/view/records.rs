@@ -1,0 +1,116 @@
+//! What a member reads of records in the Common Area: its own, other clusters' slices, imports.
+
+use api::{
+    ServiceName,
+    condition::AntreaCondition,
+    label, name,
+    resource_export::{FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus},
+    resource_import::{ResourceImport, ResourceImportSpec},
+    slice,
+    view::{Lenient, lean, ours},
+};
+use kube::{Resource, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
+
+/// One of our own records in the Common Area.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub(crate) struct OwnRecord {
+    /// Name, labels, generation.
+    #[serde(deserialize_with = "ours")]
+    pub(crate) metadata: ObjectMeta,
+    /// What it exports.
+    #[serde(default)]
+    pub(crate) spec: Lenient<ResourceExportSpec>,
+    /// What the leader writes about it.
+    #[serde(default, skip_serializing)]
+    pub(crate) status: Lenient<ResourceExportStatus>,
+}
+
+impl OwnRecord {
+    /// What the leader has against this record, if anything.
+    pub(crate) fn failure(&self) -> Option<&AntreaCondition> {
+        let said = self.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        said.iter().find(|condition| condition.type_.as_deref() == Some(FAILURE))
+    }
+
+    /// What a verdict on just this record has observed.
+    pub(crate) fn version(&self) -> String {
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        format!("{uid}/{}", self.metadata.generation.unwrap_or_default())
+    }
+}
+
+/// Another cluster's slice in the Common Area. What is refused is let go while a record is decoded, so that a long list costs what
+/// is kept of it.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceExport)]
+#[serde(from = "SliceRecord")]
+pub(crate) struct PeerSlice {
+    /// Name.
+    pub(crate) metadata: ObjectMeta,
+    /// The cluster whose slice it is, and the Service: by name and labels, which its spec cannot change.
+    pub(crate) of: Option<(String, ServiceName)>,
+    /// What the other cluster exports; none if that is not valid, or the leader refuses it as too much.
+    pub(crate) payload: Option<slice::SlicePayload>,
+}
+
+#[derive(Deserialize)]
+struct SliceRecord {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Lenient<SliceSpec>,
+    #[serde(default)]
+    status: Lenient<ResourceExportStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SliceSpec {
+    #[serde(rename = "clusterID")]
+    cluster_id: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    endpoint_slice: Option<slice::SlicePayload>,
+}
+
+impl From<SliceRecord> for PeerSlice {
+    fn from(record: SliceRecord) -> Self {
+        let SliceRecord { mut metadata, spec, status } = record;
+        let of = slice_of(&metadata);
+        metadata.labels = None;
+        let conditions = status.0.map(|status| status.conditions).unwrap_or_default();
+        let is_too_much = conditions.iter().any(|c| c.reason.as_deref() == Some(OVER_QUOTA));
+        let is_its = |spec: &SliceSpec| {
+            of.as_ref().is_some_and(|(cluster, service)| {
+                spec.cluster_id.as_ref() == Some(cluster)
+                    && spec.namespace.as_ref() == Some(&service.namespace)
+                    && spec.name.as_ref() == Some(&service.name)
+            })
+        };
+        let spec = spec.0.ok().filter(|spec| !is_too_much && is_its(spec));
+        let payload = spec.and_then(|spec| spec.endpoint_slice).filter(|slice| slice.check().is_ok());
+        Self { metadata, of, payload }
+    }
+}
+
+fn slice_of(metadata: &ObjectMeta) -> Option<(String, ServiceName)> {
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let cluster = label(label::SOURCE_CLUSTER_ID)?;
+    let service = ServiceName::new(label(label::SOURCE_NAMESPACE)?, label(label::SOURCE_NAME)?);
+    let record = metadata.name.as_deref().unwrap_or_default();
+    name::is_slice_export(record, &cluster, &service).then_some((cluster, service))
+}
+
+/// An import in the Common Area.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceImport)]
+pub(crate) struct LeaderImport {
+    /// Name.
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What the leader merged.
+    #[serde(default)]
+    pub(crate) spec: Lenient<ResourceImportSpec>,
+}
