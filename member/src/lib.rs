@@ -5,6 +5,7 @@
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
 //! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
+//! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes; NamespaceMaps and OffloadOffers in the Common Area | own OffloadOffers, keys of own NamespaceMaps, status of maps for us; twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
 //! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
 //! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
@@ -14,6 +15,7 @@ mod feature;
 mod home;
 mod identity;
 mod membership;
+mod offload;
 mod service;
 mod session;
 
@@ -22,6 +24,7 @@ use kit::{args::DaemonArgs, boot::Env};
 use crate::{
     feature::{Feature, Features},
     home::Home,
+    offload::Offloading,
     service::{Choices, EndpointIp, Services},
 };
 
@@ -44,6 +47,9 @@ pub struct Args {
     /// Beside the EndpointSlices of an import, write an object of the older kind Endpoints, for data planes that read nothing else.
     #[arg(long, env = "FREEPORT_ENDPOINTS_OBJECTS")]
     pub(crate) endpoints_objects: bool,
+    /// Give Namespaces twins in other clusters, and those of other clusters twins here, as NamespaceOffloadings and OffloadPeers say.
+    #[arg(long, env = "FREEPORT_OFFLOAD")]
+    pub(crate) offload: bool,
 }
 
 /// The features of the member: a line each.
@@ -53,8 +59,9 @@ fn features(args: &Args) -> Features {
         endpoints_objects: args.endpoints_objects,
         max_imports: args.max_imports,
     };
-    let table: Vec<Box<dyn Feature>> = vec![Box::new(Services::new(choices))];
-    table.into()
+    let services: Box<dyn Feature> = Box::new(Services::new(choices));
+    let offloading = args.offload.then(|| Box::new(Offloading) as Box<dyn Feature>);
+    [services].into_iter().chain(offloading).collect()
 }
 
 /// Belongs to the ClusterSet in the daemon's Namespace, until the daemon shall stop; from the beginning again whenever this cluster

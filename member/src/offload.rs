@@ -1,0 +1,296 @@
+//! Offloading: Namespaces of this cluster get twins in others, whose Nodes are virtual here; Namespaces of others get twins here.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`view`], [`index`] | what is known of each other cluster and of each Namespace; depends on nothing below |
+//! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`withdrawn`] | whether what is gone was taken back |
+//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`] | the controllers |
+//! | [`watches`] | how it is learned |
+//! | [`leave`] | before and after sessions |
+//!
+//! Its watches are its own: the session does not know them. Where its CRDs or rights are missing, Services go on as before, and the
+//! OffloadPeers say what is missing.
+
+mod index;
+mod knowledge;
+mod leave;
+mod map;
+mod namespace;
+mod node;
+mod peer;
+mod status;
+mod view;
+mod watches;
+mod withdrawn;
+
+use std::time::Instant;
+
+use api::{label, membership::Wire, unwritten::OFFLOADING};
+use futures::{FutureExt, future::BoxFuture};
+use kit::{
+    boot::Env,
+    drive::{before, drive},
+    failure::Failure,
+    index::Readers,
+    watch::Watches,
+    write::{Error, Writer},
+};
+use presence::{leases::News, vouch::Vouching};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    index::{MAP, NAMESPACE},
+    knowledge::Knowledge,
+    map::Maps,
+    namespace::Namespaces,
+    node::Nodes,
+    peer::Consenting,
+    status::OffloadingStatus,
+};
+use crate::feature::{Access, Feature, Local, Run};
+
+/// Offloading, as a feature of the member.
+pub(crate) struct Offloading;
+
+impl Feature for Offloading {
+    fn name(&self) -> &'static str {
+        OFFLOADING
+    }
+
+    fn begin(&self, access: Access) -> Box<dyn Run> {
+        Box::new(OffloadingRun::new(access))
+    }
+
+    /// Nodes stay as they are without a leader: nobody is evicted for that.
+    fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move { alone(&local, &stop).await }.boxed()
+    }
+
+    fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { leave::withdraw(&access).await }.boxed()
+    }
+
+    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        leave::remove_imports(env).boxed()
+    }
+
+    fn clear_status<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        leave::clear_status(env).boxed()
+    }
+}
+
+/// Keeps up the Nodes that are there, without a session.
+async fn alone(local: &Local, stop: &CancellationToken) {
+    let env = &local.env;
+    let knowledge = Knowledge::new(local.us.clone(), env.namespace.clone(), None);
+    let (watches, mut tasks) = (Watches::guarded(local.home.guard()), JoinSet::new());
+    watches::watch_nodes(env, &knowledge, &watches, &mut tasks);
+    let (_, begun) = watch::channel(false);
+    let nodes = Nodes::new(knowledge.clone(), env.client.clone(), local_writer(env), env.events.clone(), begun);
+    let reconcile = |cluster| nodes.clone().reconcile(cluster);
+    let driven = async {
+        if before(stop, watches.listed()).await {
+            let queue = knowledge.clusters.queue(1);
+            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    };
+    let watched = async {
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap_or_else(kit::drive::resume);
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = driven => {}
+        () = watched => {}
+    }
+    tasks.shutdown().await;
+}
+
+fn local_writer(env: &Env) -> Writer {
+    Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone())
+}
+
+/// Offloading in one session.
+struct OffloadingRun {
+    access: Access,
+    knowledge: Knowledge,
+    vouching: Vouching<String>,
+    /// Of the OffloadPeers: they can say what else is missing.
+    peers: Watches,
+    /// Of all else in this cluster.
+    local: Watches,
+    leader: Watches,
+    /// What the session is shown in their place: it waits for none of them.
+    none: Watches,
+    local_writer: Writer,
+    leader_writer: Writer,
+    /// Whether all has been seen that others are told and made from, and our ID is ours.
+    begun: watch::Sender<bool>,
+}
+
+impl OffloadingRun {
+    fn new(access: Access) -> Self {
+        let Access { env, home, us, leases, leader, guard, .. } = &access;
+        Self {
+            knowledge: Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone())),
+            vouching: Vouching::new(OFFLOADING, leases.clone()),
+            peers: Watches::guarded(home.guard()),
+            local: Watches::guarded(home.guard()),
+            leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            none: Watches::default(),
+            local_writer: local_writer(env),
+            leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
+            begun: watch::Sender::new(false),
+            access,
+        }
+    }
+
+    async fn run_peers(&self, stop: &CancellationToken) {
+        let Access { env, wire, .. } = &self.access;
+        let consenting = Consenting {
+            knowledge: self.knowledge.clone(),
+            wire: *wire,
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+            watches: [self.peers.clone(), self.local.clone(), self.leader.clone()],
+            begun: self.begun.subscribe(),
+        };
+        if before(stop, self.peers.listed()).await {
+            let reconcile = |cluster| consenting.clone().reconcile(cluster);
+            let queue = self.knowledge.clusters.queue(0);
+            drive("offload-peer", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    }
+
+    async fn run_nodes(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let (local, begun) = (env.client.clone(), self.begun.subscribe());
+        let nodes = Nodes::new(
+            self.knowledge.clone(),
+            local,
+            self.local_writer.clone(),
+            env.events.clone(),
+            begun,
+        );
+        let listed = async { tokio::join!(self.peers.listed(), self.local.listed()) };
+        if before(stop, listed).await {
+            let reconcile = |cluster| nodes.clone().reconcile(cluster);
+            let queue = self.knowledge.clusters.queue(1);
+            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    }
+
+    async fn run_namespaces(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let namespaces = Namespaces {
+            knowledge: self.knowledge.clone(),
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+        };
+        let reconcile = |namespace| namespaces.clone().reconcile(namespace);
+        let queue = self.knowledge.namespaces.queue(0);
+        drive("offload-namespace", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    async fn run_status(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let status = OffloadingStatus {
+            knowledge: self.knowledge.clone(),
+            writer: self.local_writer.clone(),
+            events: env.events.clone(),
+        };
+        let reconcile = |namespace| status.clone().reconcile(namespace);
+        let queue = self.knowledge.namespaces.queue(1);
+        drive("offload-status", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    async fn run_maps(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let maps = Maps {
+            knowledge: self.knowledge.clone(),
+            vouching: self.vouching.clone(),
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+        };
+        let reconcile = |home| maps.clone().reconcile(home);
+        let queue = self.knowledge.clusters.queue(2);
+        drive("offload-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    /// Waits until all is known that records, twins and statuses depend on.
+    async fn complete(&self, begin: BoxFuture<'static, ()>) {
+        tokio::join!(self.peers.listed(), self.local.listed(), self.leader.listed(), begin);
+        self.begun.send_replace(true);
+        self.knowledge.clusters.enqueue_all(Readers::ALL);
+        self.knowledge.namespaces.enqueue_all(Readers::ALL);
+    }
+
+    fn sees_all(&self) -> bool {
+        let now = Instant::now();
+        *self.begun.borrow() && [&self.peers, &self.local, &self.leader].iter().all(|w| w.are_open(now))
+    }
+}
+
+impl Run for OffloadingRun {
+    /// Under a leader of Antrea's nothing is watched but the OffloadPeers, which say so.
+    fn watch(&self, tasks: &mut JoinSet<()>) {
+        let env = &self.access.env;
+        watches::watch_peers(env, &self.knowledge, &self.peers, tasks);
+        if self.access.wire == Wire::Freeport {
+            watches::watch_local(env, &self.knowledge, &self.local, tasks);
+            watches::watch_leader(&self.access, &self.knowledge, &self.leader, tasks);
+        }
+    }
+
+    fn local(&self) -> &Watches {
+        &self.none
+    }
+
+    fn leader(&self) -> &Watches {
+        &self.none
+    }
+
+    fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move {
+            if self.access.wire == Wire::Antrea {
+                return self.run_peers(&stop).await;
+            }
+            let exchange = async {
+                if before(&stop, self.complete(begin)).await {
+                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), self.run_maps(&stop));
+                }
+            };
+            // Beside these the certificate of the webhook.
+            tokio::join!(self.run_peers(&stop), self.run_nodes(&stop), exchange);
+        }
+        .boxed()
+    }
+
+    fn hear(&self, news: &News) {
+        let vouched = !self.vouching.hear(news).is_empty();
+        self.knowledge.hear();
+        if vouched {
+            self.knowledge.clusters.enqueue_all(MAP);
+        }
+    }
+
+    /// Hosts in whose maps something is left to write: each may be, as long as one Namespace waits.
+    fn unwritten(&self) -> Vec<String> {
+        let is_written = self.sees_all() && self.knowledge.namespaces.busy(NAMESPACE).is_empty();
+        match is_written || self.access.wire == Wire::Antrea {
+            true => vec![],
+            false => self.access.leases.with(|leases| leases.members().into_keys().collect()),
+        }
+    }
+
+    fn retry_failed(&self) {
+        self.knowledge.clusters.retry_failed();
+        self.knowledge.namespaces.retry_failed();
+    }
+}
