@@ -122,7 +122,8 @@ impl Knowledge {
         let none = ClusterEntry::default();
         let mut touched = BTreeSet::new();
         for id in ids {
-            let entry = |clusters: &Clusters| clusters.get(id).map_or(none.clone(), |entry| (**entry).clone());
+            let entry =
+                |clusters: &Clusters| clusters.get(id).map_or(none.clone(), |entry| (**entry).clone());
             touched.extend(differing(&entry(&before), &entry(&after)));
             // A map that vanished is put back whole.
             if entry(&before).own_map.is_some() != entry(&after).own_map.is_some() {
@@ -189,7 +190,8 @@ fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
         (wanted, said)
     };
     let (before, after) = (words(before), words(after));
-    let wanted = before.0.keys().chain(after.0.keys()).filter(|name| before.0.get(*name) != after.0.get(*name));
+    let wanted =
+        before.0.keys().chain(after.0.keys()).filter(|name| before.0.get(*name) != after.0.get(*name));
     let said = before.1.keys().chain(after.1.keys()).filter(|name| before.1.get(*name) != after.1.get(*name));
     wanted.chain(said).cloned().collect()
 }

@@ -120,7 +120,9 @@ pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
             done = done.and(writer.delete(&twin, false).await);
         }
     }
-    for node in listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await? {
+    for node in
+        listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await?
+    {
         done = done.and(writer.delete(&node, false).await);
     }
     done

@@ -58,7 +58,10 @@ impl Maps {
         let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
         let Some(map) = &entry.map else { return Ok(Outcome::Done) };
         let Ok(Some(spec)) = &map.spec.0 else {
-            tracing::warn!(home, "the NamespaceMap of this cluster cannot be read: its twins stay as they are");
+            tracing::warn!(
+                home,
+                "the NamespaceMap of this cluster cannot be read: its twins stay as they are"
+            );
             return Ok(Outcome::Done);
         };
         let record = names::namespace_map(&home, &self.knowledge.us.cluster);
@@ -172,7 +175,8 @@ impl Maps {
         if said.is_empty() {
             return Ok(());
         }
-        let changed: BTreeMap<_, Value> = said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
+        let changed: BTreeMap<_, Value> =
+            said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
         let patch = json!({"status": {"currentMapping": changed}});
         let merge = self.leader_writer.merge(map, Some("status"), patch);
         self.knowledge.clusters.write(MAP, map, merge).await.map(drop)

@@ -75,7 +75,8 @@ fn ready(cluster: &str, entry: &ClusterEntry, peer: &OffloadPeerView, around: Ar
         Err(error) => return no("InvalidSpec", format!("the spec cannot be read: {error}")),
     };
     if around.wire == Wire::Antrea {
-        let message = "the leader of this ClusterSet runs Antrea's controllers, which know nothing of offloading";
+        let message =
+            "the leader of this ClusterSet runs Antrea's controllers, which know nothing of offloading";
         return no("AntreaLeader", message.to_owned());
     }
     if cluster == around.us {
@@ -131,7 +132,8 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
 }
 
 fn told(cluster: &str, incoming: bool, outgoing: bool) -> String {
-    let outgoing = outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
+    let outgoing =
+        outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
     let incoming = incoming.then(|| format!("Namespaces of cluster {cluster} may come here"));
     let both: Vec<_> = outgoing.into_iter().chain(incoming).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
@@ -309,8 +311,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_watched_is_said_with_its_cluster() {
-        let trouble =
-            Trouble { source: Source { cluster: "leader", kind: "own NamespaceMap" }, failure: Failure::KindMissing };
+        let trouble = Trouble {
+            source: Source { cluster: "leader", kind: "own NamespaceMap" },
+            failure: Failure::KindMissing,
+        };
         let words = in_words(&[trouble.clone(), trouble]).unwrap();
         assert_eq!(
             words,

@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn a_status_is_written_once_and_other_conditions_are_left_alone() {
         let mut offloading: NamespaceOffloadingView =
-            serde_json::from_value(json!({"metadata": {"name": "offloading", "generation": 3}, "spec": {}})).unwrap();
+            serde_json::from_value(json!({"metadata": {"name": "offloading", "generation": 3}, "spec": {}}))
+                .unwrap();
         let said = summary(&BTreeMap::new(), false);
         let now = Time(Timestamp::UNIX_EPOCH);
         let want = desired(&offloading, Ok("shop-west".into()), &said, &now);

@@ -78,7 +78,8 @@ pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> V
 }
 
 fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step {
-    let refuse = |reason, message: String| Step::Refuse { twin: twin.to_owned(), why: Refused { reason, message } };
+    let refuse =
+        |reason, message: String| Step::Refuse { twin: twin.to_owned(), why: Refused { reason, message } };
     if let Some(have) = (around.namespace)(twin) {
         return match have.twin_of(around.record) {
             Some((home, original)) if (home, original) == (around.home, namespace) => match have.is_going() {
@@ -87,7 +88,10 @@ fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step
             },
             _ => refuse(
                 "NotOurs",
-                format!("Namespace {twin} exists and was not made for {namespace} of cluster {}", around.home),
+                format!(
+                    "Namespace {twin} exists and was not made for {namespace} of cluster {}",
+                    around.home
+                ),
             ),
         };
     }
@@ -103,8 +107,7 @@ fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step
 fn made(namespace: &str, twin: &str, around: &Around<'_>) -> Namespace {
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let security = around.incoming.map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
-    let labels =
-        [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)];
+    let labels = [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)];
     let annotations =
         [pair(label::MANAGED_BY_NAMESPACE_MAP, around.record), pair(label::ORIGINAL_NAME, namespace)];
     let metadata = ObjectMeta {
@@ -181,7 +184,11 @@ mod tests {
         assert_eq!(becomes(("shop", "kube-system"), Some(&any), &[]), "NameReserved");
         assert_eq!(becomes(("shop", "default"), Some(&any), &[]), "NameReserved");
         let ours = twin("shop-west", "shop");
-        assert_eq!(becomes(shop, None, &[ours.clone()]), "stays", "a consent that is withdrawn takes nothing away");
+        assert_eq!(
+            becomes(shop, None, &[ours.clone()]),
+            "stays",
+            "a consent that is withdrawn takes nothing away"
+        );
         assert_eq!(becomes(shop, Some(&consent), &[ours.clone()]), "mend", "the level of Pod Security");
         let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| None));
         assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");

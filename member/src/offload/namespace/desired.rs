@@ -43,7 +43,8 @@ pub(crate) fn name(
     let spec = spec.map_err(|error| invalid("InvalidSpec", format!("the spec cannot be read: {error}")))?;
     let named = check_offloaded(namespace, system).and_then(|()| twin(spec, namespace, home));
     let name = named.map_err(|error| invalid(error.reason(), error.to_string()))?;
-    selector::check(spec.terms()).map_err(|why| invalid("InvalidSelector", format!("clusterSelector: {why}")))?;
+    selector::check(spec.terms())
+        .map_err(|why| invalid("InvalidSelector", format!("clusterSelector: {why}")))?;
     Ok(name)
 }
 
@@ -90,7 +91,9 @@ mod tests {
     fn a_key_goes_by_decision_only() {
         let region = |value: &str| {
             let expression = json!({"key": "region", "operator": "In", "values": [value]});
-            offloading(json!({"clusterSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}))
+            offloading(
+                json!({"clusterSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}),
+            )
         };
         let used = || json!({"outgoing": {}});
         let all = offloading(json!({}));

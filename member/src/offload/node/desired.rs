@@ -35,9 +35,10 @@ impl Condition {
             _ => ("Unknown", why, message.to_owned()),
         };
         match &self.standing {
-            _ if !self.is_heard => {
-                stays("LeaderNotHeard", "nothing is heard of the Common Area; the host is taken to be as before")
-            }
+            _ if !self.is_heard => stays(
+                "LeaderNotHeard",
+                "nothing is heard of the Common Area; the host is taken to be as before",
+            ),
             Some(Standing::Present) => ("True", "HostPresent", "the host renews its Lease".to_owned()),
             Some(Standing::Unheard) => stays("HostNotHeardYet", "the host's next renewal is awaited"),
             Some(Standing::Silent { .. }) => {
@@ -85,8 +86,10 @@ pub(super) fn without_new_pods(have: &VirtualNode) -> VirtualNode {
 /// The taints with ours among them; those of others stay where they are.
 fn tainted(mut taints: Vec<Value>, takes_pods: bool) -> Vec<Value> {
     let is = |taint: &Value, key: &str| taint["key"] == key;
-    let allowed_only = json!({"key": label::NOT_ALLOWED, "value": general::TRUE, "effect": label::NO_EXECUTE});
-    let no_new_pods = json!({"key": label::NO_NEW_PODS, "value": general::TRUE, "effect": label::NO_SCHEDULE});
+    let allowed_only =
+        json!({"key": label::NOT_ALLOWED, "value": general::TRUE, "effect": label::NO_EXECUTE});
+    let no_new_pods =
+        json!({"key": label::NO_NEW_PODS, "value": general::TRUE, "effect": label::NO_SCHEDULE});
     if takes_pods {
         taints.retain(|taint| !is(taint, label::NO_NEW_PODS));
     } else if !taints.iter().any(|taint| is(taint, label::NO_NEW_PODS)) {
@@ -217,7 +220,11 @@ mod tests {
         };
         assert_eq!(says(heard(Some(Standing::Unheard))), "Unknown");
         assert_eq!(says(heard(Some(Standing::Present))), "True");
-        assert_eq!(says(Condition { is_heard: false, standing: None }), "True", "only the leader is not heard");
+        assert_eq!(
+            says(Condition { is_heard: false, standing: None }),
+            "True",
+            "only the leader is not heard"
+        );
         assert_eq!(says(heard(Some(Standing::Unheard))), "True", "what was known before stays");
         assert_eq!(says(heard(Some(Standing::Silent { since: None }))), "Unknown");
         assert_eq!(says(heard(None)), "Unknown");

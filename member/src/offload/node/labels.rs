@@ -21,7 +21,12 @@ struct Noted {
 }
 
 /// The labels to set on the Node of `cluster`, and the note that goes with them, where it has the labels `have` and the note `noted`.
-pub(super) fn labels(cluster: &str, offered: &Labels, have: &Labels, noted: Option<&str>) -> (Labels, String) {
+pub(super) fn labels(
+    cluster: &str,
+    offered: &Labels,
+    have: &Labels,
+    noted: Option<&str>,
+) -> (Labels, String) {
     let noted: Noted = noted.and_then(|noted| serde_json::from_str(noted).ok()).unwrap_or_default();
     let is_ours = |key: &String| match (have.get(key), noted.values.get(key)) {
         (None, _) => true,
@@ -80,7 +85,10 @@ mod tests {
         let offered = of(&[("region", "us"), ("liqo.io/type", "x"), ("bad key", "x"), ("tier", "gold")]);
         let (first, note) = labels("east", &offered, &Labels::new(), None);
         assert_eq!(first["region"], "us");
-        assert_eq!((first[label::TYPE].as_str(), first[label::REMOTE_CLUSTER_ID].as_str()), ("virtual-node", "east"));
+        assert_eq!(
+            (first[label::TYPE].as_str(), first[label::REMOTE_CLUSTER_ID].as_str()),
+            ("virtual-node", "east")
+        );
         assert!(!first.contains_key("bad key"));
         let (again, same) = labels("east", &offered, &first, Some(&note));
         assert_eq!((&again, &same), (&first, &note), "a second pass writes nothing");
@@ -92,6 +100,9 @@ mod tests {
         assert_eq!((third["region"].as_str(), third[label::ARCH].as_str()), ("eu", "arm64"), "they stay");
         assert!(!third.contains_key("own"), "it was there before it was offered");
         assert_eq!(third[label::TYPE], "virtual-node");
-        assert!(!note.contains("tier") && !note.contains("region"), "one that is not offered any more goes: {note}");
+        assert!(
+            !note.contains("tier") && !note.contains("region"),
+            "one that is not offered any more goes: {note}"
+        );
     }
 }
