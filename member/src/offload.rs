@@ -88,8 +88,7 @@ async fn alone(local: &Local, stop: &CancellationToken) {
     let (watches, mut tasks) = (Watches::guarded(local.home.guard()), JoinSet::new());
     watches::watch_nodes(env, &knowledge, &watches, &mut tasks);
     let (_, begun) = watch::channel(false);
-    let nodes =
-        Nodes::new(knowledge.clone(), env.client.clone(), local_writer(env), env.events.clone(), begun);
+    let nodes = Nodes::new(knowledge.clone(), env, local_writer(env), begun);
     let reconcile = |cluster| nodes.clone().reconcile(cluster);
     let driven = async {
         if before(stop, watches.listed()).await {
@@ -169,9 +168,8 @@ impl OffloadingRun {
 
     async fn run_nodes(&self, stop: &CancellationToken) {
         let Access { env, .. } = &self.access;
-        let (local, begun) = (env.client.clone(), self.begun.subscribe());
-        let nodes =
-            Nodes::new(self.knowledge.clone(), local, self.local_writer.clone(), env.events.clone(), begun);
+        let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
+        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
         let listed = async { tokio::join!(self.peers.listed(), self.local.listed()) };
         if before(stop, listed).await {
             let reconcile = |cluster| nodes.clone().reconcile(cluster);

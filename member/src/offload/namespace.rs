@@ -1,12 +1,14 @@
 //! Offloading Namespaces, at home: watches NamespaceOffloadings, Namespaces, virtual nodes, and our own maps; writes the keys of its
 //! Namespace into the maps of the clusters that are selected, the finalizer of the NamespaceOffloading, and label
-//! `liqo.io/scheduling-enabled` of the Namespace; deletes keys, by which hosts delete twins. Safe to run twice: keys are a function of
+//! `liqo.io/scheduling-enabled` of the Namespace, the NamespaceOffloading that label `liqo.io/enabled` asks for; deletes keys, by which
+//! hosts delete twins, and that NamespaceOffloading. Safe to run twice: keys are a function of
 //! the selector and the virtual nodes, and only differences are sent.
 //!
 //! A key goes because somebody decided it: the NamespaceOffloading is deleted, or does not select that cluster any more. What merely
 //! vanished (a Node, an OffloadPeer, a CRD, a map) leaves the keys as they are, and a map that vanished is put back whole.
 
 mod desired;
+mod enabled;
 
 use api::{
     label as general,
@@ -16,6 +18,7 @@ use api::{
         names,
         namespace::{NamespaceOffloading, OFFLOADING_REQUIRED, PodOffloadingStrategy},
         phase::summary,
+        twin::check_offloaded,
         view::NamespaceOffloadingView,
     },
     view::Lenient,
@@ -30,7 +33,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::desired::{Invalid, Key, key, name};
 use super::{
-    index::{ClusterEntry, NAMESPACE, NODE, NamespaceEntry},
+    index::{ClusterEntry, NAMESPACE, NODE, NamespaceEntry, STATUS},
     knowledge::{Clusters, Knowledge},
     view::{Namespace, OwnMap},
     withdrawn,
@@ -50,12 +53,27 @@ impl Namespaces {
     /// Brings what one Namespace asks of other clusters up to date.
     pub(super) async fn reconcile(self, namespace: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.namespaces.get(&namespace) else { return Ok(Outcome::Done) };
+        if let Some(change) = enabled::change(&entry) {
+            self.follow_label(&namespace, change).await?;
+        }
         let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
         match offloading.metadata.deletion_timestamp {
             Some(_) => self.unoffload(&namespace, &entry, offloading).await?,
             None => self.offload(&namespace, &entry, offloading).await?,
         }
         Ok(Outcome::Done)
+    }
+
+    /// Makes the NamespaceOffloading that the label asks for, or deletes the one that it asked for.
+    async fn follow_label(&self, namespace: &str, change: enabled::Change<'_>) -> Result<(), Error> {
+        let system = self.knowledge.system_with(namespace);
+        match change {
+            enabled::Change::Make if check_offloaded(namespace, &system).is_ok() => {
+                self.local_writer.put(None, &enabled::made(namespace)).await.map(drop)
+            }
+            enabled::Change::Make => Ok(()),
+            enabled::Change::Delete(made) => self.local_writer.delete(made, false).await,
+        }
     }
 
     async fn offload(
@@ -142,12 +160,16 @@ impl Namespaces {
                     return Ok(());
                 }
                 let patch = json!({"spec": {"desiredMapping": {namespace: twin}}});
-                store.write(NODE, map, self.leader_writer.merge(map, None, patch)).await.map(drop)
+                store.write(NODE, map, self.leader_writer.merge(map, None, patch)).await?;
+                self.knowledge.namespaces.enqueue([(namespace.to_owned(), STATUS)].into());
+                Ok(())
             }
             (_, _) if twin.is_none() => Ok(()),
             (have, _) => {
                 let want = self.whole(clusters, cluster);
-                store.put_ours(&self.leader_writer, NODE, (have.as_ref(), &want), |_| true).await.map(drop)
+                store.put_ours(&self.leader_writer, NODE, (have.as_ref(), &want), |_| true).await?;
+                self.knowledge.enqueue_offloaded(STATUS);
+                Ok(())
             }
         }
     }

@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kit::{
+    boot::Env,
     events::Events,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
+use tokio::sync::watch;
 
 use self::{
     desired::{Condition, node, status},
     heartbeat::Heartbeats,
 };
 use super::{
-    index::{Asked, ClusterEntry, NODE, PEER},
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
     knowledge::Knowledge,
     view::VirtualNode,
 };
@@ -64,18 +66,23 @@ pub(super) struct Nodes {
     events: Events,
     heartbeats: Heartbeats,
     /// Whether the Common Area has been seen and our ID is ours.
-    begun: tokio::sync::watch::Receiver<bool>,
+    begun: watch::Receiver<bool>,
+    since: Instant,
+    /// How long the Common Area may take to be seen.
+    patience: Duration,
 }
 
 impl Nodes {
-    pub(super) fn new(
-        knowledge: Knowledge,
-        local: Client,
-        writer: Writer,
-        events: Events,
-        begun: tokio::sync::watch::Receiver<bool>,
-    ) -> Self {
-        Self { knowledge, writer, events, heartbeats: Heartbeats::new(local), begun }
+    pub(super) fn new(knowledge: Knowledge, env: &Env, writer: Writer, begun: watch::Receiver<bool>) -> Self {
+        Self {
+            knowledge,
+            writer,
+            events: env.events.clone(),
+            heartbeats: Heartbeats::new(env.client.clone()),
+            begun,
+            since: Instant::now(),
+            patience: env.pace.stale(),
+        }
     }
 
     /// Brings the Node of one cluster up to date, and renews its Lease.
@@ -83,10 +90,13 @@ impl Nodes {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
         let now = self.condition(&cluster);
         let node = match plan(&entry, now.is_heard) {
+            // What is to be said of it is not known yet.
+            _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
             Plan::Nothing => return Ok(Outcome::Done),
             Plan::Delete => {
                 if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
                     self.knowledge.clusters.delete(&self.writer, NODE, node, false).await?;
+                    self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
                 }
                 return Ok(Outcome::Done);
             }
@@ -95,12 +105,19 @@ impl Nodes {
             Plan::Keep => self.keep(&entry).await?,
         };
         if let Some(node) = node {
-            self.put_status(&cluster, &entry, &node, &now).await?;
+            if !self.is_starting() {
+                self.put_status(&cluster, &entry, &node, &now).await?;
+            }
             if self.heartbeats.is_due(&cluster, Instant::now()) {
                 self.heartbeats.renew(&cluster, &node, Timestamp::now()).await?;
             }
         }
         Ok(Outcome::Requeue(HEARTBEAT))
+    }
+
+    /// Whether the Common Area could not be seen yet, and that means nothing.
+    fn is_starting(&self) -> bool {
+        !*self.begun.borrow() && self.since.elapsed() < self.patience
     }
 
     fn condition(&self, cluster: &str) -> Condition {
@@ -135,7 +152,15 @@ impl Nodes {
         }
         match put {
             Err(Error::NotOurs { .. }) => Ok(None),
-            put => Ok(put?.or_else(|| have.cloned())),
+            put => {
+                let put = put?;
+                let labels = |node: &VirtualNode| node.labels().clone();
+                if put.as_ref().is_some_and(|put| have.map(labels) != Some(labels(put))) {
+                    // It may be selected now, or not any more.
+                    self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
+                }
+                Ok(put.or_else(|| have.cloned()))
+            }
         }
     }
 

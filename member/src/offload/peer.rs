@@ -37,6 +37,9 @@ use crate::identity::Identity;
 /// How soon what no event tells is looked at again: watches that fail, and whether the Common Area is heard.
 const RESYNC: Duration = Duration::from_secs(10);
 
+/// Reason of [`READY`], Unknown: something is still to be written or seen.
+const PENDING: &str = "Pending";
+
 /// The offer that follows from this consent.
 fn offer(us: &Identity, home: &str, incoming: &Incoming) -> OwnOffer {
     let may_claim = |(key, _): &(String, String)| !label::is_reserved(key);
@@ -87,7 +90,7 @@ fn ready(cluster: &str, entry: &ClusterEntry, peer: &OffloadPeerView, around: Ar
     }
     if !around.has_begun {
         let message = "the Common Area has not been seen yet";
-        return Verdict::new(READY, Status::Unknown, "Pending", message);
+        return Verdict::new(READY, Status::Unknown, PENDING, message);
     }
     let is_member = match around.standing {
         None => false,
@@ -101,7 +104,7 @@ fn ready(cluster: &str, entry: &ClusterEntry, peer: &OffloadPeerView, around: Ar
     }
     if spec.incoming.is_some() && entry.own_offer.is_none() {
         let message = "the OffloadOffer of this cluster is not written yet";
-        return Verdict::new(READY, Status::Unknown, "Pending", message);
+        return Verdict::new(READY, Status::Unknown, PENDING, message);
     }
     match &spec.outgoing {
         Some(_) => node_ready(cluster, around.us, entry),
@@ -127,7 +130,7 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
     let incoming = matches!(entry.incoming(), Asked::Yes(_));
     match &entry.node {
         Some(_) => Verdict::new(READY, Status::True, "Ready", told(cluster, incoming, true)),
-        None => Verdict::new(READY, Status::Unknown, "Pending", "the Node is not made yet"),
+        None => Verdict::new(READY, Status::Unknown, PENDING, "the Node is not made yet"),
     }
 }
 
@@ -232,6 +235,10 @@ impl Consenting {
         };
         let verdict = ready(cluster, &entry, peer, around);
         let have = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        // Before the Common Area has been seen nothing is known: what was said stands.
+        if verdict.reason == PENDING && !*self.begun.borrow() && !have.is_empty() {
+            return Ok(());
+        }
         let now = Time(Timestamp::now());
         let want = conditions(&[verdict], have, peer.metadata.generation, &now);
         if already_said(have, &want) {

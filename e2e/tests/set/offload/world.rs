@@ -45,7 +45,7 @@ async fn up() -> World {
         grant_records(world.cluster("west"), member).await;
     }
     for daemon in daemons.iter_mut().filter(|daemon| daemon.is_member) {
-        daemon.spec.env.push(("FREEPORT_OFFLOAD".to_owned(), "true".to_owned()));
+        daemon.spec.env.insert("FREEPORT_OFFLOAD".to_owned(), "true".to_owned());
     }
     for daemon in &daemons {
         daemon.ensure(&world.fleet).await.unwrap();
@@ -76,7 +76,7 @@ async fn grant(cluster: &Cluster) {
         rule("", &["nodes/status"], &["patch"]),
         rule("", &["serviceaccounts"], &["get"]),
         rule("coordination.k8s.io", &["leases"], &["create", "patch"]),
-        rule("offloading.liqo.io", &["namespaceoffloadings"], &["get", "list", "watch", "patch"]),
+        rule("offloading.liqo.io", &["namespaceoffloadings"], OWN),
         rule("multicluster.freeport.dev", &["offloadpeers"], &["get", "list", "watch"]),
         rule("offloading.liqo.io", &["namespaceoffloadings/status"], &["patch"]),
         rule("multicluster.freeport.dev", &["offloadpeers/status"], &["patch"]),

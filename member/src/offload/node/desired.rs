@@ -29,22 +29,26 @@ impl Condition {
     }
 
     /// Status, reason and message of [`READY`], where it was `before`.
-    fn ready(&self, before: Option<&NodeCondition>) -> (&'static str, &'static str, String) {
-        let stays = |why: &'static str, message: &str| match before {
-            Some(before) if before.status == "True" => ("True", why, message.to_owned()),
-            _ => ("Unknown", why, message.to_owned()),
+    fn ready(&self, before: Option<&NodeCondition>) -> (String, String, String) {
+        let says = |status: &str, reason: &str, message: &str| {
+            (status.to_owned(), reason.to_owned(), message.to_owned())
         };
+        let was_ready = before.is_some_and(|before| before.status == "True");
+        let not_heard = "nothing is heard of the Common Area; the host is taken to be as before";
         match &self.standing {
-            _ if !self.is_heard => stays(
-                "LeaderNotHeard",
-                "nothing is heard of the Common Area; the host is taken to be as before",
-            ),
-            Some(Standing::Present) => ("True", "HostPresent", "the host renews its Lease".to_owned()),
-            Some(Standing::Unheard) => stays("HostNotHeardYet", "the host's next renewal is awaited"),
-            Some(Standing::Silent { .. }) => {
-                ("Unknown", "HostSilent", "the host does not renew its Lease".to_owned())
+            _ if !self.is_heard => {
+                says(if was_ready { "True" } else { "Unknown" }, "LeaderNotHeard", not_heard)
             }
-            None => ("Unknown", "HostUnknown", "the host has no Lease in the Common Area".to_owned()),
+            Some(Standing::Present) => says("True", "HostPresent", "the host renews its Lease"),
+            // What was known before stays.
+            Some(Standing::Unheard) => match before {
+                Some(before) => (before.status.clone(), before.reason.clone(), before.message.clone()),
+                None => says("Unknown", "HostNotHeardYet", "the host's next renewal is awaited"),
+            },
+            Some(Standing::Silent { .. }) => {
+                says("Unknown", "HostSilent", "the host does not renew its Lease")
+            }
+            None => says("Unknown", "HostUnknown", "the host has no Lease in the Common Area"),
         }
     }
 }
@@ -116,8 +120,7 @@ pub(super) fn status(
     let before = have.ready();
     let (status, reason, message) = now.ready(before);
     let says_so = before.is_some_and(|before| {
-        (before.status.as_str(), before.reason.as_str(), before.message.as_str())
-            == (status, reason, message.as_str())
+        (&before.status, &before.reason, &before.message) == (&status, &reason, &message)
     });
     if says_so && is_same(&have.capacity, capacity) && is_same(&have.allocatable, capacity) {
         return None;
