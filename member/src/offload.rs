@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`view`], [`index`] | what is known of each other cluster and of each Namespace; depends on nothing below |
 //! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
 //! | [`peer`], [`node`], [`namespace`], [`map`], [`status`] | the controllers |
 //! | [`watches`] | how it is learned |
@@ -19,6 +20,7 @@ mod map;
 mod namespace;
 mod node;
 mod peer;
+mod selection;
 mod status;
 mod view;
 mod watches;

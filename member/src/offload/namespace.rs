@@ -7,7 +7,6 @@
 //! A key goes because somebody decided it: the NamespaceOffloading is deleted, or does not select that cluster any more. What merely
 //! vanished (a Node, an OffloadPeer, a CRD, a map) leaves the keys as they are, and a map that vanished is put back whole.
 
-mod desired;
 mod enabled;
 
 use api::{
@@ -31,10 +30,10 @@ use kit::{
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-pub(super) use self::desired::{Invalid, Key, key, name};
 use super::{
     index::{ClusterEntry, NAMESPACE, NODE, NamespaceEntry, STATUS},
     knowledge::{Clusters, Knowledge},
+    selection::{Invalid, Key, key, name},
     view::{Namespace, OwnMap},
     withdrawn,
 };

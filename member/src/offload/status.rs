@@ -23,7 +23,7 @@ use kube::Resource;
 use super::{
     index::{NAMESPACE, STATUS},
     knowledge::Knowledge,
-    namespace::{Invalid, name},
+    selection::{Invalid, name},
 };
 
 /// How soon a status is looked at again that nobody asked for.

@@ -25,7 +25,7 @@ fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
         let twins = Api::<Namespace>::all(east.client.clone());
         let twin = twins.get("before-west").await.unwrap();
 
-        peer(east, "west", json!({})).await;
+        peer(east, "west", json!({"incoming": null})).await;
         peer_says(world, "west", "east", "NotOffered").await;
         let ns = world.namespace("refused", &["west"]).await;
         offload(world, &ns, json!({})).await;

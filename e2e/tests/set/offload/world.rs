@@ -108,14 +108,16 @@ async fn grant_records(leader: &Cluster, member: &str) {
     let _: RoleBinding = leader.create(AREA, binding).await;
 }
 
-/// What the administrator of a cluster says about another one.
+/// What the administrator of a cluster says about another one, and changes of what was said.
 pub(super) async fn peer(cluster: &Cluster, other: &str, spec: Value) {
     let peers = Api::<OffloadPeer>::all(cluster.client.clone());
-    let peer = json!({
-        "apiVersion": "multicluster.freeport.dev/v1alpha1", "kind": "OffloadPeer",
-        "metadata": {"name": other}, "spec": spec,
-    });
-    peers.patch(other, &PatchParams::apply("administrator").force(), &Patch::Apply(&peer)).await.unwrap();
+    if peers.get_opt(other).await.unwrap().is_some() {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        peers.patch(other, &PatchParams::default(), &patch).await.unwrap();
+    } else {
+        let peer = serde_json::from_value(json!({"metadata": {"name": other}, "spec": spec})).unwrap();
+        peers.create(&PostParams::default(), &peer).await.unwrap();
+    }
 }
 
 /// Waits until the OffloadPeer says this.
