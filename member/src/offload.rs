@@ -123,8 +123,9 @@ struct OffloadingRun {
     /// Of the OffloadPeers: they can say what else is missing.
     peers: Watches,
     /// Of all else in this cluster.
-    local: Watches,
-    leader: Watches,
+    here: Watches,
+    /// Of the Common Area.
+    area: Watches,
     /// What the session is shown in their place: it waits for none of them.
     none: Watches,
     local_writer: Writer,
@@ -140,8 +141,8 @@ impl OffloadingRun {
             knowledge: Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone())),
             vouching: Vouching::new(OFFLOADING, leases.clone()),
             peers: Watches::guarded(home.guard()),
-            local: Watches::guarded(home.guard()),
-            leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            here: Watches::guarded(home.guard()),
+            area: guard.clone().map(Watches::guarded).unwrap_or_default(),
             none: Watches::default(),
             local_writer: local_writer(env),
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
@@ -158,7 +159,7 @@ impl OffloadingRun {
             local: env.client.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
-            watches: [self.peers.clone(), self.local.clone(), self.leader.clone()],
+            watches: [self.peers.clone(), self.here.clone(), self.area.clone()],
             begun: self.begun.subscribe(),
         };
         if before(stop, self.peers.listed()).await {
@@ -172,7 +173,7 @@ impl OffloadingRun {
         let Access { env, .. } = &self.access;
         let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
         let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
-        let listed = async { tokio::join!(self.peers.listed(), self.local.listed()) };
+        let listed = async { tokio::join!(self.peers.listed(), self.here.listed()) };
         if before(stop, listed).await {
             let reconcile = |cluster| nodes.clone().reconcile(cluster);
             let queue = self.knowledge.clusters.queue(1);
@@ -221,7 +222,7 @@ impl OffloadingRun {
 
     /// Waits until all is known that records, twins and statuses depend on.
     async fn complete(&self, begin: BoxFuture<'static, ()>) {
-        tokio::join!(self.peers.listed(), self.local.listed(), self.leader.listed(), begin);
+        tokio::join!(self.peers.listed(), self.here.listed(), self.area.listed(), begin);
         self.begun.send_replace(true);
         self.knowledge.clusters.enqueue_all(Readers::ALL);
         self.knowledge.namespaces.enqueue_all(Readers::ALL);
@@ -229,7 +230,7 @@ impl OffloadingRun {
 
     fn sees_all(&self) -> bool {
         let now = Instant::now();
-        *self.begun.borrow() && [&self.peers, &self.local, &self.leader].iter().all(|w| w.are_open(now))
+        *self.begun.borrow() && [&self.peers, &self.here, &self.area].iter().all(|w| w.are_open(now))
     }
 }
 
@@ -239,8 +240,8 @@ impl Run for OffloadingRun {
         let env = &self.access.env;
         watches::watch_peers(env, &self.knowledge, &self.peers, tasks);
         if self.access.wire == Wire::Freeport {
-            watches::watch_local(env, &self.knowledge, &self.local, tasks);
-            watches::watch_leader(&self.access, &self.knowledge, &self.leader, tasks);
+            watches::watch_local(env, &self.knowledge, &self.here, tasks);
+            watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
         }
     }
 
@@ -250,6 +251,10 @@ impl Run for OffloadingRun {
 
     fn leader(&self) -> &Watches {
         &self.none
+    }
+
+    fn restored(&self) -> BoxFuture<'_, ()> {
+        self.area.restored().boxed()
     }
 
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()> {

@@ -11,6 +11,7 @@ use api::{
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
@@ -37,6 +38,8 @@ pub(crate) enum Asked<T> {
 #[derive(Clone, Default)]
 pub(crate) struct ClusterEntry {
     pub(crate) peer: Option<OffloadPeerView>,
+    /// When the OffloadPeer was made that was seen last.
+    pub(crate) peer_made: Option<Time>,
     /// Whether somebody decided that the OffloadPeer is gone; none if that was not asked.
     pub(crate) peer_withdrawn: Option<bool>,
     pub(crate) node: Option<VirtualNode>,
@@ -135,7 +138,7 @@ impl Part<String, ClusterEntry> for OffloadPeerView {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        entry.peer_withdrawn = None;
+        (entry.peer_withdrawn, entry.peer_made) = (None, self.metadata.creation_timestamp.clone());
         Readers::ALL.when(replace(&mut entry.peer, self))
     }
 

@@ -38,6 +38,9 @@ const PROBE: Duration = Duration::from_secs(30);
 /// How soon after its Namespace was made a ServiceAccount is looked for again.
 const SOON: Duration = Duration::from_millis(200);
 
+/// Most twins that are made before those that are there are said: a reconcile must not take for ever.
+const AT_ONCE: usize = 50;
+
 /// What entries are to say; nothing of one that goes.
 type Said = BTreeMap<String, Option<MappedNamespace>>;
 
@@ -68,9 +71,16 @@ impl Maps {
         let twins = self.twins(&home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
         let (mut said, mut failed, mut waits) = (Said::new(), Ok(()), false);
+        let mut room = AT_ONCE;
         for (namespace, step) in self.steps(&home, &record, &entry, &spec.desired_mapping, &twins) {
-            if matches!(step, Step::Delete(_)) && !is_current {
-                continue;
+            match step {
+                Step::Delete(_) if !is_current => continue,
+                Step::Create(_) if room == 0 => {
+                    waits = true;
+                    continue;
+                }
+                Step::Create(_) => room -= 1,
+                _ => {}
             }
             match self.carry_out(map, &namespace, step).await {
                 Ok(Done::Says(entry)) => drop(said.insert(namespace, Some(entry))),

@@ -191,26 +191,30 @@ mod tests {
 
     use super::*;
 
-    fn entry(peer: Value, offer: bool, node: bool) -> ClusterEntry {
-        let mut entry = ClusterEntry::default();
-        entry.peer = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap();
+    fn entry(peer: &Value, offer: bool, node: bool) -> ClusterEntry {
+        let read = |object: Value| serde_json::from_value(object).unwrap();
         let spec = json!({"host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": ""});
-        entry.offer = offer.then(|| {
-            serde_json::from_value(json!({"metadata": {"name": "1.east.west"}, "spec": spec})).unwrap()
-        });
-        entry.node =
-            node.then(|| serde_json::from_value(json!({"metadata": {"name": "freeport-east"}})).unwrap());
-        entry
+        let offered = json!({"metadata": {"name": "1.east.west"}, "spec": spec});
+        ClusterEntry {
+            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap(),
+            offer: offer.then(|| serde_json::from_value(offered).unwrap()),
+            node: node.then(|| read(json!({"metadata": {"name": "freeport-east"}}))),
+            ..ClusterEntry::default()
+        }
     }
 
     #[test]
     fn only_a_decision_takes_a_node_away() {
         let used = json!({"outgoing": {}});
-        assert_eq!(plan(&entry(used.clone(), true, false), true), Plan::Put);
-        assert_eq!(plan(&entry(used.clone(), false, false), true), Plan::Nothing, "nothing is offered");
-        assert_eq!(plan(&entry(used, false, true), true), Plan::Keep, "the offer vanished, or was withdrawn");
-        assert_eq!(plan(&entry(json!({"outgoing": 7}), true, true), true), Plan::Keep, "it does not decode");
-        let mut gone = entry(json!({}), true, true);
+        assert_eq!(plan(&entry(&used, true, false), true), Plan::Put);
+        assert_eq!(plan(&entry(&used, false, false), true), Plan::Nothing, "nothing is offered");
+        assert_eq!(
+            plan(&entry(&used, false, true), true),
+            Plan::Keep,
+            "the offer vanished, or was withdrawn"
+        );
+        assert_eq!(plan(&entry(&json!({"outgoing": 7}), true, true), true), Plan::Keep, "it does not decode");
+        let mut gone = entry(&json!({}), true, true);
         assert_eq!(plan(&gone, true), Plan::Delete);
         assert_eq!(plan(&gone, false), Plan::Keep, "the Common Area was not seen");
         gone.peer = None;

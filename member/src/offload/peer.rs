@@ -106,8 +106,9 @@ impl Consenting {
     async fn find_out_why_gone(&self, cluster: &String, entry: &ClusterEntry) -> Result<bool, Error> {
         let made = entry.node.as_ref().map(Resource::meta).or(entry.own_offer.as_ref().map(Resource::meta));
         let (None, None, Some(made)) = (&entry.peer, entry.peer_withdrawn, made) else { return Ok(false) };
-        let decided =
-            withdrawn::was_decided::<OffloadPeer>(&self.local, made.creation_timestamp.as_ref()).await?;
+        // One that was seen says itself how old it is; of another, what was made from it is not older.
+        let made_at = entry.peer_made.as_ref().or(made.creation_timestamp.as_ref());
+        let decided = withdrawn::was_decided::<OffloadPeer>(&self.local, made_at).await?;
         if !decided {
             tracing::warn!(
                 cluster,

@@ -73,18 +73,20 @@ mod tests {
 
     use super::*;
 
-    fn offloading(spec: Value) -> NamespaceOffloadingView {
+    fn offloading(spec: &Value) -> NamespaceOffloadingView {
         serde_json::from_value(json!({"metadata": {"name": "offloading"}, "spec": spec})).unwrap()
     }
 
-    fn cluster(peer: Value, region: Option<&str>) -> ClusterEntry {
-        let mut entry = ClusterEntry::default();
-        entry.peer = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap();
-        entry.node = region.map(|region| {
+    fn cluster(peer: &Value, region: Option<&str>) -> ClusterEntry {
+        let node = |region| {
             let labels = json!({"region": region, "app.kubernetes.io/managed-by": "freeport"});
             serde_json::from_value(json!({"metadata": {"name": "freeport-east", "labels": labels}})).unwrap()
-        });
-        entry
+        };
+        ClusterEntry {
+            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap(),
+            node: region.map(node),
+            ..ClusterEntry::default()
+        }
     }
 
     #[test]
@@ -92,29 +94,29 @@ mod tests {
         let region = |value: &str| {
             let expression = json!({"key": "region", "operator": "In", "values": [value]});
             offloading(
-                json!({"clusterSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}),
+                &json!({"clusterSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}),
             )
         };
-        let used = || json!({"outgoing": {}});
-        let all = offloading(json!({}));
+        let used = &json!({"outgoing": {}});
+        let all = offloading(&json!({}));
         let of = key;
-        assert_eq!(of(&all, &cluster(used(), Some("us"))), Key::Want);
-        assert_eq!(of(&region("us"), &cluster(used(), Some("us"))), Key::Want);
-        assert_eq!(of(&region("eu"), &cluster(used(), Some("us"))), Key::Drop, "not selected");
-        assert_eq!(of(&all, &cluster(used(), None)), Key::Keep, "the Node vanished");
-        assert_eq!(of(&all, &cluster(json!({}), Some("us"))), Key::Drop, "it is not used any more");
-        assert_eq!(of(&all, &cluster(json!({"outgoing": 7}), Some("us"))), Key::Keep, "it does not decode");
-        let mut gone = cluster(json!({}), Some("us"));
+        assert_eq!(of(&all, &cluster(used, Some("us"))), Key::Want);
+        assert_eq!(of(&region("us"), &cluster(used, Some("us"))), Key::Want);
+        assert_eq!(of(&region("eu"), &cluster(used, Some("us"))), Key::Drop, "not selected");
+        assert_eq!(of(&all, &cluster(used, None)), Key::Keep, "the Node vanished");
+        assert_eq!(of(&all, &cluster(&json!({}), Some("us"))), Key::Drop, "it is not used any more");
+        assert_eq!(of(&all, &cluster(&json!({"outgoing": 7}), Some("us"))), Key::Keep, "it does not decode");
+        let mut gone = cluster(&json!({}), Some("us"));
         gone.peer = None;
         assert_eq!(of(&all, &gone), Key::Keep, "it is not known why the OffloadPeer is gone");
-        assert_eq!(of(&offloading(json!("odd")), &cluster(json!({}), None)), Key::Keep);
+        assert_eq!(of(&offloading(&json!("odd")), &cluster(&json!({}), None)), Key::Keep);
     }
 
     #[test]
     fn what_cannot_be_offloaded_says_why() {
         let system = BTreeSet::from(["freeport".to_owned()]);
-        let named = |spec: Value, namespace: &str| name(&offloading(spec), namespace, "west", &system);
-        assert_eq!(named(json!({}), "shop"), Ok("shop-west".to_owned()));
+        let named = |spec: &Value, namespace: &str| name(&offloading(spec), namespace, "west", &system);
+        assert_eq!(named(&json!({}), "shop"), Ok("shop-west".to_owned()));
         for (spec, namespace, reason) in [
             (json!({}), "kube-system", "NotOffloadable"),
             (json!({}), "freeport", "NotOffloadable"),
@@ -122,7 +124,7 @@ mod tests {
             (json!("odd"), "shop", "InvalidSpec"),
             (json!({"clusterSelector": {"nodeSelectorTerms": [{}]}}), "shop", "InvalidSelector"),
         ] {
-            assert_eq!(named(spec, namespace).unwrap_err().reason, reason);
+            assert_eq!(named(&spec, namespace).unwrap_err().reason, reason);
         }
     }
 }

@@ -83,7 +83,7 @@ impl OffloadingStatus {
         let have = offloading.status.0.clone().unwrap_or_default();
         if !is_said(&have, &want) {
             match namespaces.put_status(&self.writer, STATUS, offloading, &want).await {
-                Ok(_) => self.publish(offloading, &have, said.phase),
+                Ok(_) => self.publish(offloading, &have, &want, said.phase),
                 Err(Error::Gone) => return Ok(Outcome::Done),
                 Err(error) => return Err(error),
             }
@@ -94,11 +94,23 @@ impl OffloadingStatus {
         Ok(Outcome::Requeue(RESYNC))
     }
 
-    fn publish(&self, offloading: &NamespaceOffloadingView, have: &NamespaceOffloadingStatus, now: Phase) {
-        if have.offloading_phase.as_deref() == Some(now.as_str()) {
+    fn publish(
+        &self,
+        offloading: &NamespaceOffloadingView,
+        have: &NamespaceOffloadingStatus,
+        want: &NamespaceOffloadingStatus,
+        now: Phase,
+    ) {
+        let object = offloading.object_ref(&());
+        if let [invalid, ..] = &want.conditions[..] {
+            if !have.conditions.contains(invalid) {
+                self.events.warn(object, "Offload", &invalid.reason, &invalid.message);
+            }
             return;
         }
-        let object = offloading.object_ref(&());
+        if have.offloading_phase == want.offloading_phase {
+            return;
+        }
         match now {
             Phase::SomeFailed | Phase::AllFailed => {
                 let message = "twins cannot be made: see status.remoteNamespacesConditions";

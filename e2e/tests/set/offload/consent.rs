@@ -1,15 +1,9 @@
 //! What a host allows, and what it leaves alone.
 
-use api::offload::{
-    map::NamespaceMap,
-    namespace::{NamespaceOffloading, READY},
-};
-use e2e::{
-    fixture::AREA,
-    waiting::{always, eventually},
-};
+use api::offload::namespace::{NamespaceOffloading, READY};
+use e2e::waiting::eventually;
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{Api, Resource, ResourceExt, api::DeleteParams};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 
 use super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase};
@@ -79,46 +73,5 @@ fn a_namespace_that_is_not_ours_is_never_touched() {
         assert_eq!(before.meta().resource_version, after.meta().resource_version);
         world.release(&ns).await;
         world.release(&foreign).await;
-    });
-}
-
-#[test]
-fn what_vanishes_takes_no_twin_along_and_comes_back() {
-    OFFLOADING.alone(async |world| {
-        let (west, east) = (world.cluster("west"), world.cluster("east"));
-        agreed(world).await;
-        let ns = world.namespace("kept", &["west"]).await;
-        offload(world, &ns, json!({})).await;
-        phase(world, &ns, "Ready").await;
-        let twins = Api::<Namespace>::all(east.client.clone());
-        let twin = twins.get("kept-west").await.unwrap();
-
-        let nodes = Api::<Node>::all(west.client.clone());
-        let node = nodes.get("freeport-east").await.unwrap();
-        nodes.delete("freeport-east", &DeleteParams::default()).await.unwrap();
-        eventually("the node is made anew", || async {
-            let now = nodes.get("freeport-east").await.map_err(|error| error.to_string())?;
-            if now.uid() == node.uid() { Err("still the old one".to_owned()) } else { Ok(()) }
-        })
-        .await;
-        let maps = west.api::<NamespaceMap>(AREA);
-        maps.delete("1.west.east", &DeleteParams::default()).await.unwrap();
-        eventually("the map is put back whole", || async {
-            let map = maps.get("1.west.east").await.map_err(|error| error.to_string())?;
-            let wanted = map.spec.desired_mapping.get("kept").map(String::as_str) == Some("kept-west");
-            let said = map.status.is_some_and(|status| status.current_mapping.contains_key("kept"));
-            if wanted && said { Ok(()) } else { Err(format!("wanted: {wanted}, said: {said}")) }
-        })
-        .await;
-        always("the twin stays", || async {
-            let now = twins.get("kept-west").await.map_err(|error| error.to_string())?;
-            let stays = now.uid() == twin.uid() && now.metadata.deletion_timestamp.is_none();
-            if stays { Ok(()) } else { Err(format!("{:?}", now.metadata)) }
-        })
-        .await;
-        phase(world, &ns, "Ready").await;
-        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
-        gone(world, "east", "kept-west").await;
-        world.release(&ns).await;
     });
 }

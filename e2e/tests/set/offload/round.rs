@@ -74,7 +74,7 @@ fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
         .await;
         gone(world, "east", "shop-west").await;
         assert!(!home.get(&ns).await.unwrap().labels().contains_key("liqo.io/scheduling-enabled"));
-        let map = west.api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap();
+        let map = world.leader().api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap();
         assert!(!map.spec.desired_mapping.contains_key("shop"));
         assert!(map.status.is_none_or(|status| status.current_mapping.is_empty()));
         world.release(&ns).await;

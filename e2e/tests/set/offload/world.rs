@@ -1,4 +1,4 @@
-//! ClusterSet `demo` of a home, `west`, which leads, and a host, `east`, with daemons that offload.
+//! ClusterSet `demo` of a home, `west`, a host, `east`, and the `leader`, with daemons that offload.
 //!
 //! CRDs and rights are given here as long as `freeport init` and `join` have no `--offload`.
 
@@ -34,15 +34,15 @@ pub(super) static OFFLOADING: Shared<World> = Shared::new(|| Box::pin(up()));
 const RIGHTS: &str = "e2e-offload";
 
 async fn up() -> World {
-    let mut world = World::bring_up("e2e-offload", &["west", "east"]).await;
+    let mut world = World::bring_up("e2e-offload", &["leader", "west", "east"]).await;
     let mut daemons = world.set_up(&Composition::of_all(&world.fleet, SET)).await;
     for cluster in world.clusters() {
         install(cluster, crds::member()).await;
         grant(cluster).await;
     }
-    install(world.cluster("west"), crds::leader()).await;
-    for member in ["west", "east"] {
-        grant_records(world.cluster("west"), member).await;
+    install(world.leader(), crds::leader()).await;
+    for member in ["leader", "west", "east"] {
+        grant_records(world.leader(), member).await;
     }
     for daemon in daemons.iter_mut().filter(|daemon| daemon.is_member) {
         daemon.spec.env.insert("FREEPORT_OFFLOAD".to_owned(), "true".to_owned());

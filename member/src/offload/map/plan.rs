@@ -185,11 +185,15 @@ mod tests {
         assert_eq!(becomes(("shop", "default"), Some(&any), &[]), "NameReserved");
         let ours = twin("shop-west", "shop");
         assert_eq!(
-            becomes(shop, None, &[ours.clone()]),
+            becomes(shop, None, std::slice::from_ref(&ours)),
             "stays",
             "a consent that is withdrawn takes nothing away"
         );
-        assert_eq!(becomes(shop, Some(&consent), &[ours.clone()]), "mend", "the level of Pod Security");
+        assert_eq!(
+            becomes(shop, Some(&consent), std::slice::from_ref(&ours)),
+            "mend",
+            "the level of Pod Security"
+        );
         let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| None));
         assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");
         let mut going = ours.clone();

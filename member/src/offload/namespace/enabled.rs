@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(labels: Value, offloading: Option<&NamespaceOffloading>) -> NamespaceEntry {
+    fn entry(labels: &Value, offloading: Option<&NamespaceOffloading>) -> NamespaceEntry {
         let namespace = json!({"metadata": {"name": "shop", "labels": labels}});
         let offloading = offloading.map(|made| serde_json::from_value(json!(made)).unwrap());
         NamespaceEntry { namespace: serde_json::from_value(namespace).unwrap(), offloading }
@@ -62,11 +62,11 @@ mod tests {
         let (on, off) = (json!({"liqo.io/enabled": "true"}), json!({}));
         let made = made("shop");
         let users = NamespaceOffloading::new(NAME, NamespaceOffloadingSpec::default());
-        assert_eq!(change(&entry(on.clone(), None)), Some(Change::Make));
-        assert_eq!(change(&entry(on, Some(&made))), None);
-        assert_eq!(change(&entry(off.clone(), None)), None);
-        assert!(matches!(change(&entry(off.clone(), Some(&made))), Some(Change::Delete(_))));
-        assert_eq!(change(&entry(off, Some(&users))), None);
+        assert_eq!(change(&entry(&on, None)), Some(Change::Make));
+        assert_eq!(change(&entry(&on, Some(&made))), None);
+        assert_eq!(change(&entry(&off, None)), None);
+        assert!(matches!(change(&entry(&off, Some(&made))), Some(Change::Delete(_))));
+        assert_eq!(change(&entry(&off, Some(&users))), None);
         assert_eq!(change(&NamespaceEntry::default()), None);
     }
 }

@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(peer: Value) -> ClusterEntry {
+    fn entry(peer: &Value) -> ClusterEntry {
         let peer = json!({"metadata": {"name": "east"}, "spec": peer});
         ClusterEntry { peer: serde_json::from_value(peer).unwrap(), ..ClusterEntry::default() }
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_peer_says_the_first_thing_that_is_missing() {
-        let mut both = entry(json!({"incoming": {}, "outgoing": {}}));
+        let mut both = entry(&json!({"incoming": {}, "outgoing": {}}));
         let no = |reason: &str| (Status::False, reason.to_owned());
         assert_eq!(says(&both, |a| a.wire = Wire::Antrea), no("AntreaLeader"));
         assert_eq!(says(&both, |a| a.blind = Some("x".into())), no("CannotWatch"));
@@ -161,10 +161,10 @@ mod tests {
         assert_eq!(says(&both, |_| ()).0, Status::True);
         both.node_refused = Some("taken".into());
         assert_eq!(says(&both, |_| ()), no("NodeRefused"));
-        let odd = entry(json!({"incoming": 7}));
+        let odd = entry(&json!({"incoming": 7}));
         assert_eq!(says(&odd, |_| ()), no("InvalidSpec"));
         assert_eq!(odd.incoming(), Asked::Unknown, "nothing was taken back");
-        assert_eq!(entry(json!({})).incoming(), Asked::No);
+        assert_eq!(entry(&json!({})).incoming(), Asked::No);
     }
 
     #[test]
