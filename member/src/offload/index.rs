@@ -75,9 +75,16 @@ impl ClusterEntry {
         }
     }
 
-    /// What it offers us, as far as it decodes.
+    /// What it offers us, as far as it decodes and is named as what it says.
     pub(crate) fn offered(&self) -> Option<&OffloadOfferSpec> {
-        self.offer.as_ref()?.spec.0.as_ref().ok()?.as_ref()
+        let offer = self.offer.as_ref()?;
+        offer.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == offer.name_any())
+    }
+
+    /// What it wants here, as far as it decodes and is named as what it says.
+    pub(crate) fn asked_here(&self) -> Option<&NamespaceMapSpec> {
+        let map = self.map.as_ref()?;
+        map.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == map.name_any())
     }
 
     /// What we want there, as far as it decodes.

@@ -60,7 +60,7 @@ impl Maps {
     pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
         let Some(map) = &entry.map else { return Ok(Outcome::Done) };
-        let Ok(Some(spec)) = &map.spec.0 else {
+        let Some(spec) = entry.asked_here() else {
             tracing::warn!(
                 home,
                 "the NamespaceMap of this cluster cannot be read: its twins stay as they are"
