@@ -10,6 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 /// The feature of Services, in the names of what is left to write.
 pub const SERVICES: &str = "Services";
 
+/// The feature of offloading, whose keys are the IDs of hosts.
+pub const OFFLOADING: &str = "Offloading";
+
 /// An annotation names no more than so many keys, in no more than so many bytes. With more, everything may be left to write.
 const KEYS: usize = 100;
 const BYTES: usize = 8 << 10;

@@ -231,6 +231,25 @@ impl Writer {
         self.send::<P, Value>("patch", request).await.map(drop)
     }
 
+    /// Sends a merge patch of somebody's own making, bound to the uid only: for single keys of a map, or of labels, that many write
+    /// beside each other. The server's answer.
+    pub async fn merge<P>(&self, object: &P, subresource: Option<&str>, mut patch: Value) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        patch["metadata"]["uid"] = json!(object.uid());
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let (request, name) = (self.request::<P>(object), object.name_any());
+        let patch = Patch::Merge(patch);
+        let (verb, request) = match subresource {
+            Some(subresource) => {
+                (subresource, request.patch_subresource(subresource, &name, &params, &patch))
+            }
+            None => ("patch", request.patch(&name, &params, &patch)),
+        };
+        self.send::<P, P>(verb, request).await
+    }
+
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
     /// already is what we wanted.
     pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>

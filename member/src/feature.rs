@@ -127,6 +127,11 @@ pub(crate) trait Run: Send + Sync {
     /// Its watches of the Common Area.
     fn leader(&self) -> &Watches;
 
+    /// Waits until one of its watches has found that the leader's API server was restored.
+    fn restored(&self) -> BoxFuture<'_, ()> {
+        self.leader().restored().boxed()
+    }
+
     /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and
     /// for `begin`: our ID is ours, and the Leases and announces are listed, with the members that run Antrea's controllers as they
     /// are in [`Access`]. Until then it does what it does in [`Feature::run_alone`].

@@ -5,6 +5,7 @@
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
 //! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
+//! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes; NamespaceMaps and OffloadOffers in the Common Area | own OffloadOffers, keys of own NamespaceMaps, status of maps for us; twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
 //! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
 //! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
@@ -21,11 +22,12 @@ mod session;
 use std::time::Duration;
 
 use kit::{args::DaemonArgs, boot::Env};
+use tokio::sync::watch;
 
 use crate::{
     feature::{Feature, Features},
     home::Home,
-    offload::Lifetimes,
+    offload::{Answer, Lifetimes, Offloading},
     service::{Choices, EndpointIp, Services},
 };
 
@@ -61,14 +63,16 @@ pub struct Args {
 }
 
 /// The features of the member: a line each.
-fn features(args: &Args) -> Features {
+fn features(args: &Args, webhook: &watch::Receiver<Answer>) -> Features {
     let choices = Choices {
         endpoint_ip: args.endpoint_ip,
         endpoints_objects: args.endpoints_objects,
         max_imports: args.max_imports,
     };
-    let table: Vec<Box<dyn Feature>> = vec![Box::new(Services::new(choices))];
-    table.into()
+    let services: Box<dyn Feature> = Box::new(Services::new(choices));
+    let offloading = Offloading { webhook: webhook.clone() };
+    let offloading = args.offload.then(|| Box::new(offloading) as Box<dyn Feature>);
+    [services].into_iter().chain(offloading).collect()
 }
 
 /// How long the certificates of the webhook count.
@@ -80,21 +84,22 @@ fn lifetimes(args: &Args) -> Lifetimes {
 /// Belongs to the ClusterSet in the daemon's Namespace and, with offloading, keeps the certificate of the webhook, until the daemon
 /// shall stop.
 pub async fn run(args: Args, env: Env) {
-    let offload = async {
+    let (answers, webhook) = watch::channel(Answer::default());
+    let certificate = async {
         if args.offload {
-            offload::run(env.clone(), lifetimes(&args)).await;
+            offload::keep_certificate(env.clone(), lifetimes(&args), answers, env.stop.clone()).await;
         }
     };
-    tokio::join!(belong(&args, &env), offload);
+    tokio::join!(belong(&args, &env, &webhook), certificate);
 }
 
 /// Belongs to the ClusterSet; from the beginning again whenever this cluster was restored from a backup.
-async fn belong(args: &Args, env: &Env) {
+async fn belong(args: &Args, env: &Env, webhook: &watch::Receiver<Answer>) {
     let mut home = Home::begin(env, None).await;
     loop {
         let belong = async {
             home.known().await;
-            membership::run(env.clone(), features(args), home.clone()).await;
+            membership::run(env.clone(), features(args, webhook), home.clone()).await;
         };
         tokio::select! {
             () = belong => return,

@@ -1,27 +1,316 @@
-//! Offloading: Namespaces of this cluster get twins in others, and their Pods run where their owner says.
+//! Offloading: Namespaces of this cluster get twins in others, whose Nodes are virtual here; Namespaces of others get twins here.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`certificate`] | the certificate of the webhook, and whether it answers |
+//! | [`view`], [`index`] | what is known of each other cluster and of each Namespace; depends on nothing below |
+//! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
+//! | [`withdrawn`] | whether what is gone was taken back |
+//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`] | the controllers |
+//! | [`watches`] | how it is learned |
+//! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
+//! | [`leave`] | before and after sessions |
+//!
+//! Its watches are its own: the session does not know them. Where its CRDs or rights are missing, Services go on as before, and the
+//! OffloadPeers say what is missing.
 
 mod certificate;
+mod index;
+mod knowledge;
+mod leave;
+mod map;
+mod namespace;
+mod node;
+mod peer;
+mod selection;
+mod status;
+mod view;
+mod watches;
+mod withdrawn;
 
-use api::offload::namespace::PodOffloadingStrategy;
-use kit::boot::Env;
-use tokio::sync::watch;
+use std::time::Instant;
 
-pub(crate) use self::certificate::Lifetimes;
-use self::certificate::{Answer, placement};
+use api::{label, membership::Wire, unwritten::OFFLOADING};
+use futures::{FutureExt, future::BoxFuture};
+use kit::{
+    boot::Env,
+    drive::{before, drive},
+    failure::Failure,
+    index::Readers,
+    watch::Watches,
+    write::{Error, Writer},
+};
+use presence::{leases::News, vouch::Vouching};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 
-/// Keeps the certificate of the webhook until the daemon shall stop, and logs whether it answers.
-pub(crate) async fn run(env: Env, lifetimes: Lifetimes) {
-    let (answers, mut answered) = watch::channel(Answer::default());
-    let log = async {
-        while answered.changed().await.is_ok() {
-            let verdict = placement(PodOffloadingStrategy::Remote, &answered.borrow_and_update());
-            tracing::info!(reason = verdict.reason, message = verdict.message, "placement of Pods");
+pub(crate) use self::certificate::{Answer, Lifetimes, run as keep_certificate};
+use self::{
+    index::{MAP, NAMESPACE, STATUS},
+    knowledge::Knowledge,
+    map::Maps,
+    namespace::Namespaces,
+    node::Nodes,
+    peer::Consenting,
+    status::OffloadingStatus,
+};
+use crate::feature::{Access, Feature, Local, Run};
+
+/// Offloading, as a feature of the member.
+pub(crate) struct Offloading {
+    /// What came of asking the webhook last.
+    pub(crate) webhook: watch::Receiver<Answer>,
+}
+
+impl Feature for Offloading {
+    fn name(&self) -> &'static str {
+        OFFLOADING
+    }
+
+    fn begin(&self, access: Access) -> Box<dyn Run> {
+        Box::new(OffloadingRun::new(access, self.webhook.clone()))
+    }
+
+    /// Nodes stay as they are without a leader: nobody is evicted for that.
+    fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move { alone(&local, &stop).await }.boxed()
+    }
+
+    fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { leave::withdraw(&access).await }.boxed()
+    }
+
+    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        leave::remove_imports(env).boxed()
+    }
+
+    fn clear_status<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+        leave::clear_status(env).boxed()
+    }
+}
+
+/// Keeps up the Nodes that are there, without a session.
+async fn alone(local: &Local, stop: &CancellationToken) {
+    let env = &local.env;
+    let knowledge = Knowledge::new(local.us.clone(), env.namespace.clone(), None);
+    let (watches, mut tasks) = (Watches::guarded(local.home.guard()), JoinSet::new());
+    watches::watch_nodes(env, &knowledge, &watches, &mut tasks);
+    let (_, begun) = watch::channel(false);
+    let nodes = Nodes::new(knowledge.clone(), env, local_writer(env), begun);
+    let reconcile = |cluster| nodes.clone().reconcile(cluster);
+    let driven = async {
+        if before(stop, watches.listed()).await {
+            let queue = knowledge.clusters.queue(1);
+            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
         }
     };
-    let stop = env.stop.clone();
-    tokio::join!(certificate::run(env, lifetimes, answers, stop), log);
+    let watched = async {
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap_or_else(kit::drive::resume);
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = driven => {}
+        () = watched => {}
+    }
+    tasks.shutdown().await;
+}
+
+fn local_writer(env: &Env) -> Writer {
+    Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone())
+}
+
+/// Offloading in one session.
+struct OffloadingRun {
+    access: Access,
+    knowledge: Knowledge,
+    vouching: Vouching<String>,
+    /// Of the OffloadPeers: they can say what else is missing.
+    peers: Watches,
+    /// Of all else in this cluster.
+    here: Watches,
+    /// Of the Common Area.
+    area: Watches,
+    /// What the session is shown in their place: it waits for none of them.
+    none: Watches,
+    local_writer: Writer,
+    leader_writer: Writer,
+    /// Whether all has been seen that others are told and made from, and our ID is ours.
+    begun: watch::Sender<bool>,
+    webhook: watch::Receiver<Answer>,
+}
+
+impl OffloadingRun {
+    fn new(access: Access, webhook: watch::Receiver<Answer>) -> Self {
+        let Access { env, home, us, leases, leader, guard, .. } = &access;
+        Self {
+            knowledge: Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone())),
+            vouching: Vouching::new(OFFLOADING, leases.clone()),
+            peers: Watches::guarded(home.guard()),
+            here: Watches::guarded(home.guard()),
+            area: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            none: Watches::default(),
+            local_writer: local_writer(env),
+            leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
+            begun: watch::Sender::new(false),
+            webhook,
+            access,
+        }
+    }
+
+    async fn run_peers(&self, stop: &CancellationToken) {
+        let Access { env, wire, .. } = &self.access;
+        let consenting = Consenting {
+            knowledge: self.knowledge.clone(),
+            wire: *wire,
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+            watches: [self.peers.clone(), self.here.clone(), self.area.clone()],
+            begun: self.begun.subscribe(),
+        };
+        if before(stop, self.peers.listed()).await {
+            let reconcile = |cluster| consenting.clone().reconcile(cluster);
+            let queue = self.knowledge.clusters.queue(0);
+            drive("offload-peer", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    }
+
+    async fn run_nodes(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
+        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
+        let listed = async { tokio::join!(self.peers.listed(), self.here.listed()) };
+        if before(stop, listed).await {
+            let reconcile = |cluster| nodes.clone().reconcile(cluster);
+            let queue = self.knowledge.clusters.queue(1);
+            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+        }
+    }
+
+    async fn run_namespaces(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let namespaces = Namespaces {
+            knowledge: self.knowledge.clone(),
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+        };
+        let reconcile = |namespace| namespaces.clone().reconcile(namespace);
+        let queue = self.knowledge.namespaces.queue(0);
+        drive("offload-namespace", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    async fn run_status(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let status = OffloadingStatus {
+            knowledge: self.knowledge.clone(),
+            writer: self.local_writer.clone(),
+            events: env.events.clone(),
+            webhook: self.webhook.clone(),
+        };
+        let reconcile = |namespace| status.clone().reconcile(namespace);
+        let queue = self.knowledge.namespaces.queue(1);
+        let driven = drive("offload-status", queue, env.metrics.clone(), stop.clone(), reconcile);
+        let mut webhook = self.webhook.clone();
+        let told = async {
+            while webhook.changed().await.is_ok() {
+                self.knowledge.namespaces.enqueue_all(STATUS);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = driven => {}
+            () = told => {}
+        }
+    }
+
+    async fn run_maps(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let maps = Maps {
+            knowledge: self.knowledge.clone(),
+            vouching: self.vouching.clone(),
+            local: env.client.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+        };
+        let reconcile = |home| maps.clone().reconcile(home);
+        let queue = self.knowledge.clusters.queue(2);
+        drive("offload-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    /// Waits until all is known that records, twins and statuses depend on.
+    async fn complete(&self, begin: BoxFuture<'static, ()>) {
+        tokio::join!(self.peers.listed(), self.here.listed(), self.area.listed(), begin);
+        self.begun.send_replace(true);
+        self.knowledge.clusters.enqueue_all(Readers::ALL);
+        self.knowledge.namespaces.enqueue_all(Readers::ALL);
+    }
+
+    fn sees_all(&self) -> bool {
+        let now = Instant::now();
+        *self.begun.borrow() && [&self.peers, &self.here, &self.area].iter().all(|w| w.are_open(now))
+    }
+}
+
+impl Run for OffloadingRun {
+    /// Under a leader of Antrea's nothing is watched but the OffloadPeers, which say so.
+    fn watch(&self, tasks: &mut JoinSet<()>) {
+        let env = &self.access.env;
+        watches::watch_peers(env, &self.knowledge, &self.peers, tasks);
+        if self.access.wire == Wire::Freeport {
+            watches::watch_local(env, &self.knowledge, &self.here, tasks);
+            watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
+        }
+    }
+
+    fn local(&self) -> &Watches {
+        &self.none
+    }
+
+    fn leader(&self) -> &Watches {
+        &self.none
+    }
+
+    fn restored(&self) -> BoxFuture<'_, ()> {
+        self.area.restored().boxed()
+    }
+
+    fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        async move {
+            if self.access.wire == Wire::Antrea {
+                return self.run_peers(&stop).await;
+            }
+            let exchange = async {
+                if before(&stop, self.complete(begin)).await {
+                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), self.run_maps(&stop));
+                }
+            };
+            tokio::join!(self.run_peers(&stop), self.run_nodes(&stop), exchange);
+        }
+        .boxed()
+    }
+
+    fn hear(&self, news: &News) {
+        let vouched = !self.vouching.hear(news).is_empty();
+        self.knowledge.hear();
+        if vouched {
+            self.knowledge.clusters.enqueue_all(MAP);
+        }
+    }
+
+    /// Hosts in whose maps something is left to write: each may be, as long as one Namespace waits.
+    fn unwritten(&self) -> Vec<String> {
+        let is_written = self.sees_all() && self.knowledge.namespaces.busy(NAMESPACE).is_empty();
+        match is_written || self.access.wire == Wire::Antrea {
+            true => vec![],
+            false => self.access.leases.with(|leases| leases.members().into_keys().collect()),
+        }
+    }
+
+    fn retry_failed(&self) {
+        self.knowledge.clusters.retry_failed();
+        self.knowledge.namespaces.retry_failed();
+    }
 }

@@ -138,6 +138,11 @@ impl Leases {
         self.skew
     }
 
+    /// Whether the Common Area is heard: our own Lease comes by the same watch, so that it is never quiet for long.
+    pub fn is_heard(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now.saturating_duration_since(last) < self.pace.stale())
+    }
+
     /// Whether the Common Area was restored from a backup while it was watched.
     pub fn is_restored(&self) -> bool {
         self.restored

@@ -52,6 +52,13 @@ pub const STORAGE: &str = "storage.liqo.io/available";
 /// [`TRUE`](crate::label::TRUE), effect: [`NO_EXECUTE`].
 pub const NOT_ALLOWED: &str = "virtual-node.liqo.io/not-allowed";
 
+/// Key of a taint of a virtual node that takes no new Pods: the leader or the consent of the host is not heard of. Value:
+/// [`TRUE`](crate::label::TRUE), effect: [`NO_SCHEDULE`].
+pub const NO_NEW_PODS: &str = "multicluster.freeport.dev/no-new-pods";
+
+/// Effect of [`NO_NEW_PODS`].
+pub const NO_SCHEDULE: &str = "NoSchedule";
+
 /// Effect of [`NOT_ALLOWED`]: also Pods that were bound before have to go.
 pub const NO_EXECUTE: &str = "NoExecute";
 

@@ -4,6 +4,7 @@ mod antrea;
 mod antrea_leader;
 mod membership;
 mod odd;
+mod offload;
 mod offload_webhook;
 mod policies;
 mod schema;

@@ -81,7 +81,7 @@ impl Table {
 
     /// Waits until a feature notices that the leader's API server was restored.
     pub(super) async fn restored(&self) {
-        let mut any: FuturesUnordered<_> = self.runs().map(|run| run.leader().restored()).collect();
+        let mut any: FuturesUnordered<_> = self.runs().map(Run::restored).collect();
         if any.next().await.is_none() {
             std::future::pending().await
         }

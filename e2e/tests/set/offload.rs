@@ -1,0 +1,7 @@
+//! Offloading of Namespaces, between a home and a host.
+
+mod consent;
+mod life;
+mod round;
+mod vanish;
+mod world;

@@ -1,0 +1,77 @@
+//! What a host allows, and what it leaves alone.
+
+use api::offload::namespace::{NamespaceOffloading, READY};
+use e2e::waiting::eventually;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::{Api, Resource, ResourceExt};
+use serde_json::json;
+
+use super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase};
+
+#[test]
+fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let before = world.namespace("before", &["west"]).await;
+        offload(world, &before, json!({})).await;
+        phase(world, &before, "Ready").await;
+        let twins = Api::<Namespace>::all(east.client.clone());
+        let twin = twins.get("before-west").await.unwrap();
+
+        peer(east, "west", json!({"incoming": null})).await;
+        peer_says(world, "west", "east", "NotOffered").await;
+        let ns = world.namespace("refused", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        let status = phase(world, &ns, "AllFailed").await;
+        let ready = status.remote_namespaces_conditions["east"].iter().find(|c| c.type_ == READY).unwrap();
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "CreationLoopBackOff"));
+        assert!(ready.message.contains("NotAccepted: "), "{}", ready.message);
+        assert!(ready.message.contains("freeport offload accept west"), "{}", ready.message);
+        assert_eq!(twins.get_opt("refused-west").await.unwrap().map(|_| ()), None);
+        let stays = twins.get("before-west").await.unwrap();
+        assert_eq!((stays.uid(), stays.metadata.deletion_timestamp), (twin.uid(), None));
+        let node = Api::<Node>::all(west.client.clone()).get("freeport-east").await.unwrap();
+        let taints = node.spec.unwrap().taints.unwrap_or_default();
+        assert!(
+            taints.iter().any(|taint| taint.key == "multicluster.freeport.dev/no-new-pods"),
+            "{taints:?}"
+        );
+
+        agreed(world).await;
+        phase(world, &ns, "Ready").await;
+        for ns in [&before, &ns] {
+            west.delete::<NamespaceOffloading>(ns, "offloading").await;
+            gone(world, "east", &format!("{ns}-west")).await;
+            world.release(ns).await;
+        }
+    });
+}
+
+#[test]
+fn a_namespace_that_is_not_ours_is_never_touched() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let ns = world.namespace("taken", &["west"]).await;
+        let foreign = world.namespace("taken-west", &["east"]).await;
+        let there = Api::<Namespace>::all(east.client.clone());
+        let before = there.get(&foreign).await.unwrap();
+        offload(world, &ns, json!({})).await;
+        let status = phase(world, &ns, "AllFailed").await;
+        let said = format!("{:?}", status.remote_namespaces_conditions["east"]);
+        assert!(said.contains("NotOurs: Namespace taken-west exists"), "{said}");
+
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        let offloadings = west.api::<NamespaceOffloading>(&ns);
+        eventually("offloading ends", || async {
+            let there = offloadings.get_opt("offloading").await.unwrap();
+            there.map_or(Ok(()), |there| Err(format!("{:?}", there.status)))
+        })
+        .await;
+        let after = there.get(&foreign).await.unwrap();
+        assert_eq!(before.meta().resource_version, after.meta().resource_version);
+        world.release(&ns).await;
+        world.release(&foreign).await;
+    });
+}

@@ -1,0 +1,261 @@
+//! What is known of each other cluster, and of each Namespace of this one: entries, and how each watched kind lies in them.
+
+use api::{
+    name::check_cluster_id,
+    offload::{
+        map::{NamespaceMapSpec, NamespaceMapStatus},
+        names,
+        namespace::NAME,
+        offer::OffloadOfferSpec,
+        peer::Incoming,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::index::{Entry, Part, Readers};
+use kube::{Resource, ResourceExt};
+
+use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, VirtualNode};
+
+/// Controllers of clusters, by the numbers of their queues.
+pub(crate) const PEER: Readers = Readers::one(0);
+pub(crate) const NODE: Readers = Readers::one(1);
+pub(crate) const MAP: Readers = Readers::one(2);
+
+/// Controllers of Namespaces, by the numbers of their queues.
+pub(crate) const NAMESPACE: Readers = Readers::one(0);
+pub(crate) const STATUS: Readers = Readers::one(1);
+
+/// What an administrator asked for. What merely vanished, or does not decode, was not taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked<T> {
+    Yes(T),
+    No,
+    Unknown,
+}
+
+/// Everything known of another cluster.
+#[derive(Clone, Default)]
+pub(crate) struct ClusterEntry {
+    pub(crate) peer: Option<OffloadPeerView>,
+    /// When the OffloadPeer was made that was seen last.
+    pub(crate) peer_made: Option<Time>,
+    /// Whether somebody decided that the OffloadPeer is gone; none if that was not asked.
+    pub(crate) peer_withdrawn: Option<bool>,
+    pub(crate) node: Option<VirtualNode>,
+    /// Why the node cannot be made.
+    pub(crate) node_refused: Option<String>,
+    /// What it offers us.
+    pub(crate) offer: Option<PeerOffer>,
+    /// What we offer it.
+    pub(crate) own_offer: Option<OwnOffer>,
+    /// The twins that we want there.
+    pub(crate) own_map: Option<OwnMap>,
+    /// The twins that it wants here.
+    pub(crate) map: Option<PeerMap>,
+}
+
+impl ClusterEntry {
+    /// What that cluster may bring here.
+    pub(crate) fn incoming(&self) -> Asked<&Incoming> {
+        self.asked(|peer| peer.spec.0.as_ref().ok().map(|spec| spec.incoming.as_ref()))
+    }
+
+    /// Whether that cluster shall be a node here.
+    pub(crate) fn outgoing(&self) -> Asked<()> {
+        self.asked(|peer| peer.spec.0.as_ref().ok().map(|spec| spec.outgoing.as_ref().map(|_| ())))
+    }
+
+    fn asked<'a, T>(&'a self, of: impl Fn(&'a OffloadPeerView) -> Option<Option<T>>) -> Asked<T> {
+        match self.peer.as_ref().map(of) {
+            Some(Some(Some(asked))) => Asked::Yes(asked),
+            Some(Some(None)) => Asked::No,
+            None if self.peer_withdrawn == Some(true) => Asked::No,
+            _ => Asked::Unknown,
+        }
+    }
+
+    /// What it offers us, as far as it decodes and is named as what it says.
+    pub(crate) fn offered(&self) -> Option<&OffloadOfferSpec> {
+        let offer = self.offer.as_ref()?;
+        offer.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == offer.name_any())
+    }
+
+    /// What it wants here, as far as it decodes and is named as what it says.
+    pub(crate) fn asked_here(&self) -> Option<&NamespaceMapSpec> {
+        let map = self.map.as_ref()?;
+        map.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == map.name_any())
+    }
+
+    /// What we want there, as far as it decodes.
+    pub(crate) fn wanted(&self) -> Option<&NamespaceMapSpec> {
+        self.own_map.as_ref()?.spec.0.as_ref().ok()?.as_ref()
+    }
+
+    /// What it says of our twins there.
+    pub(crate) fn said(&self) -> Option<&NamespaceMapStatus> {
+        self.own_map.as_ref()?.status.0.as_ref().ok()
+    }
+
+    /// Whether something of ours is there, or may be.
+    pub(crate) fn has_twins(&self) -> bool {
+        self.wanted().is_some_and(|spec| !spec.desired_mapping.is_empty())
+            || self.said().is_some_and(|status| !status.current_mapping.is_empty())
+    }
+}
+
+impl Entry for ClusterEntry {
+    fn is_empty(&self) -> bool {
+        self.peer.is_none()
+            && self.node.is_none()
+            && self.offer.is_none()
+            && self.own_offer.is_none()
+            && self.own_map.is_none()
+            && self.map.is_none()
+    }
+}
+
+/// Everything known of a Namespace of this cluster.
+#[derive(Clone, Default)]
+pub(crate) struct NamespaceEntry {
+    pub(crate) namespace: Option<Namespace>,
+    pub(crate) offloading: Option<NamespaceOffloadingView>,
+}
+
+impl Entry for NamespaceEntry {
+    fn is_empty(&self) -> bool {
+        self.namespace.is_none() && self.offloading.is_none()
+    }
+}
+
+/// Puts `new` into `place`; whether that says something else, other than a new version of the same.
+fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+    let version = new.resource_version();
+    let is_same = place.as_mut().is_some_and(|old| {
+        old.meta_mut().resource_version = version;
+        *old == new
+    });
+    *place = Some(new);
+    !is_same
+}
+
+impl Part<String, ClusterEntry> for OffloadPeerView {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any()).filter(|id| check_cluster_id(id).is_ok())
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        (entry.peer_withdrawn, entry.peer_made) = (None, self.metadata.creation_timestamp.clone());
+        Readers::ALL.when(replace(&mut entry.peer, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.peer = None;
+        Readers::ALL
+    }
+}
+
+impl Part<String, ClusterEntry> for VirtualNode {
+    fn key(&self) -> Option<String> {
+        names::of_virtual_node(&self.name_any()).map(str::to_owned)
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        NODE.and(PEER).when(replace(&mut entry.node, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.node = None;
+        NODE.and(PEER)
+    }
+}
+
+impl Part<String, ClusterEntry> for PeerOffer {
+    fn key(&self) -> Option<String> {
+        names::of_offer(&self.name_any()).map(|(host, _)| host.to_owned())
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        NODE.and(PEER).when(replace(&mut entry.offer, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.offer = None;
+        NODE.and(PEER)
+    }
+}
+
+impl Part<String, ClusterEntry> for OwnOffer {
+    fn key(&self) -> Option<String> {
+        names::of_offer(&self.name_any()).map(|(_, home)| home.to_owned())
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        PEER.when(replace(&mut entry.own_offer, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.own_offer = None;
+        PEER
+    }
+}
+
+impl Part<String, ClusterEntry> for OwnMap {
+    fn key(&self) -> Option<String> {
+        names::of_namespace_map(&self.name_any()).map(|(_, host)| host.to_owned())
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        NODE.when(replace(&mut entry.own_map, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.own_map = None;
+        NODE
+    }
+}
+
+impl Part<String, ClusterEntry> for PeerMap {
+    fn key(&self) -> Option<String> {
+        names::of_namespace_map(&self.name_any()).map(|(home, _)| home.to_owned())
+    }
+
+    fn put(self, entry: &mut ClusterEntry) -> Readers {
+        MAP.when(replace(&mut entry.map, self))
+    }
+
+    fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.map = None;
+        MAP
+    }
+}
+
+impl Part<String, NamespaceEntry> for Namespace {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any())
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        NAMESPACE.when(replace(&mut entry.namespace, self))
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.namespace = None;
+        NAMESPACE
+    }
+}
+
+impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == NAME)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.offloading = None;
+        NAMESPACE
+    }
+}

@@ -1,0 +1,197 @@
+//! Everything that this member knows about offloading, and who has to reconcile when it changes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{
+    label as general,
+    offload::{label, phase::Host},
+};
+use kit::{
+    index::{Part, Readers, Shared},
+    objects::Change,
+    queue::Queue,
+    store::Store,
+};
+use kube::ResourceExt;
+use presence::{leases::Leases, standing::Standing};
+
+use super::{
+    index::{ClusterEntry, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS},
+    view::{Namespace, OwnMap},
+};
+use crate::identity::Identity;
+
+/// Other clusters by their IDs.
+pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
+
+/// Everything this member knows, and the queues of its controllers. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Knowledge {
+    /// Who we are.
+    pub(crate) us: Identity,
+    /// By cluster ID.
+    pub(crate) clusters: Store<String, ClusterEntry>,
+    /// By name.
+    pub(crate) namespaces: Store<String, NamespaceEntry>,
+    /// Namespace of this daemon.
+    system: String,
+    /// None without a session.
+    leases: Option<Shared<Leases>>,
+    /// How it stood with each member when it was last heard.
+    standings: Shared<BTreeMap<String, Standing>>,
+}
+
+impl Knowledge {
+    /// Nothing yet. `system` is the Namespace of this daemon; `leases` are there in a session.
+    pub(crate) fn new(us: Identity, system: String, leases: Option<Shared<Leases>>) -> Self {
+        let queues = |count: usize| (0..count).map(|_| Queue::new(Duration::ZERO));
+        Self {
+            us,
+            // In the order of `PEER`, `NODE` and `MAP`, and of `NAMESPACE` and `STATUS`.
+            clusters: Store::new(queues(3)),
+            namespaces: Store::new(queues(2)),
+            system,
+            leases,
+            standings: Shared::default(),
+        }
+    }
+
+    /// All other clusters of which something is known.
+    pub(crate) fn all_clusters(&self) -> Clusters {
+        let keys = self.clusters.keys().into_iter().filter(|cluster| *cluster != self.us.cluster);
+        keys.filter_map(|cluster| self.clusters.get(&cluster).map(|entry| (cluster, entry))).collect()
+    }
+
+    /// A Namespace of this cluster, if it is there.
+    pub(crate) fn namespace(&self, name: &str) -> Option<Namespace> {
+        self.namespaces.get(&name.to_owned())?.namespace.clone()
+    }
+
+    /// Namespaces among which `name` is, if it is of the system: see [`check_twin`](api::offload::twin::check_twin).
+    pub(crate) fn system_with(&self, name: &str) -> BTreeSet<String> {
+        let is_area = |namespace: &Namespace| namespace.label(general::COMMON_AREA) == Some(general::TRUE);
+        let area = self.namespace(name).filter(is_area).map(|_| name.to_owned());
+        area.into_iter().chain([self.system.clone()]).collect()
+    }
+
+    /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.
+    pub(crate) fn standing(&self, cluster: &str) -> Option<Standing> {
+        self.leases.as_ref()?.with(|leases| leases.members().remove(cluster))
+    }
+
+    /// Whether the Common Area is heard.
+    pub(crate) fn is_heard(&self, now: Instant) -> bool {
+        self.leases.as_ref().is_some_and(|leases| leases.with(|leases| leases.is_heard(now)))
+    }
+
+    /// What there is to say about a Namespace, for each host.
+    pub(crate) fn hosts<'a>(&self, clusters: &'a Clusters, namespace: &str) -> BTreeMap<String, Host<'a>> {
+        let is_host = |entry: &&Arc<ClusterEntry>| entry.own_map.is_some() || entry.node.is_some();
+        let hosts = clusters.iter().filter(|(_, entry)| is_host(entry));
+        let host = |(cluster, entry): (&String, &'a Arc<ClusterEntry>)| {
+            let desired = entry.wanted().and_then(|spec| spec.desired_mapping.get(namespace));
+            let host = Host {
+                desired: desired.map(String::as_str),
+                entry: entry.said().and_then(|status| status.current_mapping.get(namespace)),
+                is_silent: matches!(self.standing(cluster), None | Some(Standing::Silent { .. })),
+            };
+            (cluster.clone(), host)
+        };
+        hosts.map(host).collect()
+    }
+
+    /// Takes in a change of what is known of clusters. Namespaces are asked again if other clusters may be selected now.
+    pub(crate) fn change<P: Part<String, ClusterEntry>>(&self, change: Change<P>) {
+        let before = self.selectable();
+        self.clusters.change(change);
+        if before != self.selectable() {
+            self.enqueue_offloaded(NAMESPACE.and(STATUS));
+        }
+    }
+
+    /// Takes in a change of our maps. Only the Namespaces are asked again of which one says something else now.
+    pub(crate) fn change_own_maps(&self, change: Change<OwnMap>) {
+        let before = self.all_clusters();
+        self.clusters.change(change);
+        let after = self.all_clusters();
+        let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let none = ClusterEntry::default();
+        let mut touched = BTreeSet::new();
+        for id in ids {
+            let entry =
+                |clusters: &Clusters| clusters.get(id).map_or(none.clone(), |entry| (**entry).clone());
+            touched.extend(differing(&entry(&before), &entry(&after)));
+            // A map that vanished is put back whole.
+            if entry(&before).own_map.is_some() != entry(&after).own_map.is_some() {
+                self.enqueue_offloaded(NAMESPACE.and(STATUS));
+            }
+        }
+        let known = touched.into_iter().filter(|name| self.namespaces.get(name).is_some());
+        self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
+    }
+
+    /// Takes in a change of Namespaces. Those who want them as twins are asked again.
+    pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
+        let homes: BTreeSet<String> = match &change {
+            Change::Apply(namespace) | Change::Remove(namespace) => {
+                namespace.label(label::REMOTE_CLUSTER_ID).map(str::to_owned).into_iter().collect()
+            }
+            Change::Reset(_) => self.clusters.keys().into_iter().collect(),
+        };
+        self.namespaces.change(change);
+        let known = homes.into_iter().filter(|home| self.clusters.get(home).is_some());
+        self.clusters.enqueue(known.map(|home| (home, MAP)).collect());
+    }
+
+    /// Leases were renewed or are gone: who depends on how it stands with a member that turned is asked again.
+    pub(crate) fn hear(&self) {
+        let Some(leases) = &self.leases else { return };
+        let now = leases.with(|leases| leases.members());
+        let before = self.standings.with(|before| std::mem::replace(before, now.clone()));
+        let all: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+        let turned = all.into_iter().filter(|id| before.get(*id) != now.get(*id));
+        let turned: Vec<_> = turned.filter(|id| self.clusters.get(id).is_some()).cloned().collect();
+        if !turned.is_empty() {
+            self.clusters.enqueue(turned.into_iter().map(|id| (id, PEER.and(NODE))).collect());
+            self.enqueue_offloaded(STATUS);
+        }
+    }
+
+    /// Asks these controllers to look at all Namespaces with a NamespaceOffloading.
+    pub(crate) fn enqueue_offloaded(&self, readers: Readers) {
+        let is_offloaded = |name: &String| self.namespaces.get(name).is_some_and(|e| e.offloading.is_some());
+        let offloaded = self.namespaces.keys().into_iter().filter(is_offloaded);
+        self.namespaces.enqueue(offloaded.map(|name| (name, readers)).collect());
+    }
+
+    /// What decides which clusters can be selected.
+    fn selectable(&self) -> impl PartialEq + use<> {
+        let of = |(cluster, entry): (String, Arc<ClusterEntry>)| {
+            let node = entry.node.as_ref().map(|node| (node.labels().clone(), is_going(node)));
+            (cluster, entry.outgoing(), node)
+        };
+        self.all_clusters().into_iter().map(of).collect::<Vec<_>>()
+    }
+}
+
+fn is_going<K: kube::Resource>(object: &K) -> bool {
+    object.meta().deletion_timestamp.is_some()
+}
+
+/// Namespaces about which a map, or its host, says something else.
+fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
+    let words = |entry: &ClusterEntry| {
+        let wanted = entry.wanted().map(|spec| spec.desired_mapping.clone()).unwrap_or_default();
+        let said = entry.said().map(|status| status.current_mapping.clone()).unwrap_or_default();
+        (wanted, said)
+    };
+    let (before, after) = (words(before), words(after));
+    let wanted =
+        before.0.keys().chain(after.0.keys()).filter(|name| before.0.get(*name) != after.0.get(*name));
+    let said = before.1.keys().chain(after.1.keys()).filter(|name| before.1.get(*name) != after.1.get(*name));
+    wanted.chain(said).cloned().collect()
+}

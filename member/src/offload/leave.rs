@@ -1,0 +1,169 @@
+//! Leaving: takes our offers and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label and uid;
+//! takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs or the
+//! rights for a kind are missing, nothing of it was made.
+
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
+
+use api::{
+    label as general,
+    offload::{
+        label,
+        map::NamespaceMapSpec,
+        namespace::NamespaceOffloadingStatus,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+    view::Lenient,
+};
+use kit::{
+    boot::Env,
+    failure::{Failure, classify},
+    write::{Error, Writer},
+};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    local_writer,
+    view::{Namespace, OwnMap, OwnOffer, VirtualNode},
+};
+use crate::feature::Access;
+
+/// For the hosts to delete our twins. That none is wanted any more is said, and enough where a host is away.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at what they have done.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Deletes our offers, empties our maps, and deletes each once its host has nothing left. One whose host does not answer in time stays,
+/// so that it deletes the twins when it is back.
+pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
+    let Access { env, us, leader, .. } = access;
+    let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
+    let is_us = |field: &str| ListParams::default().fields(&format!("{field}={}", us.cluster));
+    let offers = Api::<OwnOffer>::namespaced(leader.clone(), &us.common_area);
+    for offer in records(&offers, &is_us("spec.host")).await? {
+        writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
+    }
+    let maps = Api::<OwnMap>::namespaced(leader.clone(), &us.common_area);
+    let begun = Instant::now();
+    loop {
+        let left = records(&maps, &is_us("spec.origin")).await?;
+        let is_late = begun.elapsed() >= PATIENCE;
+        if left.is_empty() || is_late {
+            return Ok(());
+        }
+        for map in left {
+            match take_back(&writer, &map).await {
+                Ok(()) | Err(Error::Stale | Error::Gone) => {}
+                Err(error) => return Err(failure(&error)),
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
+    let is_done = map.status.0.as_ref().is_ok_and(|status| status.current_mapping.is_empty());
+    match map.spec.0.as_ref() {
+        Ok(Some(spec)) if spec.desired_mapping.is_empty() && is_done => writer.delete(map, true).await,
+        Ok(Some(spec)) => {
+            let emptied = NamespaceMapSpec { desired_mapping: [].into(), ..spec.clone() };
+            let want = OwnMap { spec: Lenient(Ok(Some(emptied))), ..map.clone() };
+            writer.put(Some(map), &want).await.map(drop)
+        }
+        // Nobody acts on what cannot be read.
+        Ok(None) | Err(_) => writer.delete(map, false).await,
+    }
+}
+
+async fn records<K>(api: &Api<K>, which: &ListParams) -> Result<Vec<K>, Failure>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    match api.list(which).await.map_err(|error| classify(&error)) {
+        Ok(list) => Ok(list.items),
+        Err(Failure::KindMissing | Failure::Forbidden(_)) => Ok(vec![]),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn failure(error: &Error) -> Failure {
+    match error {
+        Error::Unreachable(error) => classify(error),
+        Error::Gone => Failure::NamespaceMissing,
+        other => Failure::Other(other.to_string()),
+    }
+}
+
+/// Takes the label off Namespaces and the finalizer off NamespaceOffloadings, so that nothing of ours holds them; then deletes twins
+/// and Nodes. One that fails does not keep the others from being tried.
+pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
+    let (writer, client) = (&local_writer(env), &env.client);
+    let mut done = Ok(());
+    let scheduled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
+    for namespace in listed::<Namespace>(client, &scheduled).await? {
+        let patch = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: Value::Null}}});
+        done = done.and(gone_is_fine(writer.merge(&namespace, None, patch).await.map(drop)));
+    }
+    for offloading in listed::<NamespaceOffloadingView>(client, "").await? {
+        if offloading.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER) {
+            done = done.and(writer.release(&offloading, &[label::FINALIZER]).await);
+        }
+    }
+    let ours = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
+    for twin in listed::<Namespace>(client, &ours).await? {
+        let is_twin = twin.annotations().contains_key(label::MANAGED_BY_NAMESPACE_MAP);
+        if is_twin && !twin.is_going() {
+            done = done.and(writer.delete(&twin, false).await);
+        }
+    }
+    for node in
+        listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await?
+    {
+        done = done.and(writer.delete(&node, false).await);
+    }
+    done
+}
+
+/// Empties the status of NamespaceOffloadings and OffloadPeers.
+pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
+    let (writer, client) = (&local_writer(env), &env.client);
+    let mut done = Ok(());
+    for offloading in listed::<NamespaceOffloadingView>(client, "").await? {
+        if offloading.status.0 != Ok(NamespaceOffloadingStatus::default()) {
+            let cleared = writer.put_status(&offloading, &json!({"remoteNamespacesConditions": {}})).await;
+            done = done.and(gone_is_fine(cleared.map(drop)));
+        }
+    }
+    for peer in listed::<OffloadPeerView>(client, "").await? {
+        if peer.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty()) {
+            let cleared = writer.put_status(&peer, &json!({"conditions": []})).await;
+            done = done.and(gone_is_fine(cleared.map(drop)));
+        }
+    }
+    done
+}
+
+fn gone_is_fine(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(Error::Gone) => Ok(()),
+        done => done,
+    }
+}
+
+/// All objects of a kind that the selector selects.
+async fn listed<K>(client: &Client, selector: &str) -> Result<Vec<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default().labels(selector)).await {
+        Ok(list) => Ok(list.items),
+        Err(error) => match classify(&error) {
+            Failure::KindMissing | Failure::Forbidden(_) => Ok(vec![]),
+            _ => Err(error.into()),
+        },
+    }
+}

@@ -1,0 +1,235 @@
+//! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, and OffloadPeers; writes twins and what became of
+//! them (`status.currentMapping`); deletes twins whose key their home has taken out of a map that is there. Safe to run twice: each
+//! entry is held against its twin, on events and every 30 s, and only differences are sent.
+//!
+//! A Namespace that is not a twin of that home for that map is never touched. A map that vanished, does not decode, or is of before a
+//! restore of the Common Area takes no twin along.
+
+mod plan;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::{
+    name::member_lease,
+    offload::{
+        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MESSAGE_MAX, MappedNamespace, TERMINATING},
+        names,
+    },
+    view::{Meta, shortened},
+};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kit::{
+    queue::Outcome,
+    write::{Error, Writer},
+};
+use kube::{Api, Client, ResourceExt};
+use presence::vouch::Vouching;
+use serde_json::{Value, json};
+
+use self::plan::{Around, Refused, Step, plan};
+use super::{
+    index::{Asked, ClusterEntry, MAP, NAMESPACE},
+    knowledge::Knowledge,
+    view::{Namespace, PeerMap},
+};
+
+/// How often twins are looked at, and what failed is tried again.
+const PROBE: Duration = Duration::from_secs(30);
+/// How soon after its Namespace was made a ServiceAccount is looked for again.
+const SOON: Duration = Duration::from_millis(200);
+
+/// Most twins that are made before those that are there are said: a reconcile must not take for ever.
+const AT_ONCE: usize = 50;
+
+/// What entries are to say; nothing of one that goes.
+type Said = BTreeMap<String, Option<MappedNamespace>>;
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Maps {
+    pub(super) knowledge: Knowledge,
+    pub(super) vouching: Vouching<String>,
+    /// Reads from this cluster.
+    pub(super) local: Client,
+    pub(super) local_writer: Writer,
+    pub(super) leader_writer: Writer,
+}
+
+impl Maps {
+    /// Brings the twins of one home up to date, and its map.
+    pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
+        let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
+        let Some(map) = &entry.map else { return Ok(Outcome::Done) };
+        let Some(spec) = entry.asked_here() else {
+            tracing::warn!(
+                home,
+                "the NamespaceMap of this cluster cannot be read: its twins stay as they are"
+            );
+            return Ok(Outcome::Done);
+        };
+        let record = names::namespace_map(&home, &self.knowledge.us.cluster);
+        let twins = self.twins(&home, &record);
+        let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
+        let (mut said, mut failed, mut waits) = (Said::new(), Ok(()), false);
+        let mut room = AT_ONCE;
+        for (namespace, step) in self.steps(&home, &record, &entry, &spec.desired_mapping, &twins) {
+            match step {
+                Step::Delete(_) if !is_current => continue,
+                Step::Create(_) if room == 0 => {
+                    waits = true;
+                    continue;
+                }
+                Step::Create(_) => room -= 1,
+                _ => {}
+            }
+            match self.carry_out(map, &namespace, step).await {
+                Ok(Done::Says(entry)) => drop(said.insert(namespace, Some(entry))),
+                Ok(Done::Nothing) => {}
+                Ok(Done::Waits) => waits = true,
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
+        let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
+        said.extend(gone.map(|name| (name, None)));
+        self.say(&entry, map, said).await?;
+        failed.map(|()| Outcome::Requeue(if waits { SOON } else { PROBE }))
+    }
+
+    fn steps(
+        &self,
+        home: &str,
+        record: &str,
+        entry: &ClusterEntry,
+        desired: &BTreeMap<String, String>,
+        twins: &[Namespace],
+    ) -> Vec<(String, Step)> {
+        let incoming = match entry.incoming() {
+            Asked::Yes(incoming) => Some(incoming),
+            Asked::No | Asked::Unknown => None,
+        };
+        let around = Around {
+            home,
+            record,
+            incoming,
+            twins,
+            namespace: &|name: &str| self.knowledge.namespace(name),
+            system: &|name: &str| self.knowledge.system_with(name),
+        };
+        plan(desired, &around)
+    }
+
+    /// The twins of a home that are here, by its map.
+    fn twins(&self, home: &str, record: &str) -> Vec<Namespace> {
+        let names = self.knowledge.namespaces.keys().into_iter();
+        let all = names.filter_map(|name| self.knowledge.namespace(&name));
+        all.filter(|namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home)).collect()
+    }
+
+    async fn carry_out(&self, map: &PeerMap, namespace: &str, step: Step) -> Result<Done, Error> {
+        match step {
+            Step::Create(want) => match self.put(None, &want).await {
+                Ok(()) => self.accepted(map, namespace, &want).await,
+                Err(Error::Refused(why)) => {
+                    let why = Refused { reason: "Refused", message: why };
+                    Ok(Done::Says(refused(want.name_any(), &why)))
+                }
+                Err(error) => Err(error),
+            },
+            Step::Mend { have, want } => {
+                self.put(Some(&have), &want).await?;
+                self.accepted(map, namespace, &want).await
+            }
+            Step::Refuse { twin, why } => Ok(Done::Says(refused(twin, &why))),
+            Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
+            Step::Delete(twin) => {
+                if !twin.is_going() {
+                    // The watch tells when it is going, and when it is gone.
+                    self.local_writer.delete(&twin, false).await?;
+                }
+                Ok(match namespace.is_empty() {
+                    true => Done::Nothing,
+                    false => Done::Says(terminating(twin.name_any())),
+                })
+            }
+        }
+    }
+
+    async fn put(&self, have: Option<&Namespace>, want: &Namespace) -> Result<(), Error> {
+        self.knowledge.namespaces.put(&self.local_writer, NAMESPACE, have, want).await.map(drop)
+    }
+
+    /// A new twin takes no Pods before Kubernetes has made its ServiceAccount.
+    async fn accepted(&self, map: &PeerMap, namespace: &str, twin: &Namespace) -> Result<Done, Error> {
+        let name = twin.name_any();
+        let accepted = MappedNamespace {
+            remote_namespace: name.clone(),
+            phase: ACCEPTED.to_owned(),
+            ..MappedNamespace::default()
+        };
+        let before = map.status.0.as_ref().ok().and_then(|status| status.current_mapping.get(namespace));
+        if before == Some(&accepted) {
+            return Ok(Done::Nothing);
+        }
+        let accounts = Api::<Meta<ServiceAccount>>::namespaced(self.local.clone(), &name);
+        Ok(match accounts.get_opt("default").await? {
+            Some(_) => Done::Says(accepted),
+            None => Done::Waits,
+        })
+    }
+
+    /// Writes the entries that say something else.
+    async fn say(&self, entry: &ClusterEntry, map: &PeerMap, mut said: Said) -> Result<(), Error> {
+        let have = current(entry);
+        said.retain(|namespace, want| have.get(namespace) != want.as_ref());
+        if said.is_empty() {
+            return Ok(());
+        }
+        let changed: BTreeMap<_, Value> =
+            said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
+        let patch = json!({"status": {"currentMapping": changed}});
+        let merge = self.leader_writer.merge(map, Some("status"), patch);
+        self.knowledge.clusters.write(MAP, map, merge).await.map(drop)
+    }
+}
+
+/// What came of a step.
+enum Done {
+    /// The entry says this now.
+    Says(MappedNamespace),
+    Nothing,
+    /// Something is not there yet.
+    Waits,
+}
+
+fn current(entry: &ClusterEntry) -> BTreeMap<String, MappedNamespace> {
+    let status = entry.map.as_ref().and_then(|map| map.status.0.as_ref().ok());
+    status.map(|status| status.current_mapping.clone()).unwrap_or_default()
+}
+
+fn is_of(twin: &Namespace, record: &str, namespace: &str) -> bool {
+    twin.twin_of(record).is_some_and(|(_, original)| original == namespace)
+}
+
+/// An entry in a merge patch: what it does not say goes.
+fn whole(entry: Option<MappedNamespace>) -> Value {
+    entry.map_or(Value::Null, |entry| {
+        json!({
+            "remoteNamespace": entry.remote_namespace, "phase": entry.phase,
+            "reason": entry.reason, "message": entry.message,
+        })
+    })
+}
+
+fn refused(twin: String, why: &Refused) -> MappedNamespace {
+    MappedNamespace {
+        remote_namespace: twin,
+        phase: CREATION_LOOP_BACK_OFF.to_owned(),
+        reason: Some(why.reason.to_owned()),
+        message: Some(shortened(why.message.clone(), MESSAGE_MAX)),
+    }
+}
+
+fn terminating(twin: String) -> MappedNamespace {
+    MappedNamespace { remote_namespace: twin, phase: TERMINATING.to_owned(), ..MappedNamespace::default() }
+}

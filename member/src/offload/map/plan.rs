@@ -1,0 +1,230 @@
+//! What becomes of each entry of a map, and of each twin: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    label as general,
+    offload::{consent::allows, label, peer::Incoming, twin::check_twin},
+};
+use kube::{ResourceExt, api::ObjectMeta};
+
+use crate::offload::view::Namespace;
+
+/// What entries are held against.
+pub(super) struct Around<'a> {
+    pub(super) home: &'a str,
+    /// Name of the map.
+    pub(super) record: &'a str,
+    /// The consent to that home, if there is one.
+    pub(super) incoming: Option<&'a Incoming>,
+    /// The twins of that home by that map.
+    pub(super) twins: &'a [Namespace],
+    /// The Namespace of a name, whoever made it.
+    pub(super) namespace: &'a dyn Fn(&str) -> Option<Namespace>,
+    /// Namespaces of the system, as far as they matter to a name.
+    pub(super) system: &'a dyn Fn(&str) -> BTreeSet<String>,
+}
+
+/// Why there is no twin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// What becomes of one entry, or of a twin that no entry wants.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    Create(Namespace),
+    /// It is there; what is ours to say of it is to be as wanted.
+    Mend {
+        have: Namespace,
+        want: Namespace,
+    },
+    Refuse {
+        twin: String,
+        why: Refused,
+    },
+    /// It is being deleted, and has to be gone before it can be made anew.
+    Wait {
+        twin: String,
+    },
+    Delete(Namespace),
+}
+
+/// The steps towards `desired`, by the names of the Namespaces at home. A twin that is replaced by another one of the same Namespace goes
+/// under no name: the entry is about the other.
+pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> Vec<(String, Step)> {
+    let wanted_as = |twin: &Namespace| {
+        let (_, original) = twin.twin_of(around.record)?;
+        Some((original.to_owned(), desired.get(original)))
+    };
+    let mut steps = Vec::new();
+    for twin in around.twins {
+        match wanted_as(twin) {
+            Some((_, Some(name))) if *name == twin.name_any() => {}
+            Some((_, Some(_))) => steps.push((String::new(), Step::Delete(twin.clone()))),
+            Some((original, None)) => steps.push((original, Step::Delete(twin.clone()))),
+            None => {}
+        }
+    }
+    let mut count = around.twins.len();
+    for (namespace, twin) in desired {
+        let step = entry(namespace, twin, count, around);
+        count += usize::from(matches!(step, Step::Create(_)));
+        steps.push((namespace.clone(), step));
+    }
+    steps
+}
+
+fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step {
+    let refuse =
+        |reason, message: String| Step::Refuse { twin: twin.to_owned(), why: Refused { reason, message } };
+    if let Some(have) = (around.namespace)(twin) {
+        return match have.twin_of(around.record) {
+            Some((home, original)) if (home, original) == (around.home, namespace) => match have.is_going() {
+                true => Step::Wait { twin: twin.to_owned() },
+                false => Step::Mend { want: mended(&have, around), have },
+            },
+            _ => refuse(
+                "NotOurs",
+                format!(
+                    "Namespace {twin} exists and was not made for {namespace} of cluster {}",
+                    around.home
+                ),
+            ),
+        };
+    }
+    if let Err(error) = check_twin(twin, &(around.system)(twin)) {
+        return refuse(error.reason(), error.to_string());
+    }
+    match allows(around.incoming, around.home, namespace, twin, count) {
+        Ok(()) => Step::Create(made(namespace, twin, around)),
+        Err(error) => refuse(error.reason(), error.to_string()),
+    }
+}
+
+fn made(namespace: &str, twin: &str, around: &Around<'_>) -> Namespace {
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let security = around.incoming.map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
+    let labels = [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)];
+    let annotations =
+        [pair(label::MANAGED_BY_NAMESPACE_MAP, around.record), pair(label::ORIGINAL_NAME, namespace)];
+    let metadata = ObjectMeta {
+        name: Some(twin.to_owned()),
+        labels: Some(labels.into_iter().chain(security).collect()),
+        annotations: Some(annotations.into()),
+        ..ObjectMeta::default()
+    };
+    Namespace { metadata }
+}
+
+/// The twin with the level of Pod Security that is allowed now; without a consent it has the one that it had.
+fn mended(have: &Namespace, around: &Around<'_>) -> Namespace {
+    let mut want = have.clone();
+    if let Some(incoming) = around.incoming {
+        let level = incoming.pod_security.as_str().to_owned();
+        want.metadata.labels.get_or_insert_default().insert(label::POD_SECURITY.to_owned(), level);
+    }
+    want
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const RECORD: &str = "1.west.east";
+
+    fn twin(name: &str, original: &str) -> Namespace {
+        let around = around(None, &[], &|_| None);
+        made(original, name, &around)
+    }
+
+    fn around<'a>(
+        incoming: Option<&'a Incoming>,
+        twins: &'a [Namespace],
+        namespace: &'a dyn Fn(&str) -> Option<Namespace>,
+    ) -> Around<'a> {
+        Around { home: "west", record: RECORD, incoming, twins, namespace, system: &|_| BTreeSet::new() }
+    }
+
+    fn desired(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    fn reason(step: &Step) -> &'static str {
+        match step {
+            Step::Create(_) => "create",
+            Step::Mend { have, want } if have == want => "stays",
+            Step::Mend { .. } => "mend",
+            Step::Refuse { why, .. } => why.reason,
+            Step::Wait { .. } => "wait",
+            Step::Delete(_) => "delete",
+        }
+    }
+
+    /// What becomes of one entry where these Namespaces are there.
+    fn becomes(entry: (&str, &str), incoming: Option<&Incoming>, there: &[Namespace]) -> &'static str {
+        let namespace = |name: &str| there.iter().find(|n| n.name_any() == name).cloned();
+        let steps = plan(&desired(&[entry]), &around(incoming, &[], &namespace));
+        let [(_, step)] = &steps[..] else { panic!("{steps:?}") };
+        reason(step)
+    }
+
+    #[test]
+    fn an_entry_is_held_against_its_twin() {
+        let consent = Incoming::default();
+        let shop = ("shop", "shop-west");
+        assert_eq!(becomes(shop, None, &[]), "NotAccepted");
+        assert_eq!(becomes(shop, Some(&consent), &[]), "create");
+        assert_eq!(becomes(("shop", "other"), Some(&consent), &[]), "NameNotAllowed");
+        let any = Incoming { namespaces: vec!["*".into()], ..Incoming::default() };
+        assert_eq!(becomes(("shop", "kube-system"), Some(&any), &[]), "NameReserved");
+        assert_eq!(becomes(("shop", "default"), Some(&any), &[]), "NameReserved");
+        let ours = twin("shop-west", "shop");
+        assert_eq!(
+            becomes(shop, None, std::slice::from_ref(&ours)),
+            "stays",
+            "a consent that is withdrawn takes nothing away"
+        );
+        assert_eq!(
+            becomes(shop, Some(&consent), std::slice::from_ref(&ours)),
+            "mend",
+            "the level of Pod Security"
+        );
+        let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| None));
+        assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");
+        let mut going = ours.clone();
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
+        assert_eq!(becomes(shop, Some(&consent), &[going]), "wait");
+        for foreign in [
+            json!({"name": "shop-west"}),
+            json!({"name": "shop-west", "labels": {"app.kubernetes.io/managed-by": "freeport"}}),
+        ] {
+            let foreign = serde_json::from_value(json!({"metadata": foreign})).unwrap();
+            assert_eq!(becomes(shop, Some(&any), &[foreign]), "NotOurs");
+        }
+        assert_eq!(becomes(shop, Some(&any), &[twin("shop-west", "shop2")]), "NotOurs", "another one's twin");
+    }
+
+    #[test]
+    fn a_twin_goes_when_its_key_does_and_the_limit_counts_all() {
+        let twins = [twin("shop-west", "shop"), twin("old", "web"), twin("web-west", "web")];
+        let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
+        let consent = Incoming { max_namespaces: 4, ..Incoming::default() };
+        let around = around(Some(&consent), &twins, &namespace);
+        let wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("web", "web-west")]);
+        let steps = plan(&wanted, &around);
+        let seen: Vec<_> = steps.iter().map(|(name, step)| (name.as_str(), reason(step))).collect();
+        let want = [
+            ("shop", "delete"),
+            ("", "delete"),
+            ("a", "create"),
+            ("b", "TooManyNamespaces"),
+            ("web", "mend"),
+        ];
+        assert_eq!(seen, want);
+    }
+}

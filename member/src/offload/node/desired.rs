@@ -1,0 +1,249 @@
+//! What a virtual node has to be: pure.
+
+use api::{
+    label as general,
+    offload::{
+        label, names,
+        offer::OffloadOfferSpec,
+        quantity::{self, Resources},
+    },
+};
+use jiff::Timestamp;
+use kube::api::ObjectMeta;
+use presence::standing::Standing;
+use serde_json::{Value, json};
+
+use super::labels::labels;
+use crate::offload::view::{NodeCondition, READY, VirtualNode, VirtualNodeSpec};
+
+/// How it stands with the host.
+pub(super) struct Condition {
+    /// The Common Area is heard: it is known how it stands.
+    pub(super) is_heard: bool,
+    pub(super) standing: Option<Standing>,
+}
+
+impl Condition {
+    pub(super) fn takes_pods(&self) -> bool {
+        self.is_heard
+    }
+
+    /// Status, reason and message of [`READY`], where it was `before`.
+    fn ready(&self, before: Option<&NodeCondition>) -> (String, String, String) {
+        let says = |status: &str, reason: &str, message: &str| {
+            (status.to_owned(), reason.to_owned(), message.to_owned())
+        };
+        let was_ready = before.is_some_and(|before| before.status == "True");
+        let not_heard = "nothing is heard of the Common Area; the host is taken to be as before";
+        match &self.standing {
+            _ if !self.is_heard => {
+                says(if was_ready { "True" } else { "Unknown" }, "LeaderNotHeard", not_heard)
+            }
+            Some(Standing::Present) => says("True", "HostPresent", "the host renews its Lease"),
+            // What was known before stays.
+            Some(Standing::Unheard) => match before {
+                Some(before) => (before.status.clone(), before.reason.clone(), before.message.clone()),
+                None => says("Unknown", "HostNotHeardYet", "the host's next renewal is awaited"),
+            },
+            Some(Standing::Silent { .. }) => {
+                says("Unknown", "HostSilent", "the host does not renew its Lease")
+            }
+            None => says("Unknown", "HostUnknown", "the host has no Lease in the Common Area"),
+        }
+    }
+}
+
+/// Whether what is offered can be a Node.
+pub(super) fn is_valid(offered: &OffloadOfferSpec) -> bool {
+    quantity::check(&offered.resources).is_ok()
+}
+
+/// The Node of a cluster, where there is perhaps one.
+pub(super) fn node(
+    cluster: &str,
+    offered: &OffloadOfferSpec,
+    have: Option<&VirtualNode>,
+    takes_pods: bool,
+) -> VirtualNode {
+    let none = ObjectMeta::default();
+    let before = have.map_or(&none, |have| &have.metadata);
+    let (had, noted) = (before.labels.clone().unwrap_or_default(), before.annotations.as_ref());
+    let noted = noted.and_then(|annotations| annotations.get(general::EXPORTED_METADATA));
+    let (labels, note) = labels(cluster, &offered.node_labels, &had, noted.map(String::as_str));
+    let metadata = ObjectMeta {
+        name: Some(names::virtual_node(cluster)),
+        labels: Some(labels),
+        annotations: Some([(general::EXPORTED_METADATA.to_owned(), note)].into()),
+        ..ObjectMeta::default()
+    };
+    let taints = have.map(|have| have.spec.taints.clone()).unwrap_or_default();
+    let spec = VirtualNodeSpec { taints: tainted(taints, takes_pods) };
+    VirtualNode { metadata, spec, status: Default::default() }
+}
+
+/// The Node as it is, but it takes no new Pods.
+pub(super) fn without_new_pods(have: &VirtualNode) -> VirtualNode {
+    let spec = VirtualNodeSpec { taints: tainted(have.spec.taints.clone(), false) };
+    VirtualNode { spec, ..have.clone() }
+}
+
+/// The taints with ours among them; those of others stay where they are.
+fn tainted(mut taints: Vec<Value>, takes_pods: bool) -> Vec<Value> {
+    let is = |taint: &Value, key: &str| taint["key"] == key;
+    let allowed_only =
+        json!({"key": label::NOT_ALLOWED, "value": general::TRUE, "effect": label::NO_EXECUTE});
+    let no_new_pods =
+        json!({"key": label::NO_NEW_PODS, "value": general::TRUE, "effect": label::NO_SCHEDULE});
+    if takes_pods {
+        taints.retain(|taint| !is(taint, label::NO_NEW_PODS));
+    } else if !taints.iter().any(|taint| is(taint, label::NO_NEW_PODS)) {
+        taints.push(no_new_pods);
+    }
+    let says = |taint: &Value| ["value", "effect"].iter().all(|field| taint[*field] == allowed_only[*field]);
+    if !taints.iter().any(|taint| is(taint, label::NOT_ALLOWED) && says(taint)) {
+        taints.retain(|taint| !is(taint, label::NOT_ALLOWED));
+        taints.push(allowed_only);
+    }
+    taints
+}
+
+/// The status to apply, if it says something else than the Node does. Without an offer it has what it had.
+pub(super) fn status(
+    cluster: &str,
+    node: &VirtualNode,
+    offered: Option<&OffloadOfferSpec>,
+    now: &Condition,
+    at: Timestamp,
+) -> Option<Value> {
+    let have = node.status.0.clone().unwrap_or_default();
+    let capacity = offered.map_or(&have.capacity, |offered| &offered.resources);
+    let before = have.ready();
+    let (status, reason, message) = now.ready(before);
+    let says_so = before.is_some_and(|before| {
+        (&before.status, &before.reason, &before.message) == (&status, &reason, &message)
+    });
+    if says_so && is_same(&have.capacity, capacity) && is_same(&have.allocatable, capacity) {
+        return None;
+    }
+    let at = format!("{at:.0}");
+    let since = before.filter(|before| before.status == status);
+    let since = since.and_then(|before| before.last_transition_time.clone()).unwrap_or_else(|| at.clone());
+    let ready = json!({
+        "type": READY, "status": status, "reason": reason, "message": message,
+        "lastHeartbeatTime": at, "lastTransitionTime": since,
+    });
+    let hostname = json!({"type": "Hostname", "address": names::hostname(cluster)});
+    Some(json!({
+        "capacity": capacity, "allocatable": capacity, "conditions": [ready], "addresses": [hostname],
+    }))
+}
+
+/// Whether both are the same amounts: API servers write `1024Mi` as `1Gi`.
+fn is_same(have: &Resources, want: &Resources) -> bool {
+    let same = |(key, want): (&String, &k8s_openapi::apimachinery::pkg::api::resource::Quantity)| {
+        have.get(key).is_some_and(|have| have == want || amount(&have.0) == amount(&want.0))
+    };
+    have.len() == want.len() && want.iter().all(same)
+}
+
+/// The amount as a number, as exact as it takes to tell two apart that somebody would write.
+fn amount(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let number: f64 = number.parse().ok()?;
+    let scale = match suffix {
+        "" => 1.0,
+        "n" => 1e-9,
+        "u" => 1e-6,
+        "m" => 1e-3,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        "P" => 1e15,
+        "E" => 1e18,
+        "Ki" => 1024.0,
+        "Mi" => 1_048_576.0,
+        "Gi" => 1_073_741_824.0,
+        "Ti" => 1_099_511_627_776.0,
+        "Pi" => 1_125_899_906_842_624.0,
+        "Ei" => 1_152_921_504_606_846_976.0,
+        exponent => 10f64.powi(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+    };
+    Some(number * scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::ResourceExt;
+
+    use super::*;
+
+    fn offered() -> OffloadOfferSpec {
+        let spec = json!({
+            "host": "east", "home": "west", "resources": {"cpu": "2000m", "memory": "1024Mi"},
+            "nodeLabels": {"liqo.io/region": "us"}, "publicKey": "",
+        });
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn heard(standing: Option<Standing>) -> Condition {
+        Condition { is_heard: true, standing }
+    }
+
+    fn at() -> Timestamp {
+        "2026-11-01T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn taints_of_others_stay_and_a_second_pass_changes_nothing() {
+        let mut node = node("east", &offered(), None, false);
+        let keys = |node: &VirtualNode| -> Vec<String> {
+            node.spec.taints.iter().map(|taint| taint["key"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(keys(&node), [label::NO_NEW_PODS, label::NOT_ALLOWED]);
+        node.spec.taints.insert(0, json!({"key": "theirs", "effect": "NoSchedule", "timeAdded": "odd"}));
+        let heard_again = super::node("east", &offered(), Some(&node), true);
+        assert_eq!(keys(&heard_again), ["theirs", label::NOT_ALLOWED]);
+        let again = super::node("east", &offered(), Some(&heard_again), true);
+        assert_eq!(again, heard_again);
+        assert_eq!(heard_again.labels()["liqo.io/region"], "us");
+        assert_eq!(keys(&without_new_pods(&again)), ["theirs", label::NOT_ALLOWED, label::NO_NEW_PODS]);
+    }
+
+    #[test]
+    fn ready_follows_the_host_and_stays_while_the_leader_is_not_heard() {
+        let mut node = node("east", &offered(), None, true);
+        let mut says = |now: Condition| {
+            let want = status("east", &node, Some(&offered()), &now, at());
+            if let Some(want) = want {
+                node.status = serde_json::from_value(want).unwrap();
+            }
+            node.status.0.as_ref().unwrap().ready().unwrap().status.clone()
+        };
+        assert_eq!(says(heard(Some(Standing::Unheard))), "Unknown");
+        assert_eq!(says(heard(Some(Standing::Present))), "True");
+        assert_eq!(
+            says(Condition { is_heard: false, standing: None }),
+            "True",
+            "only the leader is not heard"
+        );
+        assert_eq!(says(heard(Some(Standing::Unheard))), "True", "what was known before stays");
+        assert_eq!(says(heard(Some(Standing::Silent { since: None }))), "Unknown");
+        assert_eq!(says(heard(None)), "Unknown");
+    }
+
+    #[test]
+    fn amounts_that_the_api_server_writes_otherwise_are_the_same() {
+        let mut node = node("east", &offered(), None, true);
+        let now = heard(Some(Standing::Present));
+        let mut want = status("east", &node, Some(&offered()), &now, at()).unwrap();
+        for field in ["capacity", "allocatable"] {
+            want[field] = json!({"cpu": "2", "memory": "1Gi"});
+        }
+        node.status = serde_json::from_value(want).unwrap();
+        assert_eq!(status("east", &node, Some(&offered()), &now, at()), None);
+        assert_ne!(amount("1k"), amount("1Ki"));
+        assert_eq!((amount("1e3"), amount("x")), (amount("1k"), None));
+    }
+}

@@ -1,0 +1,172 @@
+//! Consent: watches OffloadPeers, and what follows from them; writes our OffloadOffers into the Common Area, deletes those that nobody
+//! wants any more, and says on each OffloadPeer whether all that it asks for works. Safe to run twice: offers are a function of
+//! OffloadPeers, and only differences are sent.
+
+mod verdict;
+
+use std::time::{Duration, Instant};
+
+use api::{
+    condition::{already_said, conditions},
+    membership::Wire,
+    offload::{
+        label, names,
+        offer::OffloadOfferSpec,
+        peer::{Incoming, OffloadPeer, OffloadPeerStatus},
+    },
+    view::Lenient,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kit::{
+    queue::Outcome,
+    watch::Watches,
+    write::{Error, Writer},
+};
+use kube::{Client, Resource};
+
+use self::verdict::{Around, PENDING, in_words, ready};
+use super::{
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
+    knowledge::Knowledge,
+    view::OwnOffer,
+    withdrawn,
+};
+use crate::identity::Identity;
+
+/// How soon what no event tells is looked at again: watches that fail, and whether the Common Area is heard.
+const RESYNC: Duration = Duration::from_secs(10);
+
+/// The offer that follows from this consent.
+fn offer(us: &Identity, home: &str, incoming: &Incoming) -> OwnOffer {
+    let may_claim = |(key, _): &(String, String)| !label::is_reserved(key);
+    let spec = OffloadOfferSpec {
+        host: us.cluster.clone(),
+        home: home.to_owned(),
+        resources: incoming.capacity(),
+        node_labels: incoming.node_labels.clone().into_iter().filter(may_claim).collect(),
+        // Until Pods travel there is nothing to seal.
+        public_key: String::new(),
+    };
+    let metadata = ObjectMeta {
+        name: Some(names::offer(&us.cluster, home)),
+        namespace: Some(us.common_area.clone()),
+        ..ObjectMeta::default()
+    };
+    OwnOffer { metadata, spec: Lenient(Ok(Some(spec))) }
+}
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Consenting {
+    pub(super) knowledge: Knowledge,
+    pub(super) wire: Wire,
+    /// Reads from this cluster.
+    pub(super) local: Client,
+    pub(super) local_writer: Writer,
+    pub(super) leader_writer: Writer,
+    /// All watches of offloading.
+    pub(super) watches: [Watches; 3],
+    /// Whether the Common Area has been seen and our ID is ours.
+    pub(super) begun: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Consenting {
+    /// Brings our offer to one cluster, and the status of its OffloadPeer, up to date.
+    pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
+        let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
+        if self.may_write(&cluster) && self.find_out_why_gone(&cluster, &entry).await? {
+            return Ok(Outcome::Requeue(Duration::ZERO));
+        }
+        let offered = match self.may_write(&cluster) {
+            true => self.put_offer(&cluster, &entry).await,
+            false => Ok(()),
+        };
+        let said = self.say(&cluster).await;
+        offered.and(said).map(|()| Outcome::Requeue(RESYNC))
+    }
+
+    fn may_write(&self, cluster: &str) -> bool {
+        *self.begun.borrow() && self.wire == Wire::Freeport && cluster != self.knowledge.us.cluster
+    }
+
+    async fn put_offer(&self, cluster: &str, entry: &ClusterEntry) -> Result<(), Error> {
+        let (clusters, have) = (&self.knowledge.clusters, entry.own_offer.as_ref());
+        match (entry.incoming(), have) {
+            (Asked::Yes(incoming), have) => {
+                let want = offer(&self.knowledge.us, cluster, incoming);
+                clusters.put_ours(&self.leader_writer, PEER, (have, &want), |_| true).await.map(drop)
+            }
+            (Asked::No, Some(have)) => clusters.delete(&self.leader_writer, PEER, have, false).await,
+            (Asked::No, None) | (Asked::Unknown, _) => Ok(()),
+        }
+    }
+
+    /// Finds out whether somebody decided that the OffloadPeer is gone, if it is gone and something follows from that.
+    async fn find_out_why_gone(&self, cluster: &String, entry: &ClusterEntry) -> Result<bool, Error> {
+        let made = entry.node.as_ref().map(Resource::meta).or(entry.own_offer.as_ref().map(Resource::meta));
+        let (None, None, Some(made)) = (&entry.peer, entry.peer_withdrawn, made) else { return Ok(false) };
+        // One that was seen says itself how old it is; of another, what was made from it is not older.
+        let made_at = entry.peer_made.as_ref().or(made.creation_timestamp.as_ref());
+        let decided = withdrawn::was_decided::<OffloadPeer>(&self.local, made_at).await?;
+        if !decided {
+            tracing::warn!(
+                cluster,
+                "the OffloadPeer was deleted together with its CRD: what follows from it stays"
+            );
+        }
+        self.knowledge.clusters.note(cluster, |entry| {
+            entry.peer_withdrawn = entry.peer.is_none().then_some(decided);
+        });
+        self.knowledge.clusters.enqueue([(cluster.clone(), NODE)].into());
+        self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
+        Ok(true)
+    }
+
+    async fn say(&self, cluster: &String) -> Result<(), Error> {
+        let Some(entry) = self.knowledge.clusters.get(cluster) else { return Ok(()) };
+        let Some(peer) = &entry.peer else { return Ok(()) };
+        let troubles: Vec<_> = self.watches.iter().flat_map(|w| w.troubles(Instant::now())).collect();
+        let around = Around {
+            us: &self.knowledge.us.cluster,
+            wire: self.wire,
+            blind: in_words(&troubles),
+            has_begun: *self.begun.borrow(),
+            standing: self.knowledge.standing(cluster),
+        };
+        let verdict = ready(cluster, &entry, peer, around);
+        let have = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        // Before the Common Area has been seen nothing is known: what was said stands.
+        if verdict.reason == PENDING && !*self.begun.borrow() && !have.is_empty() {
+            return Ok(());
+        }
+        let now = Time(Timestamp::now());
+        let want = conditions(&[verdict], have, peer.metadata.generation, &now);
+        if already_said(have, &want) {
+            return Ok(());
+        }
+        let status = OffloadPeerStatus { conditions: want };
+        match self.knowledge.clusters.put_status(&self.local_writer, PEER, peer, &status).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_offer_claims_no_reserved_labels() {
+        let incoming = json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/role": "master"}});
+        let us = Identity { cluster: "east".into(), common_area: "area".into() };
+        let offer = offer(&us, "west", &serde_json::from_value(incoming).unwrap());
+        assert_eq!(offer.metadata.name.as_deref(), Some("1.east.west"));
+        let spec = offer.spec.0.unwrap().unwrap();
+        assert_eq!(json!(spec.node_labels), json!({"liqo.io/region": "us"}));
+        assert_eq!(spec.resources.len(), 4);
+    }
+}

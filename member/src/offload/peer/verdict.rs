@@ -1,0 +1,183 @@
+//! What an OffloadPeer says of itself: pure.
+
+use api::{
+    condition::{Status, Verdict},
+    membership::Wire,
+    offload::{names, peer::READY, quantity, view::OffloadPeerView},
+};
+use kit::watch::Trouble;
+use presence::standing::Standing;
+
+use crate::offload::index::{Asked, ClusterEntry};
+
+/// Reason of [`READY`], Unknown: something is still to be written or seen.
+pub(super) const PENDING: &str = "Pending";
+
+/// What can be said of an OffloadPeer beside what its entry says.
+pub(super) struct Around<'a> {
+    pub(super) us: &'a str,
+    pub(super) wire: Wire,
+    /// Watches that fail, in words.
+    pub(super) blind: Option<String>,
+    /// Whether the Common Area has been seen and our ID is ours.
+    pub(super) has_begun: bool,
+    pub(super) standing: Option<Standing>,
+}
+
+/// Whether all that the OffloadPeer of `cluster` asks for works, or the first thing that is missing.
+pub(super) fn ready(
+    cluster: &str,
+    entry: &ClusterEntry,
+    peer: &OffloadPeerView,
+    around: Around<'_>,
+) -> Verdict {
+    let no = |reason: &str, message: String| Verdict::new(READY, Status::False, reason, message);
+    let spec = match &peer.spec.0 {
+        Ok(spec) => spec,
+        Err(error) => return no("InvalidSpec", format!("the spec cannot be read: {error}")),
+    };
+    if around.wire == Wire::Antrea {
+        let message =
+            "the leader of this ClusterSet runs Antrea's controllers, which know nothing of offloading";
+        return no("AntreaLeader", message.to_owned());
+    }
+    if cluster == around.us {
+        return no("OwnCluster", "this is the ID of this cluster itself".to_owned());
+    }
+    if let Some(blind) = around.blind {
+        return no("CannotWatch", blind);
+    }
+    if !around.has_begun {
+        let message = "the Common Area has not been seen yet";
+        return Verdict::new(READY, Status::Unknown, PENDING, message);
+    }
+    let is_member = match around.standing {
+        None => false,
+        Some(Standing::Silent { .. }) if spec.outgoing.is_some() => {
+            return no("HostSilent", format!("cluster {cluster} does not renew its Lease"));
+        }
+        Some(_) => true,
+    };
+    if !is_member {
+        return no("NotInClusterSet", format!("no member of this ClusterSet has the ID {cluster}"));
+    }
+    if spec.incoming.is_some() && entry.own_offer.is_none() {
+        let message = "the OffloadOffer of this cluster is not written yet";
+        return Verdict::new(READY, Status::Unknown, PENDING, message);
+    }
+    match &spec.outgoing {
+        Some(_) => node_ready(cluster, around.us, entry),
+        None => Verdict::new(READY, Status::True, "Ready", told(cluster, spec.incoming.is_some(), false)),
+    }
+}
+
+/// Whether the cluster is a node here.
+fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
+    let no = |reason: &str, message: String| Verdict::new(READY, Status::False, reason, message);
+    if let Some(refused) = &entry.node_refused {
+        return no("NodeRefused", refused.clone());
+    }
+    let Some(offered) = entry.offered() else {
+        let message = format!(
+            "cluster {cluster} offers nothing to this one; its administrator does so with: freeport offload accept {us}"
+        );
+        return no("NotOffered", message);
+    };
+    if let Err(error) = quantity::check(&offered.resources) {
+        return no("OfferInvalid", format!("what cluster {cluster} offers cannot be a node: {error}"));
+    }
+    let incoming = matches!(entry.incoming(), Asked::Yes(_));
+    match &entry.node {
+        Some(_) => Verdict::new(READY, Status::True, "Ready", told(cluster, incoming, true)),
+        None => Verdict::new(READY, Status::Unknown, PENDING, "the Node is not made yet"),
+    }
+}
+
+fn told(cluster: &str, incoming: bool, outgoing: bool) -> String {
+    let outgoing =
+        outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
+    let incoming = incoming.then(|| format!("Namespaces of cluster {cluster} may come here"));
+    let both: Vec<_> = outgoing.into_iter().chain(incoming).collect();
+    if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
+}
+
+/// What fails, in words that stay the same while the cause does.
+pub(super) fn in_words(troubles: &[Trouble]) -> Option<String> {
+    let one = |trouble: &Trouble| {
+        let place = if trouble.source.cluster == "leader" { "the leader's cluster" } else { "this cluster" };
+        let manifest =
+            if trouble.source.cluster == "leader" { "offload-leader.yaml" } else { "offload.yaml" };
+        let kind = trouble.source.kind.rsplit(' ').next().unwrap_or(trouble.source.kind);
+        format!("cannot watch {kind} in {place}: {} (manifests/{manifest})", trouble.failure)
+    };
+    let mut all: Vec<_> = troubles.iter().map(one).collect();
+    all.dedup();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::{failure::Failure, watch::Source};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(peer: &Value) -> ClusterEntry {
+        let peer = json!({"metadata": {"name": "east"}, "spec": peer});
+        ClusterEntry { peer: serde_json::from_value(peer).unwrap(), ..ClusterEntry::default() }
+    }
+
+    fn says(entry: &ClusterEntry, change: impl Fn(&mut Around<'_>)) -> (Status, String) {
+        let mut around = Around {
+            us: "west",
+            wire: Wire::Freeport,
+            blind: None,
+            has_begun: true,
+            standing: Some(Standing::Present),
+        };
+        change(&mut around);
+        let verdict = ready("east", entry, entry.peer.as_ref().unwrap(), around);
+        (verdict.status, verdict.reason)
+    }
+
+    #[test]
+    fn a_peer_says_the_first_thing_that_is_missing() {
+        let mut both = entry(&json!({"incoming": {}, "outgoing": {}}));
+        let no = |reason: &str| (Status::False, reason.to_owned());
+        assert_eq!(says(&both, |a| a.wire = Wire::Antrea), no("AntreaLeader"));
+        assert_eq!(says(&both, |a| a.blind = Some("x".into())), no("CannotWatch"));
+        assert_eq!(says(&both, |a| a.has_begun = false).0, Status::Unknown);
+        assert_eq!(says(&both, |a| a.standing = None), no("NotInClusterSet"));
+        assert_eq!(says(&both, |a| a.standing = Some(Standing::Silent { since: None })), no("HostSilent"));
+        assert_eq!(says(&both, |_| ()).0, Status::Unknown, "our offer is not written");
+        both.own_offer = serde_json::from_value(json!({"metadata": {"name": "1.west.east"}})).unwrap();
+        assert_eq!(says(&both, |_| ()), no("NotOffered"));
+        let theirs = json!({"metadata": {"name": "1.east.west"}, "spec": {
+            "host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": "",
+        }});
+        both.offer = serde_json::from_value(theirs).unwrap();
+        assert_eq!(says(&both, |_| ()).0, Status::Unknown, "the node is not made");
+        both.node = serde_json::from_value(json!({"metadata": {"name": "freeport-east"}})).unwrap();
+        assert_eq!(says(&both, |_| ()).0, Status::True);
+        both.node_refused = Some("taken".into());
+        assert_eq!(says(&both, |_| ()), no("NodeRefused"));
+        let odd = entry(&json!({"incoming": 7}));
+        assert_eq!(says(&odd, |_| ()), no("InvalidSpec"));
+        assert_eq!(odd.incoming(), Asked::Unknown, "nothing was taken back");
+        assert_eq!(entry(&json!({})).incoming(), Asked::No);
+    }
+
+    #[test]
+    fn what_cannot_be_watched_is_said_with_its_cluster() {
+        let trouble = Trouble {
+            source: Source { cluster: "leader", kind: "own NamespaceMap" },
+            failure: Failure::KindMissing,
+        };
+        let words = in_words(&[trouble.clone(), trouble]).unwrap();
+        assert_eq!(
+            words,
+            "cannot watch NamespaceMap in the leader's cluster: the kind is not served (404) (manifests/offload-leader.yaml)"
+        );
+        assert_eq!(in_words(&[]), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! The status of NamespaceOffloadings: watches them, our maps with what the hosts say in them, and Leases of members; writes phase and
+//! conditions, one of them on whether the webhook places Pods; deletes nothing. Safe to run twice: a status is applied only when it says something else.
+
+use std::time::Duration;
+
+use api::{
+    condition::{Status, Verdict, conditions},
+    offload::{
+        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED},
+        phase::{Phase, Summary, summary},
+        view::NamespaceOffloadingView,
+    },
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{
+    events::Events,
+    queue::Outcome,
+    write::{Error, Writer},
+};
+use kube::Resource;
+
+use tokio::sync::watch;
+
+use super::{
+    certificate::{Answer, placement},
+    index::{NAMESPACE, STATUS},
+    knowledge::Knowledge,
+    selection::{Invalid, name},
+};
+
+/// How soon a status is looked at again that nobody asked for.
+const RESYNC: Duration = Duration::from_secs(10);
+
+/// Condition type of a NamespaceOffloading that offloads nothing: why. It is there only while that is so.
+const VALID: &str = "Valid";
+
+/// The status, where it was `have`.
+fn desired(
+    offloading: &NamespaceOffloadingView,
+    name: Result<String, Invalid>,
+    said: &Summary,
+    webhook: &Answer,
+    now: &Time,
+) -> NamespaceOffloadingStatus {
+    let have = offloading.status.0.clone().unwrap_or_default();
+    let generation = offloading.metadata.generation;
+    let invalid = |why: &Invalid| Verdict::new(VALID, Status::False, why.reason, why.message.clone());
+    let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
+    let placed = strategy.filter(|_| name.is_ok()).map(|strategy| placement(strategy, webhook));
+    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(placed).collect();
+    NamespaceOffloadingStatus {
+        remote_namespace_name: name.ok().or(have.remote_namespace_name),
+        offloading_phase: Some(said.phase.as_str().to_owned()),
+        remote_namespaces_conditions: said.conditions(&have.remote_namespaces_conditions, now),
+        observed_generation: generation,
+        conditions: conditions(&verdicts, &have.conditions, generation, now),
+    }
+}
+
+/// Whether the NamespaceOffloading says that already; other conditions are of other writers.
+fn is_said(have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus) -> bool {
+    let mut have = have.clone();
+    have.conditions.retain(|condition| [VALID, PLACEMENT_ENFORCED].contains(&condition.type_.as_str()));
+    have == *want
+}
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct OffloadingStatus {
+    pub(super) knowledge: Knowledge,
+    pub(super) writer: Writer,
+    pub(super) events: Events,
+    pub(super) webhook: watch::Receiver<Answer>,
+}
+
+impl OffloadingStatus {
+    /// Brings the status of one NamespaceOffloading up to date.
+    pub(super) async fn reconcile(self, namespace: String) -> Result<Outcome, Error> {
+        let namespaces = &self.knowledge.namespaces;
+        let Some(entry) = namespaces.get(&namespace) else { return Ok(Outcome::Done) };
+        let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
+        let clusters = self.knowledge.all_clusters();
+        let is_deleting = offloading.metadata.deletion_timestamp.is_some();
+        let said = summary(&self.knowledge.hosts(&clusters, &namespace), is_deleting);
+        let system = self.knowledge.system_with(&namespace);
+        let name = name(offloading, &namespace, &self.knowledge.us.cluster, &system);
+        let want = desired(offloading, name, &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
+        let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
+        let have = offloading.status.0.clone().unwrap_or_default();
+        if !is_said(&have, &want) {
+            match namespaces.put_status(&self.writer, STATUS, offloading, &want).await {
+                Ok(_) => self.publish(offloading, &have, &want, said.phase),
+                Err(Error::Gone) => return Ok(Outcome::Done),
+                Err(error) => return Err(error),
+            }
+        }
+        if is_deleting && said.clusters.is_empty() {
+            namespaces.enqueue([(namespace, NAMESPACE)].into());
+        }
+        Ok(Outcome::Requeue(RESYNC))
+    }
+
+    fn publish(
+        &self,
+        offloading: &NamespaceOffloadingView,
+        have: &NamespaceOffloadingStatus,
+        want: &NamespaceOffloadingStatus,
+        now: Phase,
+    ) {
+        let object = offloading.object_ref(&());
+        if let Some(invalid) = want.conditions.iter().find(|condition| condition.type_ == VALID) {
+            if !have.conditions.contains(invalid) {
+                self.events.warn(object, "Offload", &invalid.reason, &invalid.message);
+            }
+            return;
+        }
+        if have.offloading_phase == want.offloading_phase {
+            return;
+        }
+        match now {
+            Phase::SomeFailed | Phase::AllFailed => {
+                let message = "twins cannot be made: see status.remoteNamespacesConditions";
+                self.events.warn(object, "Offload", now.as_str(), message);
+            }
+            Phase::NoClusterSelected => {
+                let message = "no virtual node matches spec.clusterSelector";
+                self.events.warn(object, "Offload", now.as_str(), message);
+            }
+            Phase::Ready => {
+                self.events.tell(object, "Offload", now.as_str(), "each selected cluster has its twin");
+            }
+            Phase::InProgress | Phase::Terminating => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_once_and_other_conditions_are_left_alone() {
+        let mut offloading: NamespaceOffloadingView =
+            serde_json::from_value(json!({"metadata": {"name": "offloading", "generation": 3}, "spec": {}}))
+                .unwrap();
+        let said = summary(&BTreeMap::new(), false);
+        let now = Time(Timestamp::UNIX_EPOCH);
+        let desired = |offloading: &NamespaceOffloadingView, name| {
+            desired(offloading, name, &said, &Answer::Unknown, &now)
+        };
+        let want = desired(&offloading, Ok("shop-west".into()));
+        assert_eq!(want.offloading_phase.as_deref(), Some("NoClusterSelected"));
+        let mut have = want.clone();
+        let other = Verdict::new("Noted", Status::True, "Noted", "");
+        have.conditions.extend(conditions(&[other], &[], None, &now));
+        assert!(is_said(&have, &want));
+        offloading.status.0 = Ok(have.clone());
+        let why = Invalid { reason: "NameTooLong", message: "too long".into() };
+        let invalid = desired(&offloading, Err(why));
+        assert!(!is_said(&have, &invalid));
+        assert_eq!(invalid.conditions[0].reason, "NameTooLong");
+        assert_eq!(invalid.remote_namespace_name.as_deref(), Some("shop-west"), "what there is stays said");
+    }
+}

@@ -1,0 +1,166 @@
+//! The kinds that offloading reads, reduced to what it uses. Those it also writes hold exactly what it owns of them.
+
+use api::{
+    label as general,
+    offload::{
+        label,
+        map::{NamespaceMap, NamespaceMapSpec, NamespaceMapStatus},
+        offer::{OffloadOffer, OffloadOfferSpec},
+        quantity::Resources,
+    },
+    view::{Lenient, annotated, is_written_by, lean, ours_annotated},
+};
+use k8s_openapi::api::core::v1 as core;
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A Namespace of this cluster: one that is offloaded, the twin of one, or any other.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = core::Namespace)]
+pub(crate) struct Namespace {
+    /// Labels and annotations say whose twin it is.
+    #[serde(deserialize_with = "annotated")]
+    pub(crate) metadata: ObjectMeta,
+}
+
+impl Namespace {
+    /// Whether it is being deleted.
+    pub(crate) fn is_going(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Value of a label.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key).map(String::as_str)
+    }
+
+    /// The cluster and the Namespace there that it is the twin of, if this member made it for map `map`.
+    pub(crate) fn twin_of(&self, map: &str) -> Option<(&str, &str)> {
+        let annotation = |key: &str| self.annotations().get(key).map(String::as_str);
+        let is_ours = self.label(general::MANAGED_BY) == Some(general::FREEPORT)
+            && annotation(label::MANAGED_BY_NAMESPACE_MAP) == Some(map);
+        let of = self.label(label::REMOTE_CLUSTER_ID).zip(annotation(label::ORIGINAL_NAME));
+        of.filter(|_| is_ours)
+    }
+}
+
+/// A Node that stands for another cluster, as far as it is ours to say.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = core::Node)]
+pub(crate) struct VirtualNode {
+    /// Labels, and in an annotation which of them we set.
+    #[serde(deserialize_with = "ours_annotated")]
+    pub(crate) metadata: ObjectMeta,
+    /// Its taints, also those of others: they are one list.
+    #[serde(default)]
+    pub(crate) spec: VirtualNodeSpec,
+    /// What it says of itself.
+    #[serde(default, skip_serializing)]
+    pub(crate) status: Lenient<VirtualNodeStatus>,
+}
+
+impl VirtualNode {
+    /// Whether Freeport made it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.labels().get(general::MANAGED_BY).is_some_and(|by| by == general::FREEPORT)
+            || is_written_by(&self.metadata, general::MEMBER)
+    }
+}
+
+/// The part of a Node's spec that we read and write.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct VirtualNodeSpec {
+    /// As they are on the wire: those of others go back unread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) taints: Vec<Value>,
+}
+
+/// The part of a Node's status that we write.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct VirtualNodeStatus {
+    /// What it has of each resource.
+    #[serde(default)]
+    pub(crate) capacity: Resources,
+    /// What Pods may take of that.
+    #[serde(default)]
+    pub(crate) allocatable: Resources,
+    /// Among them `Ready`.
+    #[serde(default)]
+    pub(crate) conditions: Vec<NodeCondition>,
+}
+
+impl VirtualNodeStatus {
+    /// What it says of being ready.
+    pub(crate) fn ready(&self) -> Option<&NodeCondition> {
+        self.conditions.iter().find(|condition| condition.type_ == READY)
+    }
+}
+
+/// Condition type of a Node: it takes Pods.
+pub(crate) const READY: &str = "Ready";
+
+/// A condition of a Node. Its times are text: others may write what we cannot hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeCondition {
+    #[serde(rename = "type")]
+    pub(crate) type_: String,
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) reason: String,
+    #[serde(default)]
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) last_transition_time: Option<String>,
+}
+
+/// A NamespaceMap whose origin we are.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = NamespaceMap)]
+pub(crate) struct OwnMap {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What we want.
+    #[serde(default)]
+    pub(crate) spec: Lenient<Option<NamespaceMapSpec>>,
+    /// What the host says.
+    #[serde(default, skip_serializing)]
+    pub(crate) status: Lenient<NamespaceMapStatus>,
+}
+
+/// A NamespaceMap whose destination we are.
+#[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
+#[resource(inherit = NamespaceMap)]
+pub(crate) struct PeerMap {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What the home wants.
+    #[serde(default)]
+    pub(crate) spec: Lenient<Option<NamespaceMapSpec>>,
+    /// What we say.
+    #[serde(default)]
+    pub(crate) status: Lenient<NamespaceMapStatus>,
+}
+
+/// An OffloadOffer of ours.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = OffloadOffer)]
+pub(crate) struct OwnOffer {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What another cluster may use here.
+    #[serde(default)]
+    pub(crate) spec: Lenient<Option<OffloadOfferSpec>>,
+}
+
+/// An OffloadOffer to us.
+#[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
+#[resource(inherit = OffloadOffer)]
+pub(crate) struct PeerOffer {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What we may use there.
+    #[serde(default)]
+    pub(crate) spec: Lenient<Option<OffloadOfferSpec>>,
+}
