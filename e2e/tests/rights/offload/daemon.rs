@@ -17,7 +17,7 @@ fn note() -> Value {
     json!({"metadata": {"annotations": {"seen": "here"}}})
 }
 
-fn labelled(key: &str, value: Value) -> Value {
+fn labelled(key: &str, value: &Value) -> Value {
     json!({"metadata": {"labels": {key: value}}})
 }
 
@@ -74,17 +74,17 @@ fn on_namespaces() -> Vec<Attempt> {
         attempt("annotate it", patch("offload-theirs", note()), alone),
         attempt(
             "another label",
-            patch("offload-theirs", labelled("pod-security.kubernetes.io/enforce", json!("privileged"))),
+            patch("offload-theirs", labelled("pod-security.kubernetes.io/enforce", &json!("privileged"))),
             alone,
         ),
-        attempt("take a label off", patch("offload-theirs", labelled("app", Value::Null)), alone),
-        attempt("another value", patch("offload-theirs", labelled(SCHEDULING, json!("false"))), alone),
-        attempt("the label on the system", patch("kube-system", labelled(SCHEDULING, json!("true"))), never),
-        attempt("the label on freeport-system", patch(SYSTEM, labelled(SCHEDULING, json!("true"))), never),
-        attempt("the label on a Common Area", patch(OTHER_AREA, labelled(SCHEDULING, json!("true"))), never),
+        attempt("take a label off", patch("offload-theirs", labelled("app", &Value::Null)), alone),
+        attempt("another value", patch("offload-theirs", labelled(SCHEDULING, &json!("false"))), alone),
+        attempt("the label on the system", patch("kube-system", labelled(SCHEDULING, &json!("true"))), never),
+        attempt("the label on freeport-system", patch(SYSTEM, labelled(SCHEDULING, &json!("true"))), never),
+        attempt("the label on a Common Area", patch(OTHER_AREA, labelled(SCHEDULING, &json!("true"))), never),
         attempt(
             "take the mark off a twin",
-            patch("offload-twin", labelled("app.kubernetes.io/managed-by", Value::Null)),
+            patch("offload-twin", labelled("app.kubernetes.io/managed-by", &Value::Null)),
             "must have the label",
         ),
     ]
@@ -99,16 +99,11 @@ fn the_member_makes_and_deletes_twins_and_sets_one_label_on_others() {
         // That the member wrote it makes nobody's Namespace its own.
         for value in [json!("true"), Value::Null, json!("true")] {
             for name in ["offload-theirs", "default"] {
-                done(
-                    parties,
-                    true,
-                    &namespaces(),
-                    Do::Patch(name.into(), labelled(SCHEDULING, value.clone())),
-                )
-                .await;
+                done(parties, true, &namespaces(), Do::Patch(name.into(), labelled(SCHEDULING, &value)))
+                    .await;
             }
         }
-        done(parties, true, &namespaces(), Do::Patch("default".into(), labelled(SCHEDULING, Value::Null)))
+        done(parties, true, &namespaces(), Do::Patch("default".into(), labelled(SCHEDULING, &Value::Null)))
             .await;
         try_all(&parties.member, EVERYWHERE, &on_namespaces(), is_wrong).await;
 
@@ -177,7 +172,7 @@ fn on_nodes() -> Vec<Attempt> {
         ),
         attempt(
             "take the mark off ours",
-            Do::Patch("freeport-east".into(), labelled("liqo.io/type", Value::Null)),
+            Do::Patch("freeport-east".into(), labelled("liqo.io/type", &Value::Null)),
             "must have the label",
         ),
     ]
