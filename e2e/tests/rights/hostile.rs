@@ -213,7 +213,6 @@ fn a10_a_stolen_member_pod_does_in_its_cluster_what_the_docs_say_and_no_more() {
                 "freeport-membership",
                 "freeport-webhook",
                 "freeport-webhook-tls",
-                "freeport-offload-key",
             ],
         };
         create_own(&parties.member, &targets).await;

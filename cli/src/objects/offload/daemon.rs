@@ -17,11 +17,8 @@ pub const ROLE: &str = "freeport-member-offload";
 /// CRDs that the member reads before it acts on the absence of their objects.
 const CRDS: [&str; 2] = ["namespaceoffloadings.offloading.liqo.io", "offloadpeers.multicluster.freeport.dev"];
 
-/// The Secret with the key pair to which other clusters seal Pods for this one.
-pub(in super::super) const KEY: &str = "freeport-offload-key";
-
 /// Where Kubernetes keeps the Leases of Nodes. It makes that Namespace itself.
-pub(in super::super) const NODE_LEASES: &str = "kube-node-lease";
+const NODE_LEASES: &str = "kube-node-lease";
 
 /// Rights of the member's ServiceAccount.
 pub(super) fn rights() -> Vec<Object> {
@@ -29,7 +26,7 @@ pub(super) fn rights() -> Vec<Object> {
         // Twins of other clusters' Namespaces; on others one label.
         rule(CORE, "namespaces", &["create", "patch", "delete"]),
         // A twin takes Pods when its ServiceAccount is there.
-        rule(CORE, "serviceaccounts", READ),
+        rule(CORE, "serviceaccounts", &["get"]),
         rule(CORE, "nodes", OWN),
         rule(CORE, "nodes/status", &["patch"]),
         // Users write them. The member sets a finalizer, and makes and deletes those that a label asks for.
@@ -46,14 +43,13 @@ pub(super) fn rights() -> Vec<Object> {
             &["get", "list", "watch", "patch"],
         ),
     ];
-    let own = vec![
-        rule(CORE, "secrets", &["create"]),
-        rule_on(CORE, "secrets", &[webhook::SECRET, KEY], &["patch", "delete"]),
-    ];
+    let own =
+        vec![rule(CORE, "secrets", &["create"]), rule_on(CORE, "secrets", &[webhook::SECRET], &["patch"])];
     [
         everywhere_as(ROLE, &ACCOUNT, cluster),
         inside_as(ROLE, SYSTEM, &ACCOUNT, own),
-        inside_as(ROLE, NODE_LEASES, &ACCOUNT, vec![rule(COORDINATION, "leases", OWN)]),
+        // They go with their Nodes.
+        inside_as(ROLE, NODE_LEASES, &ACCOUNT, vec![rule(COORDINATION, "leases", &["create", "patch"])]),
     ]
     .concat()
 }

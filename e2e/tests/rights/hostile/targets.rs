@@ -237,8 +237,7 @@ async fn of_offloading(parties: &Parties, space: &str) -> Vec<Target> {
             ..Target::new("mutatingwebhookconfigurations", configuration.resource, EVERYWHERE)
         },
         Target {
-            own: Some(secret("freeport-offload-key")),
-            another: Some(secret("freeport-webhook-tls")),
+            own: Some(secret("freeport-webhook-tls")),
             squats: vec![secret("other"), named("freeport-webhook-tls")],
             ..Target::new("secrets", samples::secrets(), SYSTEM)
         },

@@ -26,11 +26,11 @@ fn selecting(term: &Value) -> Value {
     json!({"clusterSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, term]}})
 }
 
-fn requiring(requirement: Value) -> Value {
+fn requiring(requirement: &Value) -> Value {
     selecting(&json!({"matchExpressions": [requirement]}))
 }
 
-fn naming(requirement: Value) -> Value {
+fn naming(requirement: &Value) -> Value {
     selecting(&json!({"matchFields": [requirement]}))
 }
 
@@ -46,28 +46,31 @@ fn wrong() -> Vec<(Value, &'static str)> {
         ),
         (selecting(&json!({})), "an empty term of clusterSelector selects nothing"),
         (
-            requiring(json!({"key": "a b", "operator": "Exists"})),
+            requiring(&json!({"key": "a b", "operator": "Exists"})),
             "\"a b\" in clusterSelector is not the key of a label",
         ),
-        (requiring(json!({"key": "a", "operator": "Matches", "values": ["b"]})), six),
-        (requiring(json!({"key": "a", "operator": "In"})), "operator In of a needs a value"),
+        (requiring(&json!({"key": "a", "operator": "Matches", "values": ["b"]})), six),
+        (requiring(&json!({"key": "a", "operator": "In"})), "operator In of a needs a value"),
         (
-            requiring(json!({"key": "a", "operator": "NotIn", "values": []})),
+            requiring(&json!({"key": "a", "operator": "NotIn", "values": []})),
             "operator NotIn of a needs a value",
         ),
         (
-            requiring(json!({"key": "a", "operator": "Exists", "values": ["b"]})),
+            requiring(&json!({"key": "a", "operator": "Exists", "values": ["b"]})),
             "operator Exists of a takes no values",
         ),
         (
-            requiring(json!({"key": "a", "operator": "Gt", "values": ["1", "2"]})),
+            requiring(&json!({"key": "a", "operator": "Gt", "values": ["1", "2"]})),
             "Gt of a needs one whole number",
         ),
-        (requiring(json!({"key": "a", "operator": "Lt", "values": ["b"]})), "Lt of a needs one whole number"),
-        (requiring(json!({"key": "a", "operator": "In", "values": ["b c"]})), "is not the value of a label"),
-        (naming(json!({"key": "metadata.uid", "operator": "In", "values": ["b"]})), fields),
-        (naming(json!({"key": "metadata.name", "operator": "Exists"})), fields),
-        (naming(json!({"key": "metadata.name", "operator": "In", "values": ["a", "b"]})), fields),
+        (
+            requiring(&json!({"key": "a", "operator": "Lt", "values": ["b"]})),
+            "Lt of a needs one whole number",
+        ),
+        (requiring(&json!({"key": "a", "operator": "In", "values": ["b c"]})), "is not the value of a label"),
+        (naming(&json!({"key": "metadata.uid", "operator": "In", "values": ["b"]})), fields),
+        (naming(&json!({"key": "metadata.name", "operator": "Exists"})), fields),
+        (naming(&json!({"key": "metadata.name", "operator": "In", "values": ["a", "b"]})), fields),
     ]
 }
 
@@ -119,7 +122,7 @@ fn an_offloading_that_nobody_could_do_is_refused_and_the_sentence_says_why() {
                 "cannot be changed from SelectedName to DefaultName",
             ),
             (json!({"remoteNamespaceName": "shop-2"}), "cannot be changed from \"shop-1\" to \"shop-2\""),
-            (requiring(json!({"key": "a", "operator": "In"})), "operator In of a needs a value"),
+            (requiring(&json!({"key": "a", "operator": "In"})), "operator In of a needs a value"),
         ] {
             told(&space, &offloadings(), change(spec), says).await.unwrap();
         }

@@ -2,6 +2,7 @@
 //! nothing but what is asked for.
 
 use api::label;
+use cli::objects::offload::webhook;
 use e2e::{fixture::SYSTEM, waiting::eventually};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -16,10 +17,12 @@ fn note() -> Value {
     json!({"metadata": {"annotations": {"seen": "here"}}})
 }
 
-fn labelled(key: &str, value: Value) -> Value {
+fn labelled(key: &str, value: &Value) -> Value {
     json!({"metadata": {"labels": {key: value}}})
 }
 
+/// The Secret of the webhook's certificate.
+const TLS: &str = webhook::SECRET;
 const SCHEDULING: &str = "liqo.io/scheduling-enabled";
 
 fn is_wrong(attempt: &Attempt, refusal: &Refusal) -> bool {
@@ -71,17 +74,17 @@ fn on_namespaces() -> Vec<Attempt> {
         attempt("annotate it", patch("offload-theirs", note()), alone),
         attempt(
             "another label",
-            patch("offload-theirs", labelled("pod-security.kubernetes.io/enforce", json!("privileged"))),
+            patch("offload-theirs", labelled("pod-security.kubernetes.io/enforce", &json!("privileged"))),
             alone,
         ),
-        attempt("take a label off", patch("offload-theirs", labelled("app", Value::Null)), alone),
-        attempt("another value", patch("offload-theirs", labelled(SCHEDULING, json!("false"))), alone),
-        attempt("the label on the system", patch("kube-system", labelled(SCHEDULING, json!("true"))), never),
-        attempt("the label on freeport-system", patch(SYSTEM, labelled(SCHEDULING, json!("true"))), never),
-        attempt("the label on a Common Area", patch(OTHER_AREA, labelled(SCHEDULING, json!("true"))), never),
+        attempt("take a label off", patch("offload-theirs", labelled("app", &Value::Null)), alone),
+        attempt("another value", patch("offload-theirs", labelled(SCHEDULING, &json!("false"))), alone),
+        attempt("the label on the system", patch("kube-system", labelled(SCHEDULING, &json!("true"))), never),
+        attempt("the label on freeport-system", patch(SYSTEM, labelled(SCHEDULING, &json!("true"))), never),
+        attempt("the label on a Common Area", patch(OTHER_AREA, labelled(SCHEDULING, &json!("true"))), never),
         attempt(
             "take the mark off a twin",
-            patch("offload-twin", labelled("app.kubernetes.io/managed-by", Value::Null)),
+            patch("offload-twin", labelled("app.kubernetes.io/managed-by", &Value::Null)),
             "must have the label",
         ),
     ]
@@ -96,16 +99,11 @@ fn the_member_makes_and_deletes_twins_and_sets_one_label_on_others() {
         // That the member wrote it makes nobody's Namespace its own.
         for value in [json!("true"), Value::Null, json!("true")] {
             for name in ["offload-theirs", "default"] {
-                done(
-                    parties,
-                    true,
-                    &namespaces(),
-                    Do::Patch(name.into(), labelled(SCHEDULING, value.clone())),
-                )
-                .await;
+                done(parties, true, &namespaces(), Do::Patch(name.into(), labelled(SCHEDULING, &value)))
+                    .await;
             }
         }
-        done(parties, true, &namespaces(), Do::Patch("default".into(), labelled(SCHEDULING, Value::Null)))
+        done(parties, true, &namespaces(), Do::Patch("default".into(), labelled(SCHEDULING, &Value::Null)))
             .await;
         try_all(&parties.member, EVERYWHERE, &on_namespaces(), is_wrong).await;
 
@@ -174,7 +172,7 @@ fn on_nodes() -> Vec<Attempt> {
         ),
         attempt(
             "take the mark off ours",
-            Do::Patch("freeport-east".into(), labelled("liqo.io/type", Value::Null)),
+            Do::Patch("freeport-east".into(), labelled("liqo.io/type", &Value::Null)),
             "must have the label",
         ),
     ]
@@ -227,43 +225,38 @@ fn leases_of_nodes_and_secrets_have_names() {
             },
         ];
         try_all(member, "kube-node-lease", &attempts, is_wrong).await;
-        for todo in [
-            Do::Create(lease("freeport-lease")),
-            Do::Patch("freeport-lease".into(), note()),
-            Do::Delete("freeport-lease".into()),
-        ] {
+        for todo in [Do::Create(lease("freeport-lease")), Do::Patch("freeport-lease".into(), note())] {
             todo.by(member, "kube-node-lease", &leases()).await.unwrap();
         }
-        Do::Delete("offload-worker".into()).by(admin, "kube-node-lease", &leases()).await.unwrap();
+        for name in ["offload-worker", "freeport-lease"] {
+            Do::Delete(name.into()).by(admin, "kube-node-lease", &leases()).await.unwrap();
+        }
 
-        let plain = json!({"metadata": {"name": "freeport-webhook-tls"}});
+        let plain = json!({"metadata": {"name": TLS}});
         Do::Create(plain).by(admin, SYSTEM, &secrets()).await.unwrap();
         let patch = |name: &str| Do::Patch(name.into(), note());
         let secret = |what, todo, says| Attempt { what, kind: secrets(), todo, says };
         let attempts = [
-            secret("another", Do::Create(json!({"metadata": ours("other")})), "it writes only Secrets"),
             secret(
-                "one without a mark",
-                Do::Create(json!({"metadata": {"name": "freeport-offload-key"}})),
-                "must have the label",
+                "another",
+                Do::Create(json!({"metadata": ours("other")})),
+                "it writes only freeport-webhook-tls",
             ),
-            secret("somebody's", patch("freeport-webhook-tls"), "not if somebody else made them"),
-            secret(
-                "deletion of somebody's",
-                Do::Delete("freeport-webhook-tls".into()),
-                "not if somebody else made them",
-            ),
+            secret("somebody's", patch(TLS), "not if somebody else made that"),
         ];
         try_all(member, SYSTEM, &attempts, is_wrong).await;
         let credential = patch("freeport-leader-demo").by(member, SYSTEM, &secrets()).await.unwrap_err();
         assert_eq!(credential.code, 403, "{credential:?}");
-        Do::Delete("freeport-webhook-tls".into()).by(admin, SYSTEM, &secrets()).await.unwrap();
-        for name in ["freeport-webhook-tls", "freeport-offload-key"] {
-            for todo in [Do::Create(json!({"metadata": ours(name)})), patch(name), Do::Delete(name.into())] {
-                todo.by(member, SYSTEM, &secrets()).await.unwrap();
-            }
+        Do::Delete(TLS.into()).by(admin, SYSTEM, &secrets()).await.unwrap();
+        let unmarked = Do::Create(json!({"metadata": {"name": TLS}}));
+        let refused = unmarked.by(member, SYSTEM, &secrets()).await.unwrap_err();
+        assert!(refused.is_by_policy("must have the label"), "{refused:?}");
+        for todo in [Do::Create(json!({"metadata": ours(TLS)})), patch(TLS)] {
+            todo.by(member, SYSTEM, &secrets()).await.unwrap();
         }
-        let elsewhere = Do::Create(json!({"metadata": ours("freeport-offload-key")}));
+        assert_eq!(Do::Delete(TLS.into()).by(member, SYSTEM, &secrets()).await.unwrap_err().code, 403);
+        Do::Delete(TLS.into()).by(admin, SYSTEM, &secrets()).await.unwrap();
+        let elsewhere = Do::Create(json!({"metadata": ours(TLS)}));
         let refused = elsewhere.by(member, "default", &secrets()).await.unwrap_err();
         assert_eq!(refused.code, 403, "{refused:?}");
         assert_eq!(Do::List.by(member, "default", &secrets()).await.unwrap_err().code, 403);
@@ -318,20 +311,18 @@ fn what_a_user_asks_for_stays_the_users() {
 #[test]
 fn the_webhook_reads_what_users_ask_for_and_nothing_else() {
     shared(async |parties| {
-        let webhook =
-            e2e::account::by_token(&parties.world, "leader", SYSTEM, cli::objects::offload::webhook::NAME)
-                .await;
+        let account = e2e::account::by_token(&parties.world, "leader", SYSTEM, webhook::NAME).await;
         eventually("its right is known", || async {
-            Do::List.by(&webhook, "default", &offloadings()).await.map_err(|refusal| format!("{refusal:?}"))
+            Do::List.by(&account, "default", &offloadings()).await.map_err(|refusal| format!("{refusal:?}"))
         })
         .await;
         for kind in [secrets(), leases(), crate::rights::samples::config_maps()] {
-            assert_eq!(Do::List.by(&webhook, SYSTEM, &kind).await.unwrap_err().code, 403, "{kind:?}");
+            assert_eq!(Do::List.by(&account, SYSTEM, &kind).await.unwrap_err().code, 403, "{kind:?}");
         }
         for kind in [namespaces(), nodes()] {
-            assert_eq!(Do::List.by(&webhook, EVERYWHERE, &kind).await.unwrap_err().code, 403, "{kind:?}");
+            assert_eq!(Do::List.by(&account, EVERYWHERE, &kind).await.unwrap_err().code, 403, "{kind:?}");
         }
-        let asked = Do::DryCreate(offloading(&json!({}))).by(&webhook, "default", &offloadings()).await;
+        let asked = Do::DryCreate(offloading(&json!({}))).by(&account, "default", &offloadings()).await;
         assert_eq!(asked.unwrap_err().code, 403);
     });
 }
