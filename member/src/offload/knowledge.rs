@@ -195,3 +195,41 @@ fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
     let said = before.1.keys().chain(after.1.keys()).filter(|name| before.1.get(*name) != after.1.get(*name));
     wanted.chain(said).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(desired: &Value, said: &Value) -> ClusterEntry {
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
+        let map =
+            json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": said}});
+        ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..ClusterEntry::default() }
+    }
+
+    #[test]
+    fn only_namespaces_of_which_a_map_says_something_else_are_asked_again() {
+        let accepted = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
+        let before = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({"shop": accepted}));
+        assert_eq!(differing(&before, &before), BTreeSet::new());
+        let said = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({}));
+        assert_eq!(differing(&before, &said), ["shop".to_owned()].into());
+        let wanted = entry(&json!({"shop": "shop-west", "db": "db-west"}), &json!({"shop": accepted}));
+        assert_eq!(differing(&before, &wanted), ["db".to_owned(), "web".to_owned()].into());
+        let vanished = differing(&before, &ClusterEntry::default());
+        assert_eq!(vanished, ["shop".to_owned(), "web".to_owned()].into());
+    }
+
+    #[test]
+    fn namespaces_of_the_system_are_known_by_their_label() {
+        let us = Identity { cluster: "west".into(), common_area: "area".into() };
+        let known = Knowledge::new(us, "freeport".into(), None);
+        let labels = json!({"multicluster.freeport.dev/common-area": "true"});
+        let area = json!({"metadata": {"name": "area", "labels": labels}});
+        known.change_namespaces(Change::Apply(serde_json::from_value(area).unwrap()));
+        assert_eq!(known.system_with("shop"), ["freeport".to_owned()].into());
+        assert_eq!(known.system_with("area"), ["area".to_owned(), "freeport".to_owned()].into());
+    }
+}

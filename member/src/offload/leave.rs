@@ -131,17 +131,17 @@ pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
 /// Empties the status of NamespaceOffloadings and OffloadPeers.
 pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
     let (writer, client) = (&local_writer(env), &env.client);
+    // An empty list, and not nothing or an empty map: the API server would take that for null.
+    let nothing = json!({"conditions": []});
     let mut done = Ok(());
     for offloading in listed::<NamespaceOffloadingView>(client, "").await? {
         if offloading.status.0 != Ok(NamespaceOffloadingStatus::default()) {
-            let cleared = writer.put_status(&offloading, &json!({"remoteNamespacesConditions": {}})).await;
-            done = done.and(gone_is_fine(cleared.map(drop)));
+            done = done.and(gone_is_fine(writer.put_status(&offloading, &nothing).await.map(drop)));
         }
     }
     for peer in listed::<OffloadPeerView>(client, "").await? {
         if peer.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty()) {
-            let cleared = writer.put_status(&peer, &json!({"conditions": []})).await;
-            done = done.and(gone_is_fine(cleared.map(drop)));
+            done = done.and(gone_is_fine(writer.put_status(&peer, &nothing).await.map(drop)));
         }
     }
     done
