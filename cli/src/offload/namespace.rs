@@ -1,6 +1,9 @@
 //! `freeport offload namespace`: writes the NamespaceOffloading of each Namespace and waits until its twins are there and its new Pods
 //! are placed as it says. Only what a flag says is changed.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use api::{
@@ -240,82 +243,5 @@ async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>)
             missing: format!("Namespace {namespace} is not offloaded: {message}, still"),
             limit,
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(namespaces: &[&str]) -> OffloadOptions {
-        OffloadOptions {
-            cluster: KubeContext::default(),
-            namespaces: namespaces.iter().map(|&name| name.into()).collect(),
-            strategy: None,
-            mapping: None,
-            remote_name: None,
-            selectors: Vec::new(),
-            dry_run: true,
-            wait: false,
-            timeout: Duration::ZERO,
-        }
-    }
-
-    #[test]
-    fn only_what_a_flag_says_is_in_the_spec() {
-        assert_eq!(spec(&options(&["shop"])).unwrap(), json!({}));
-        let some = OffloadOptions {
-            strategy: Some(PodOffloadingStrategy::Remote),
-            mapping: Some(NamespaceMappingStrategy::SelectedName),
-            remote_name: Some("store".into()),
-            selectors: vec!["region=a".into(), "gpu".into()],
-            ..options(&["shop"])
-        };
-        let terms = json!([
-            {"matchExpressions": [{"key": "region", "operator": "In", "values": ["a"]}]},
-            {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]},
-        ]);
-        let want = json!({
-            "podOffloadingStrategy": "Remote", "namespaceMappingStrategy": "SelectedName", "remoteNamespaceName": "store",
-            "clusterSelector": {"nodeSelectorTerms": terms},
-        });
-        assert_eq!(spec(&some).unwrap(), want);
-        let all = OffloadOptions { selectors: vec![String::new()], ..options(&["shop"]) };
-        assert_eq!(spec(&all).unwrap(), json!({"clusterSelector": null}));
-    }
-
-    #[test]
-    fn flags_that_do_not_fit_are_refused() {
-        let selected = Some(NamespaceMappingStrategy::SelectedName);
-        let named = |name: &str| Some(name.to_owned());
-        for (options, says) in [
-            (options(&["Shop"]), "is not the name of a Namespace"),
-            (OffloadOptions { remote_name: named("x"), ..options(&["a"]) }, "goes with"),
-            (OffloadOptions { mapping: selected, ..options(&["a"]) }, "needs --remote-namespace-name"),
-            (
-                OffloadOptions { mapping: selected, remote_name: named("x"), ..options(&["a", "b"]) },
-                "one twin",
-            ),
-            (OffloadOptions { mapping: selected, remote_name: named("X"), ..options(&["a"]) }, "DNS label"),
-            (OffloadOptions { selectors: vec!["a b".into()], ..options(&["a"]) }, "--selector"),
-        ] {
-            let error = spec(&options).unwrap_err();
-            assert!(matches!(error, Error::Argument(_)) && error.to_string().contains(says), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_is_printed_closes_the_window_before_it_opens() {
-        let mut text = String::new();
-        let mut say = |line: &str| text.push_str(&format!("{line}\n"));
-        print("shop", &json!({"clusterSelector": null}), &mut say).unwrap();
-        let want = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  labels:\n    liqo.io/scheduling-enabled: 'true'\n  name: shop\n\
-                    ---\napiVersion: offloading.liqo.io/v1beta1\nkind: NamespaceOffloading\nmetadata:\n  name: offloading\n  \
-                    namespace: shop\nspec: {}\n";
-        assert_eq!(text, want);
-        let mut local = String::new();
-        print("shop", &json!({"podOffloadingStrategy": "Local"}), &mut |line: &str| local.push_str(line))
-            .unwrap();
-        assert!(!local.contains("kind: Namespace\n"), "{local}");
     }
 }

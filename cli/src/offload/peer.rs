@@ -1,6 +1,9 @@
 //! `freeport offload accept` and `freeport offload use`: the two consents that are needed until one cluster is a node in another. Each
 //! writes one half of an OffloadPeer; who uses a cluster waits until it is a node.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{
@@ -270,62 +273,5 @@ fn ready(peer: Option<&OffloadPeerView>) -> Result<String, String> {
         Some(ready) if ready.status == "True" => Ok(ready.message.clone()),
         Some(ready) => Err(format!("{}: {}", ready.reason, ready.message)),
         None => Err("freeport-member has not seen it yet".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(peer: &str, labels: &[(&str, &str)], namespaces: &[&str]) -> AcceptOptions {
-        AcceptOptions {
-            cluster: KubeContext::default(),
-            peer: peer.into(),
-            remove: false,
-            labels: labels.iter().map(|&(key, value)| (key.into(), value.into())).collect(),
-            namespaces: namespaces.iter().map(|&name| name.into()).collect(),
-        }
-    }
-
-    #[test]
-    fn what_is_not_named_stays_as_it_was() {
-        assert_eq!(incoming(&options("west", &[], &[])).unwrap(), json!({}));
-        let some = incoming(&options("west", &[("liqo.io/region", "eu")], &["team-*", "*"])).unwrap();
-        assert_eq!(some, json!({"nodeLabels": {"liqo.io/region": "eu"}, "namespaces": ["team-*", "*"]}));
-    }
-
-    #[test]
-    fn what_no_consent_can_say_is_refused() {
-        for (peer, labels, namespaces, says) in [
-            ("West", &[][..], &[][..], "cluster ID"),
-            ("west", &[("a b", "c")], &[], "no Node can have"),
-            ("west", &[("a", "b c")], &[], "no Node can have"),
-            ("west", &[("kubernetes.io/os", "x")], &[], "cannot be set"),
-            ("west", &[("liqo.io/type", "x")], &[], "cannot be set"),
-            ("west", &[], &["Shop"], "must be the name of a Namespace"),
-            ("west", &[], &[""], "must be the name of a Namespace"),
-        ] {
-            let error = incoming(&options(peer, labels, namespaces)).unwrap_err();
-            assert!(matches!(error, Error::Argument(_)) && error.to_string().contains(says), "{error}");
-        }
-        assert!(incoming(&options("west", &[("topology.kubernetes.io/region", "eu")], &[])).is_ok());
-    }
-
-    #[test]
-    fn an_old_word_of_the_member_does_not_count() {
-        let peer = |status: &str, seen: i64| -> OffloadPeerView {
-            let said = json!({
-                "type": "Ready", "status": status, "reason": "NotOffered", "message": "m", "observedGeneration": seen,
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            });
-            let metadata = json!({"name": "east", "generation": 2});
-            serde_json::from_value(
-                json!({"metadata": metadata, "spec": {}, "status": {"conditions": [said]}}),
-            )
-            .unwrap()
-        };
-        assert_eq!(ready(Some(&peer("True", 2))), Ok("m".into()));
-        assert!(ready(Some(&peer("True", 1))).unwrap_err().contains("not seen"));
-        assert_eq!(ready(Some(&peer("False", 2))), Err("NotOffered: m".into()));
     }
 }

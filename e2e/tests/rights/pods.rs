@@ -1,6 +1,6 @@
 //! The daemons' Pods in their Namespace: as they are they are let in, and none that asks for more.
 
-use cli::objects::{DEFAULT_IMAGE, Object, leader, member};
+use cli::objects::{DEFAULT_IMAGE, Object, leader, member, offload};
 use e2e::fixture::SYSTEM;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ApiResource;
@@ -12,7 +12,9 @@ use crate::rights::{attempt::Do, parties::shared};
 fn what_runs_the_daemons_inside_is_taken() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
-        for object in [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE, false)].concat() {
+        let webhook = offload::webhook::workload(DEFAULT_IMAGE);
+        let daemons = [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE, true)].concat();
+        for object in daemons.into_iter().chain(webhook) {
             let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
             assert!(done.is_ok(), "{object}: {done:?}");
         }
@@ -29,7 +31,10 @@ fn pods_are_as_restricted_as_their_namespace_demands() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
         let kind = ApiResource::erase::<Pod>(&());
-        for deployment in [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE, false)] {
+        let is_deployment = |object: &Object| object.resource.kind == "Deployment";
+        let webhook = offload::webhook::workload(DEFAULT_IMAGE).into_iter().filter(is_deployment);
+        let daemons = [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE, true)];
+        for deployment in daemons.into_iter().chain(webhook) {
             let pod = pod(&deployment);
             let done = Do::DryCreate(pod.clone()).by(client, SYSTEM, &kind).await;
             assert!(done.is_ok(), "{deployment}: {done:?}");
