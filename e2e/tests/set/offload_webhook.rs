@@ -125,6 +125,7 @@ fn no_pod_is_refused_while_certificates_change() {
             authorities.len(),
             leaves.len()
         );
+        setting.tell_costs().await;
         // Whoever deletes the Secret gets another one, and no Pod is refused meanwhile.
         let secrets = east.api::<Secret>(SYSTEM);
         secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
