@@ -23,6 +23,11 @@ use std::env;
 
 use self::random::Random;
 
+/// A member of which nothing runs: nobody mends or removes its records.
+pub const MEMBER: &str = "north";
+/// A user with all rights in one Namespace.
+const USER: &str = "dev";
+
 /// Which cases a run has.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases {

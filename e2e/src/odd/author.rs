@@ -4,10 +4,7 @@ use cli::objects::{SYSTEM, access};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{
-    authors::{MEMBER, USER},
-    schema::Schemas,
-};
+use super::{MEMBER, USER, schema::Schemas};
 use crate::fixture::{AREA, World};
 
 /// Writes one kind.

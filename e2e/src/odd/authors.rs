@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cases,
+    Cases, MEMBER, USER,
     author::{Author, User, by_administrator, by_member, request},
     change,
     good::{announce, endpoint_slice, export, import, lease, service, service_record, slice_record},
@@ -20,11 +20,6 @@ use crate::{
     fixture::{AREA, SET, World},
     waiting::eventually,
 };
-
-/// A member of which nothing runs: nobody mends or removes its records.
-pub const MEMBER: &str = "north";
-/// A user with all rights in one Namespace.
-pub(super) const USER: &str = "dev";
 
 /// How often records are among the authors: they go through every daemon.
 const RECORDS: usize = 3;

@@ -3,7 +3,7 @@
 use api::{ServiceName, name};
 use serde_json::{Value, json};
 
-use super::authors::MEMBER;
+use super::MEMBER;
 use crate::{fixture::SET, record};
 
 pub(super) fn service_record(cluster: &str, service: &ServiceName) -> Value {

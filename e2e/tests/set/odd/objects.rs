@@ -18,8 +18,8 @@ use e2e::{
     daemon::{DAEMONS, End, LEADER},
     fixture::{AREA, World, alone},
     odd::{
-        Cases,
-        authors::{Authors, MEMBER, Taken},
+        Cases, MEMBER,
+        authors::{Authors, Taken},
         good::TARGET,
     },
     seen::{imported, not_imported, right},
