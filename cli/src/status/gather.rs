@@ -190,7 +190,8 @@ async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Leas
 /// Offloading, where its CRDs are.
 async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
     let peers = everywhere::<OffloadPeerView>(cluster).await?;
-    if matches!(peers, Err(Gap { why: Why::NoCrd, .. })) {
+    // Who may not list them is refused before it is known whether there are any.
+    if matches!(peers, Err(Gap { why: Why::NoCrd | Why::Forbidden(_), .. })) {
         return Ok(None);
     }
     let webhook = webhook::configuration(None);
