@@ -1,6 +1,4 @@
 //! ClusterSet `demo` of a home, `west`, a host, `east`, and the `leader`, with daemons that offload.
-//!
-//! CRDs and rights are given here as long as `freeport init` and `join` have no `--offload`.
 
 use api::{
     crd::offload as crds,
@@ -31,81 +29,16 @@ use serde_json::{Value, json};
 
 pub(super) static OFFLOADING: Shared<World> = Shared::new(|| Box::pin(up()));
 
-const RIGHTS: &str = "e2e-offload";
-
 async fn up() -> World {
     let mut world = World::bring_up("e2e-offload", &["leader", "west", "east"]).await;
-    let mut daemons = world.set_up(&Composition::of_all(&world.fleet, SET)).await;
-    for cluster in world.clusters() {
-        install(cluster, crds::member()).await;
-        grant(cluster).await;
-    }
-    install(world.leader(), crds::leader()).await;
-    for member in ["leader", "west", "east"] {
-        grant_records(world.leader(), member).await;
-    }
-    for daemon in daemons.iter_mut().filter(|daemon| daemon.is_member) {
-        daemon.spec.env.insert("FREEPORT_OFFLOAD".to_owned(), "true".to_owned());
-    }
+    let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
+    let daemons = world.set_up(&composition).await;
     for daemon in &daemons {
         daemon.ensure(&world.fleet).await.unwrap();
     }
     cluster_set::ready(&world.fleet, SET, &daemons).await.unwrap();
     world.daemons = daemons;
     world
-}
-
-async fn install(
-    cluster: &Cluster,
-    crds: Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>,
-) {
-    for crd in crds {
-        cluster.crds().create(&PostParams::default(), &crd).await.unwrap();
-    }
-}
-
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
-}
-
-const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-
-async fn grant(cluster: &Cluster) {
-    let rules = json!([
-        rule("", &["namespaces", "nodes"], OWN),
-        rule("", &["nodes/status"], &["patch"]),
-        rule("", &["serviceaccounts"], &["get"]),
-        rule("coordination.k8s.io", &["leases"], &["create", "patch"]),
-        rule("offloading.liqo.io", &["namespaceoffloadings"], OWN),
-        rule("multicluster.freeport.dev", &["offloadpeers"], &["get", "list", "watch"]),
-        rule("offloading.liqo.io", &["namespaceoffloadings/status"], &["patch"]),
-        rule("multicluster.freeport.dev", &["offloadpeers/status"], &["patch"]),
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]),
-    ]);
-    let name = json!({"name": RIGHTS});
-    let _: ClusterRole = cluster.create_cluster_wide(json!({"metadata": name, "rules": rules})).await;
-    let subject = json!({"kind": "ServiceAccount", "name": "freeport-member", "namespace": SYSTEM});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": RIGHTS});
-    let binding = json!({"metadata": name, "subjects": [subject], "roleRef": role});
-    let _: ClusterRoleBinding = cluster.create_cluster_wide(binding).await;
-    // It knows no Leases of virtual nodes yet.
-    let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(cluster.client.clone());
-    bindings.delete("freeport-member-own", &DeleteParams::default()).await.unwrap();
-}
-
-async fn grant_records(leader: &Cluster, member: &str) {
-    let account = access::account(member);
-    let name = json!({"name": format!("{RIGHTS}-{member}")});
-    let rules = json!([
-        rule("offloading.liqo.io", &["namespacemaps"], OWN),
-        rule("offloading.liqo.io", &["namespacemaps/status"], &["patch"]),
-        rule("multicluster.freeport.dev", &["offloadoffers"], OWN),
-    ]);
-    let _: Role = leader.create(AREA, json!({"metadata": name, "rules": rules})).await;
-    let subject = json!({"kind": "ServiceAccount", "name": account, "namespace": AREA});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name["name"]});
-    let binding = json!({"metadata": name, "subjects": [subject], "roleRef": role});
-    let _: RoleBinding = leader.create(AREA, binding).await;
 }
 
 /// What the administrator of a cluster says about another one, and changes of what was said.
