@@ -41,7 +41,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         let ours =
             tolerations.iter().filter(|toleration| toleration["key"] == "virtual-node.liqo.io/not-allowed");
         assert_eq!(ours.count(), 1);
-        setting.says("reason=\"Enforced\"").await;
+        setting.says("shop", "Enforced").await;
 
         let why = setting.pod("forgotten").await.unwrap_err();
         assert!(why.contains("freeport offload namespace forgotten"), "{why}");
@@ -61,7 +61,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         let why = setting.pod("shop").await.unwrap_err();
         assert!(why.contains("pod.mutate.liqo.io"), "{why}");
         setting.pod("plain").await.unwrap();
-        setting.says("reason=\"WebhookUnavailable\"").await;
+        setting.says("shop", "WebhookUnavailable").await;
         setting.start_webhook().await;
         eventually("Pods are placed again", || setting.pod("shop")).await;
         somebodys_own_secret_is_used(setting).await;

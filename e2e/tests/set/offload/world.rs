@@ -1,29 +1,15 @@
 //! ClusterSet `demo` of a home, `west`, a host, `east`, and the `leader`, with daemons that offload.
 
-use api::{
-    crd::offload as crds,
-    offload::{
-        namespace::{NamespaceOffloading, NamespaceOffloadingStatus},
-        peer::OffloadPeer,
-    },
+use api::offload::{
+    namespace::{NamespaceOffloading, NamespaceOffloadingStatus},
+    peer::OffloadPeer,
 };
-use cli::objects::access;
-use e2e::{
-    cluster::Cluster,
-    fixture::{AREA, SET, SYSTEM},
-    shared::Shared,
-    waiting::eventually,
-    world::World,
-};
+use e2e::{cluster::Cluster, fixture::SET, shared::Shared, waiting::eventually, world::World};
 use fleet::cluster_set::{self, Composition};
-use k8s_openapi::api::{
-    admissionregistration::v1::ValidatingAdmissionPolicyBinding,
-    core::v1::Namespace,
-    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
-};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 

@@ -7,7 +7,11 @@ use std::{
     path::PathBuf,
 };
 
-use api::{crd, label, offload::label::SCHEDULING_ENABLED};
+use api::offload::{
+    label::SCHEDULING_ENABLED,
+    namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED},
+};
+use cli::objects::offload::webhook;
 use e2e::{account, cluster::Cluster, metrics::Metrics, shared::RUNTIME, waiting::eventually, world::World};
 use fleet::{ProcessSpec, cluster_set::Composition, program};
 use k8s_openapi::{
@@ -15,12 +19,10 @@ use k8s_openapi::{
     api::{
         admissionregistration::v1::MutatingWebhookConfiguration,
         core::v1::{Namespace, Secret, ServiceAccount},
-        rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::Api;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) use e2e::fixture::SYSTEM;
 
@@ -59,14 +61,14 @@ impl Setting {
         static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut world = World::bring_up(&format!("webhook-{number}"), &["leader"]).await;
-        let daemons = world.set_up(&Composition::of_all(&world.fleet, "demo")).await;
-        world.daemons = daemons;
+        let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, "demo") };
+        world.daemons = world.set_up(&composition).await;
         let tls = world.fleet.dir().join("webhook-tls");
         fs::create_dir_all(&tls).unwrap();
         let (listen, serve) = (free(), free());
         let program = program::path("webhook", WEBHOOK).await.unwrap();
         let mut setting = Self { webhook: ProcessSpec::new(WEBHOOK, program), world, listen, tls };
-        setting.install(serve).await;
+        setting.configure(serve).await;
         let kubeconfig = setting.kubeconfig().await;
         setting.webhook = setting
             .webhook
@@ -83,52 +85,11 @@ impl Setting {
         self.world.leader()
     }
 
-    /// CRDs, rights and configuration.
-    async fn install(&self, serve: SocketAddr) {
-        let cluster = self.cluster();
-        for crd in crd::offload::member() {
-            cluster.create_cluster_wide::<CustomResourceDefinition>(json!(crd)).await;
-        }
-        cluster.create::<ServiceAccount>(SYSTEM, json!({"metadata": {"name": WEBHOOK}})).await;
-        let reads = json!([{
-            "apiGroups": ["offloading.liqo.io"], "resources": ["namespaceoffloadings"], "verbs": ["get", "list", "watch"],
-        }]);
-        let keeps = json!([
-            {
-                "apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
-                "verbs": ["get", "list", "watch", "patch"],
-            },
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {
-                "apiGroups": ["admissionregistration.k8s.io"], "resources": ["mutatingwebhookconfigurations"],
-                "resourceNames": [WEBHOOK], "verbs": ["get", "list", "watch", "patch"],
-            },
-        ]);
-        self.grant(WEBHOOK, WEBHOOK, &reads).await;
-        self.grant("freeport-certificate", label::MEMBER, &keeps).await;
-        let webhook = json!({
-            "name": "pod.mutate.liqo.io",
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": format!("https://{serve}/mutate/pod")},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
-            "namespaceSelector": {"matchLabels": {SCHEDULING_ENABLED: "true"}},
-            "sideEffects": "None",
-            "timeoutSeconds": 3,
-            "failurePolicy": "Fail",
-        });
-        let configuration = json!({"metadata": {"name": WEBHOOK}, "webhooks": [webhook]});
-        cluster.create_cluster_wide::<MutatingWebhookConfiguration>(configuration).await;
-    }
-
-    async fn grant(&self, role: &str, account: &str, rules: &Value) {
-        let cluster = self.cluster();
-        cluster.create_cluster_wide::<ClusterRole>(json!({"metadata": {"name": role}, "rules": rules})).await;
-        let binding = json!({
-            "metadata": {"name": role},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "ServiceAccount", "namespace": SYSTEM, "name": account}],
-        });
-        cluster.create_cluster_wide::<ClusterRoleBinding>(binding).await;
+    /// What makes API servers ask the webhook.
+    async fn configure(&self, serve: SocketAddr) {
+        let url = format!("https://{serve}/mutate/pod");
+        let configuration = webhook::configuration(Some(&url)).body;
+        self.cluster().create_cluster_wide::<MutatingWebhookConfiguration>(configuration).await;
     }
 
     /// Of the webhook's own ServiceAccount.
@@ -149,7 +110,6 @@ impl Setting {
     async fn start_member(&mut self) {
         for daemon in &mut self.world.daemons {
             if daemon.is_member {
-                daemon.spec.env.insert("FREEPORT_OFFLOAD".into(), "true".into());
                 daemon.spec.env.extend(LIFETIMES.map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
         }
@@ -243,12 +203,17 @@ impl Setting {
         );
     }
 
-    /// Waits until the member's log has this.
-    pub(super) async fn says(&self, what: &str) {
-        let log = self.world.fleet.dir().join("logs").join(format!("{MEMBER}.log"));
-        eventually(&format!("the member says {what}"), || async {
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            if text.contains(what) { Ok(()) } else { Err(self.world.log_tail(MEMBER)) }
+    /// Waits until the NamespaceOffloading says this of the placement of Pods.
+    pub(super) async fn says(&self, namespace: &str, reason: &str) {
+        let offloadings = self.cluster().api::<NamespaceOffloading>(namespace);
+        eventually(&format!("{namespace} says {reason}"), || async {
+            let offloading = offloadings.get(NAME).await.map_err(|error| error.to_string())?;
+            let conditions = offloading.status.unwrap_or_default().conditions;
+            let placed = conditions.iter().find(|condition| condition.type_ == PLACEMENT_ENFORCED);
+            match placed.is_some_and(|condition| condition.reason == reason) {
+                true => Ok(()),
+                false => Err(format!("{conditions:?}; {}", self.world.log_tail(MEMBER))),
+            }
         })
         .await;
     }
