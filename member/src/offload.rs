@@ -128,6 +128,8 @@ struct OffloadingRun {
     vouching: Vouching<String>,
     /// Of the OffloadPeers: they can say what else is missing.
     peers: Watches,
+    /// Of the virtual Nodes: these are kept up whatever else is missing.
+    nodes: Watches,
     /// Of all else in this cluster.
     here: Watches,
     /// Of the Common Area.
@@ -148,6 +150,7 @@ impl OffloadingRun {
             knowledge: Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone())),
             vouching: Vouching::new(OFFLOADING, leases.clone()),
             peers: Watches::guarded(home.guard()),
+            nodes: Watches::guarded(home.guard()),
             here: Watches::guarded(home.guard()),
             area: guard.clone().map(Watches::guarded).unwrap_or_default(),
             none: Watches::default(),
@@ -167,7 +170,7 @@ impl OffloadingRun {
             local: env.client.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
-            watches: [self.peers.clone(), self.here.clone(), self.area.clone()],
+            watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
             begun: self.begun.subscribe(),
         };
         if before(stop, self.peers.listed()).await {
@@ -181,8 +184,7 @@ impl OffloadingRun {
         let Access { env, .. } = &self.access;
         let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
         let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
-        let listed = async { tokio::join!(self.peers.listed(), self.here.listed()) };
-        if before(stop, listed).await {
+        if before(stop, self.nodes.listed()).await {
             let reconcile = |cluster| nodes.clone().reconcile(cluster);
             let queue = self.knowledge.clusters.queue(1);
             drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
@@ -242,7 +244,8 @@ impl OffloadingRun {
 
     /// Waits until all is known that records, twins and statuses depend on.
     async fn complete(&self, begin: BoxFuture<'static, ()>) {
-        tokio::join!(self.peers.listed(), self.here.listed(), self.area.listed(), begin);
+        let Self { peers, nodes, here, area, .. } = self;
+        tokio::join!(peers.listed(), nodes.listed(), here.listed(), area.listed(), begin);
         self.begun.send_replace(true);
         self.knowledge.clusters.enqueue_all(Readers::ALL);
         self.knowledge.namespaces.enqueue_all(Readers::ALL);
@@ -250,7 +253,8 @@ impl OffloadingRun {
 
     fn sees_all(&self) -> bool {
         let now = Instant::now();
-        *self.begun.borrow() && [&self.peers, &self.here, &self.area].iter().all(|w| w.are_open(now))
+        *self.begun.borrow()
+            && [&self.peers, &self.nodes, &self.here, &self.area].iter().all(|w| w.are_open(now))
     }
 }
 
@@ -260,6 +264,7 @@ impl Run for OffloadingRun {
         let env = &self.access.env;
         watches::watch_peers(env, &self.knowledge, &self.peers, tasks);
         if self.access.wire == Wire::Freeport {
+            watches::watch_nodes(env, &self.knowledge, &self.nodes, tasks);
             watches::watch_local(env, &self.knowledge, &self.here, tasks);
             watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
         }

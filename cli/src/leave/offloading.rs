@@ -8,30 +8,54 @@ use api::{
     label as general,
     offload::{
         label, map::NamespaceMap, names, namespace::NamespaceOffloading, offer::OffloadOffer,
-        view::NamespaceMapView,
+        peer::OffloadPeer, view::NamespaceMapView,
     },
 };
 use k8s_openapi::{
     api::core::v1::{Namespace, Node},
     jiff::Timestamp,
 };
+use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::lease;
 use crate::{
     Error,
     eraser::{Eraser, PAUSE},
-    objects::{Object, offload::webhook},
+    error::Failure,
+    objects::{
+        Object,
+        offload::{member_crds, webhook},
+    },
     view::live_holder,
 };
 
+/// Whether this cluster has Freeport's offloading. Label, finalizer and NamespaceOffloadings are also Liqo's, and then not ours to clear.
+async fn is_set_up(here: &Eraser<'_>) -> Result<bool, Error> {
+    let peers = OffloadPeer::crd_name();
+    let crds = member_crds();
+    let Some(crd) = crds.iter().find(|crd| crd.name == peers) else { return Ok(false) };
+    match here.cluster.read(crd).await {
+        Ok(found) => Ok(found.is_some()),
+        // Who may not see that has no rights of offloading either.
+        Err(error) if matches!(error.failure(), Failure::Forbidden(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Nothing asks the webhook any more.
 pub(super) async fn forget_webhook(here: &mut Eraser<'_>) -> Result<(), Error> {
-    here.delete_ours(&webhook::configuration(None)).await
+    match is_set_up(here).await? {
+        true => here.delete_ours(&webhook::configuration(None)).await,
+        false => Ok(()),
+    }
 }
 
 /// Does the member's work: Namespaces of this cluster are its own again, and those of others go.
 pub(super) async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
+    if !is_set_up(here).await? {
+        return Ok(());
+    }
     forget_webhook(here).await?;
     for namespace in here.list::<Namespace>(None, label::SCHEDULING_ENABLED).await? {
         let none = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: null}}});
@@ -67,7 +91,7 @@ pub(super) async fn withdraw(
 ) -> Result<(), Error> {
     let (mut start, mut before) = (Instant::now(), None);
     let maps = loop {
-        let maps = own_maps(there, area, id).await?;
+        let maps = maps_of(there, area, |origin, _| origin == id).await?;
         for map in &maps {
             if let Some(nothing) = emptied(map) {
                 there.change(map, &nothing, "nothing is wanted any more").await?;
@@ -92,8 +116,17 @@ pub(super) async fn withdraw(
         }
         tokio::time::sleep(PAUSE).await;
     };
+    // A host that does not run now deletes its twins by the empty map, when it is back.
     for map in &maps {
-        there.delete(map).await?;
+        match has_twins(map) {
+            true => there
+                .say(&format!("{map} stays until the host, which does not run now, has deleted its twins")),
+            false => there.delete(map).await?,
+        }
+    }
+    // Homes that still want something of it write theirs again; what it said it holds is gone with it.
+    for map in maps_of(there, area, |_, host| host == id).await? {
+        there.delete(&map).await?;
     }
     for offer in there.list::<OffloadOffer>(Some(area), "").await? {
         if names::of_offer(&offer.name).is_some_and(|(host, _)| host == id) {
@@ -103,9 +136,14 @@ pub(super) async fn withdraw(
     Ok(())
 }
 
-async fn own_maps(there: &Eraser<'_>, area: &str, id: &str) -> Result<Vec<Object>, Error> {
+/// The maps whose origin and destination are those.
+async fn maps_of(
+    there: &Eraser<'_>,
+    area: &str,
+    are: impl Fn(&str, &str) -> bool,
+) -> Result<Vec<Object>, Error> {
     let mut maps = there.list::<NamespaceMap>(Some(area), "").await?;
-    maps.retain(|map| names::of_namespace_map(&map.name).is_some_and(|(origin, _)| origin == id));
+    maps.retain(|map| names::of_namespace_map(&map.name).is_some_and(|(origin, host)| are(origin, host)));
     Ok(maps)
 }
 

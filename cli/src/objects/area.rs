@@ -10,12 +10,9 @@ use super::{
     Object,
     leader::ACCOUNT,
     named,
-    rights::{ANTREA, COORDINATION, CORE, FREEPORT, KEEP, OFFLOADING, OWN, READ, inside, report, rule},
+    rights::{ANTREA, COORDINATION, CORE, KEEP, OWN, READ, inside, report, rule},
     within,
 };
-
-/// Verbs of who removes what others wrote.
-const READ_AND_DELETE: &[&str] = &["get", "list", "watch", "delete"];
 
 /// Prefix of the Namespace's name.
 pub const PREFIX: &str = "clusterset-";
@@ -43,9 +40,6 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(COORDINATION, "leases", KEEP),
         // An annotation of their ServiceAccounts says which members run Antrea's controllers.
         rule(CORE, "serviceaccounts", READ),
-        // Records of offloading of members that have left. Without their CRDs these rights are of nothing.
-        rule(OFFLOADING, "namespacemaps", READ_AND_DELETE),
-        rule(FREEPORT, "offloadoffers", READ_AND_DELETE),
         report(),
     ];
 

@@ -117,6 +117,8 @@ impl Namespaces {
         let since = offloading.metadata.creation_timestamp.as_ref();
         if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
             tracing::warn!(namespace, "the CRD of NamespaceOffloadings is being deleted: the twins stay");
+            // Or the webhook would refuse every new Pod there.
+            self.put_label(entry, false).await?;
             return self.release(offloading).await;
         }
         self.put_label(entry, false).await?;

@@ -88,6 +88,10 @@ impl Nodes {
     /// Brings the Node of one cluster up to date, and renews its Lease.
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
+        // First, since a Node whose Lease is not renewed is given up, whatever of it is refused.
+        if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
+            self.renew(&cluster, node).await?;
+        }
         let now = self.condition(&cluster);
         let node = match plan(&entry, now.is_heard) {
             // What is to be said of it is not known yet.
@@ -108,11 +112,16 @@ impl Nodes {
             if !self.is_starting() {
                 self.put_status(&cluster, &entry, &node, &now).await?;
             }
-            if self.heartbeats.is_due(&cluster, Instant::now()) {
-                self.heartbeats.renew(&cluster, &node, Timestamp::now()).await?;
-            }
+            self.renew(&cluster, &node).await?;
         }
         Ok(Outcome::Requeue(HEARTBEAT))
+    }
+
+    async fn renew(&self, cluster: &str, node: &VirtualNode) -> Result<(), Error> {
+        match self.heartbeats.is_due(cluster, Instant::now()) {
+            true => self.heartbeats.renew(cluster, node, Timestamp::now()).await,
+            false => Ok(()),
+        }
     }
 
     /// Whether the Common Area could not be seen yet, and that means nothing.

@@ -66,7 +66,7 @@ pub(super) struct Consenting {
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
     /// All watches of offloading.
-    pub(super) watches: [Watches; 3],
+    pub(super) watches: [Watches; 4],
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) begun: tokio::sync::watch::Receiver<bool>,
 }

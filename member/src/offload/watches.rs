@@ -28,7 +28,7 @@ pub(super) fn watch_peers(env: &Env, known: &Knowledge, watches: &Watches, tasks
     watch(env, watches, (peers, watcher::Config::default()), local("OffloadPeer"), sink, tasks);
 }
 
-/// Watches all else in this cluster.
+/// Watches Namespaces, and what users say of them.
 pub(super) fn watch_local(env: &Env, known: &Knowledge, watches: &Watches, tasks: &mut JoinSet<()>) {
     let client = || env.client.clone();
     let all = watcher::Config::default;
@@ -38,7 +38,6 @@ pub(super) fn watch_local(env: &Env, known: &Knowledge, watches: &Watches, tasks
     let offloadings = Api::<NamespaceOffloadingView>::all(client());
     let sink_of = sink(known, |known, change| known.namespaces.change(change));
     watch(env, watches, (offloadings, all()), local("NamespaceOffloading"), sink_of, tasks);
-    watch_nodes(env, known, watches, tasks);
 }
 
 /// Watches the virtual nodes.

@@ -24,8 +24,9 @@ pub(crate) const NAME: &str = "freeport-member-own";
 pub(super) const IS_THE_MEMBER: &str =
     "request.userInfo.username == 'system:serviceaccount:freeport-system:freeport-member'";
 
-/// Of these, policy `freeport-offload` says which are the member's.
-const IS_NO_NODE_LEASE: &str = "request.namespace != 'kube-node-lease'";
+/// Of those, policy `freeport-offload` says which are the member's.
+const IS_NO_NODE_LEASE: &str =
+    "request.resource.resource != 'leases' || request.namespace != 'kube-node-lease'";
 
 const VARIABLES: &[(&str, &str)] = &[
     ("resource", "request.resource.resource"),

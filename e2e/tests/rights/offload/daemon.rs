@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use crate::rights::{
     attempt::{Attempt, Do, EVERYWHERE, Refusal, try_all},
     parties::{OTHER_AREA, Parties, alone, shared},
-    samples::{leases, namespaces, nodes, offloading, offloadings, ours, secrets, twin, virtual_node},
+    samples::{
+        leases, namespaces, nodes, offloading, offloadings, ours, secrets, service, services, twin,
+        virtual_node,
+    },
 };
 
 fn note() -> Value {
@@ -225,6 +228,10 @@ fn leases_of_nodes_and_secrets_have_names() {
             },
         ];
         try_all(member, "kube-node-lease", &attempts, is_wrong).await;
+        // Only Leases are told apart by another policy there.
+        let bare = Do::Create(service(&json!({"name": "worker"})));
+        let refused = bare.by(member, "kube-node-lease", &services()).await.unwrap_err();
+        assert!(refused.is_by_policy("freeport-member-own"), "{refused:?}");
         for todo in [Do::Create(lease("freeport-lease")), Do::Patch("freeport-lease".into(), note())] {
             todo.by(member, "kube-node-lease", &leases()).await.unwrap();
         }
