@@ -62,10 +62,16 @@ impl Records {
         });
     }
 
-    /// Takes in a record that was refused for what it does not show by itself.
-    pub(super) fn admit(&self, record: Record) {
-        self.ledger.with(|ledger| ledger.admit(&record.metadata));
-        self.read_again(record);
+    /// Takes in a record that was refused for what it does not show by itself. Whether it is still as it was read.
+    pub(super) fn admit(&self, record: Record) -> bool {
+        self.ledger.with(|ledger| {
+            let is_current = ledger.is_current(&record.metadata);
+            if is_current {
+                ledger.admit(&record.metadata);
+                self.enter(ledger, Change::Apply(judged(record, &self.antrea)));
+            }
+            is_current
+        })
     }
 
     /// Takes in a record whose content was not kept. One that changed or went meanwhile comes by the watch.

@@ -128,12 +128,15 @@ impl Merging {
             return Ok(false);
         }
         if self.takes(service, &with(&out)).await? {
-            out.into_iter().for_each(|(_, record, _)| self.records.admit(record));
-            return Ok(false);
+            // One that changed meanwhile, be it its status, is tried again.
+            let admitted: Vec<_> = out.into_iter().map(|(_, record, _)| self.records.admit(record)).collect();
+            return Ok(admitted.contains(&false));
         }
         for one in out.chunks(1).filter(|_| out.len() > 1) {
             if self.takes(service, &with(one)).await? {
-                one.iter().for_each(|(_, record, _)| self.records.admit(record.clone()));
+                one.iter().for_each(|(_, record, _)| {
+                    self.records.admit(record.clone());
+                });
             }
         }
         Ok(true)
