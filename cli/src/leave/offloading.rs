@@ -56,7 +56,7 @@ pub(super) async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     if !is_set_up(here).await? {
         return Ok(());
     }
-    forget_webhook(here).await?;
+    here.delete_ours(&webhook::configuration(None)).await?;
     for namespace in here.list::<Namespace>(None, label::SCHEDULING_ENABLED).await? {
         let none = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: null}}});
         here.change(&namespace, &none, "not offloaded").await?;

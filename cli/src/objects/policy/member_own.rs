@@ -10,7 +10,7 @@
 //! finalizers.
 //!
 //! A kind that the member writes is a line in [`objects`], and by default falls under the rule for labels; a test in
-//! `cli/tests/manifests.rs` finds the one that was forgotten.
+//! `cli/tests/manifests` finds the one that was forgotten.
 
 use super::{Check, Policy, Refused, requests};
 use crate::objects::{
