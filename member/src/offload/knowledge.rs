@@ -8,7 +8,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{label, phase::Host},
+    offload::{label, map::MappedNamespace, phase::Host},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -119,14 +119,16 @@ impl Knowledge {
         self.clusters.change(change);
         let after = self.all_clusters();
         let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-        let none = ClusterEntry::default();
+        let none = Arc::default();
         let mut touched = BTreeSet::new();
         for id in ids {
-            let entry =
-                |clusters: &Clusters| clusters.get(id).map_or(none.clone(), |entry| (**entry).clone());
-            touched.extend(differing(&entry(&before), &entry(&after)));
+            let (before, after) = (before.get(id).unwrap_or(&none), after.get(id).unwrap_or(&none));
+            if Arc::ptr_eq(before, after) {
+                continue;
+            }
+            touched.extend(differing(before, after));
             // A map that vanished is put back whole.
-            if entry(&before).own_map.is_some() != entry(&after).own_map.is_some() {
+            if before.own_map.is_some() != after.own_map.is_some() {
                 self.enqueue_offloaded(NAMESPACE.and(STATUS));
             }
         }
@@ -184,16 +186,20 @@ fn is_going<K: kube::Resource>(object: &K) -> bool {
 
 /// Namespaces about which a map, or its host, says something else.
 fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
-    let words = |entry: &ClusterEntry| {
-        let wanted = entry.wanted().map(|spec| spec.desired_mapping.clone()).unwrap_or_default();
-        let said = entry.said().map(|status| status.current_mapping.clone()).unwrap_or_default();
-        (wanted, said)
-    };
-    let (before, after) = (words(before), words(after));
-    let wanted =
-        before.0.keys().chain(after.0.keys()).filter(|name| before.0.get(*name) != after.0.get(*name));
-    let said = before.1.keys().chain(after.1.keys()).filter(|name| before.1.get(*name) != after.1.get(*name));
-    wanted.chain(said).cloned().collect()
+    fn wants<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a String> {
+        entry.wanted()?.desired_mapping.get(name)
+    }
+    fn says<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a MappedNamespace> {
+        entry.said()?.current_mapping.get(name)
+    }
+    let wanted = [before, after].into_iter().filter_map(ClusterEntry::wanted);
+    let said = [before, after].into_iter().filter_map(ClusterEntry::said);
+    let names = wanted
+        .flat_map(|spec| spec.desired_mapping.keys())
+        .chain(said.flat_map(|status| status.current_mapping.keys()));
+    let differs =
+        |name: &&String| wants(before, name) != wants(after, name) || says(before, name) != says(after, name);
+    names.filter(differs).cloned().collect()
 }
 
 #[cfg(test)]
