@@ -32,7 +32,7 @@ fn main() {
         let set = Set::up().await;
         one_after_the_other(&set).await;
         together(&set).await;
-        pods(&set).await;
+        Box::pin(pods(&set)).await;
         set.world.discard().await;
     });
 }

@@ -13,7 +13,7 @@ use kube::{
     runtime::{WatchStreamExt, wait::await_condition, watcher},
 };
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 
 pub(crate) const HOME: &str = "west";
 const HOSTS: [&str; 2] = ["east", "leader"];
@@ -130,35 +130,40 @@ impl Set {
 }
 
 /// When each NamespaceOffloading was Ready, and which are there.
-pub(crate) struct Offloaded(watch::Receiver<Arc<HashMap<String, Option<Instant>>>>);
+pub(crate) struct Offloaded {
+    known: watch::Receiver<Known>,
+    _watching: JoinSet<()>,
+}
+
+type Known = Arc<HashMap<String, Option<Instant>>>;
 
 impl Offloaded {
     pub(crate) async fn watch(set: &Set) -> Self {
-        let (send, receive) = watch::channel(Arc::default());
+        let (send, known) = watch::channel(Known::default());
+        let mut watching = JoinSet::new();
         let all = Api::<NamespaceOffloading>::all(set.world.cluster(HOME).client.clone());
-        tokio::spawn(async move {
+        watching.spawn(async move {
             let mut events = watcher(all, watcher::Config::default()).default_backoff().boxed();
             while let Some(event) = events.try_next().await.unwrap_or_default() {
-                send.send_modify(|known: &mut Arc<HashMap<String, Option<Instant>>>| {
+                send.send_modify(|known| {
                     take_in(Arc::make_mut(known), event);
                 });
             }
         });
-        Self(receive)
+        Self { known, _watching: watching }
     }
 
     /// When it was Ready.
     pub(crate) async fn ready(&self, namespace: &str) -> Instant {
-        let mut known = self.0.clone();
-        let is_ready =
-            |known: &Arc<HashMap<_, Option<Instant>>>| known.get(namespace).is_some_and(Option::is_some);
+        let mut known = self.known.clone();
+        let is_ready = |known: &Known| known.get(namespace).is_some_and(Option::is_some);
         let known = known.wait_for(is_ready).await.unwrap();
         known[namespace].unwrap()
     }
 
     /// Waits until it is gone.
     pub(crate) async fn gone(&self, namespace: &str) {
-        self.0.clone().wait_for(|known| !known.contains_key(namespace)).await.unwrap();
+        self.known.clone().wait_for(|known| !known.contains_key(namespace)).await.unwrap();
     }
 }
 
