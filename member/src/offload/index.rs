@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
-pub(crate) use self::shadow::{SHADOW, ShadowEntry, place};
+pub(crate) use self::shadow::{SHADOW, ShadowEntry};
 use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinBinding, VirtualNode};
 
 /// Controllers of clusters, by the numbers of their queues.

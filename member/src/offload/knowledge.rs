@@ -86,6 +86,7 @@ impl Knowledge {
     pub(crate) fn use_key(&self, key: PrivateKey) {
         self.key.send_replace(Some(key));
         self.clusters.enqueue_all(PEER);
+        self.shadows.enqueue_all(Readers::ALL);
     }
 
     /// All other clusters of which something is known.
@@ -104,6 +105,11 @@ impl Knowledge {
         let is_area = |namespace: &Namespace| namespace.label(general::COMMON_AREA) == Some(general::TRUE);
         let area = self.namespace(name).filter(is_area).map(|_| name.to_owned());
         area.into_iter().chain([self.system.clone()]).collect()
+    }
+
+    /// Namespace of this daemon.
+    pub(crate) fn system(&self) -> &str {
+        &self.system
     }
 
     /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.

@@ -13,7 +13,7 @@ use crate::offload::view::{HostedPod, PeerPod};
 pub(crate) const SHADOW: Readers = Readers::one(0);
 
 /// Namespace and name of a Pod, as the key of its entry.
-pub(crate) fn place(namespace: &str, pod: &str) -> String {
+fn place(namespace: &str, pod: &str) -> String {
     format!("{namespace}/{pod}")
 }
 

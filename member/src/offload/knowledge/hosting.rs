@@ -20,15 +20,21 @@ impl Knowledge {
         self.shadows.enqueue_all(SHADOW);
     }
 
-    /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again.
+    /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again, but not for its own writes.
     pub(crate) fn change_bindings(&self, change: Change<TwinBinding>) {
         let twins = match &change {
             Change::Apply(binding) | Change::Remove(binding) => binding.namespace().into_iter().collect(),
             Change::Reset(_) => self.namespaces.keys(),
         };
+        let bindings = || -> Vec<_> {
+            let binding = |twin| self.namespaces.get(twin)?.binding.clone();
+            twins.iter().map(binding).collect()
+        };
+        let before = bindings();
         self.namespaces.change(change);
-        let home = |twin: String| self.namespace(&twin)?.label(label::REMOTE_CLUSTER_ID).map(str::to_owned);
-        let homes = twins.into_iter().filter_map(home).filter(|home| self.clusters.get(home).is_some());
+        let changed = twins.iter().zip(before.into_iter().zip(bindings())).filter(|(_, (was, is))| was != is);
+        let home = |twin: &String| self.namespace(twin)?.label(label::REMOTE_CLUSTER_ID).map(str::to_owned);
+        let homes = changed.filter_map(|(twin, _)| home(twin)).filter(|home| self.clusters.get(home).is_some());
         self.clusters.enqueue(homes.map(|home| (home, MAP)).collect());
     }
 
