@@ -31,12 +31,15 @@ fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
         assert_eq!(twins.get_opt("refused-west").await.unwrap().map(|_| ()), None);
         let stays = twins.get("before-west").await.unwrap();
         assert_eq!((stays.uid(), stays.metadata.deletion_timestamp), (twin.uid(), None));
-        let node = Api::<Node>::all(west.client.clone()).get("freeport-east").await.unwrap();
-        let taints = node.spec.unwrap().taints.unwrap_or_default();
-        assert!(
-            taints.iter().any(|taint| taint.key == "multicluster.freeport.dev/no-new-pods"),
-            "{taints:?}"
-        );
+        eventually("the node takes no new Pods", || async {
+            let node = Api::<Node>::all(west.client.clone()).get("freeport-east").await.unwrap();
+            let taints = node.spec.unwrap().taints.unwrap_or_default();
+            match taints.iter().any(|taint| taint.key == "multicluster.freeport.dev/no-new-pods") {
+                true => Ok(()),
+                false => Err(format!("{taints:?}")),
+            }
+        })
+        .await;
 
         agreed(world).await;
         phase(world, &ns, "Ready").await;

@@ -45,7 +45,11 @@ fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
             taints.iter().find(|taint| taint.key == "virtual-node.liqo.io/not-allowed").unwrap();
         assert_eq!((not_allowed.value.as_deref(), not_allowed.effect.as_str()), (Some("true"), "NoExecute"));
         assert_eq!(node.status.unwrap().capacity.unwrap()["pods"].0, "110");
-        let lease = west.api::<Lease>("kube-node-lease").get("freeport-east").await.unwrap();
+        let lease = eventually("its Lease is there", || async {
+            let leases = west.api::<Lease>("kube-node-lease");
+            leases.get("freeport-east").await.map_err(|error| error.to_string())
+        })
+        .await;
         assert_eq!(lease.owner_references()[0].name, "freeport-east");
 
         let ns = world.namespace("shop", &["west"]).await;
@@ -74,9 +78,13 @@ fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
         .await;
         gone(world, "east", "shop-west").await;
         assert!(!home.get(&ns).await.unwrap().labels().contains_key("liqo.io/scheduling-enabled"));
-        let map = world.leader().api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap();
-        assert!(!map.spec.desired_mapping.contains_key("shop"));
-        assert!(map.status.is_none_or(|status| status.current_mapping.is_empty()));
+        eventually("the map knows nothing of it", || async {
+            let map = world.leader().api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap();
+            let current = map.status.unwrap_or_default().current_mapping;
+            let is_gone = !map.spec.desired_mapping.contains_key("shop") && current.is_empty();
+            if is_gone { Ok(()) } else { Err(format!("{:?} {current:?}", map.spec)) }
+        })
+        .await;
         world.release(&ns).await;
     });
 }
