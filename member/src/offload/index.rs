@@ -129,7 +129,7 @@ impl Entry for NamespaceEntry {
 }
 
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
-fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+pub(super) fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
     let version = new.resource_version();
     let is_same = place.as_mut().is_some_and(|old| {
         old.meta_mut().resource_version = version;
