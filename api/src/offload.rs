@@ -7,7 +7,10 @@
 //! | [`peer`] | `OffloadPeer`: what an administrator allows another cluster, and wants of it |
 //! | [`offer`] | `OffloadOffer`: what a host lets a home use |
 //! | [`shadow_pod`] | `ShadowPod`: a Pod of a home that runs at a host |
+//! | [`travel`] | what travels of a Pod, and what becomes of it at the host |
 //! | [`pod_status`] | what travels of the status of a Pod |
+//! | [`address`] | which addresses a Pod of another cluster may have |
+//! | [`seal`](mod@seal) | what only one cluster can read |
 //! | [`quantity`] | amounts of resources |
 //! | [`view`] | the kinds as they are read, whatever others wrote |
 //! | [`label`] | label and annotation keys, finalizers, the taint, and their fixed values |
@@ -20,6 +23,7 @@
 //!
 //! The kinds of group `offloading.liqo.io` are Liqo's, with additive fields.
 
+pub mod address;
 pub mod consent;
 pub mod label;
 pub mod map;
@@ -31,9 +35,11 @@ pub mod phase;
 pub mod pod_status;
 pub mod quantity;
 pub mod review;
+pub mod seal;
 pub mod selector;
 pub mod shadow_pod;
 #[cfg(test)]
 mod tests;
+pub mod travel;
 pub mod twin;
 pub mod view;

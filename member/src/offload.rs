@@ -8,6 +8,7 @@
 //! | [`withdrawn`] | whether what is gone was taken back |
 //! | [`peer`], [`node`], [`namespace`], [`map`], [`status`] | the controllers |
 //! | [`watches`] | how it is learned |
+//! | [`key`] | our key pair, and its public half in our offers |
 //! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
 //! | [`leave`] | before and after sessions |
 //!
@@ -16,12 +17,14 @@
 
 mod certificate;
 mod index;
+mod key;
 mod knowledge;
 mod leave;
 mod map;
 mod namespace;
 mod node;
 mod peer;
+mod secret;
 mod selection;
 mod status;
 mod view;
@@ -47,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::certificate::{Answer, Lifetimes, run as keep_certificate};
 use self::{
     index::{MAP, NAMESPACE, STATUS},
+    key::Keeper,
     knowledge::Knowledge,
     map::Maps,
     namespace::Namespaces,
@@ -138,6 +142,7 @@ struct OffloadingRun {
     none: Watches,
     local_writer: Writer,
     leader_writer: Writer,
+    key: Keeper,
     /// Whether all has been seen that others are told and made from, and our ID is ours.
     begun: watch::Sender<bool>,
     webhook: watch::Receiver<Answer>,
@@ -146,8 +151,10 @@ struct OffloadingRun {
 impl OffloadingRun {
     fn new(access: Access, webhook: watch::Receiver<Answer>) -> Self {
         let Access { env, home, us, leases, leader, guard, .. } = &access;
+        let knowledge = Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone()));
         Self {
-            knowledge: Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone())),
+            key: Keeper::new(env, knowledge.clone()),
+            knowledge,
             vouching: Vouching::new(OFFLOADING, leases.clone()),
             peers: Watches::guarded(home.guard()),
             nodes: Watches::guarded(home.guard()),
@@ -266,6 +273,7 @@ impl Run for OffloadingRun {
         if self.access.wire == Wire::Freeport {
             watches::watch_nodes(env, &self.knowledge, &self.nodes, tasks);
             watches::watch_local(env, &self.knowledge, &self.here, tasks);
+            tasks.spawn(self.key.watch(env, &self.here));
             watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
         }
     }
@@ -292,7 +300,8 @@ impl Run for OffloadingRun {
                     tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), self.run_maps(&stop));
                 }
             };
-            tokio::join!(self.run_peers(&stop), self.run_nodes(&stop), exchange);
+            let key = self.key.run(&self.access.env, &stop);
+            tokio::join!(self.run_peers(&stop), self.run_nodes(&stop), key, exchange);
         }
         .boxed()
     }

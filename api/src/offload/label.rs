@@ -83,6 +83,21 @@ pub const ORIGINAL_NAME: &str = "liqo.io/original-name";
 /// Finalizer of a NamespaceOffloading: it goes when all twins have gone.
 pub const FINALIZER: &str = "namespaceoffloading-controller.liqo.io/finalizer";
 
+/// Label of a Pod that a host runs for a home. Value: [`SHADOW_POD`]. Its watch selects by it.
+pub const MANAGED_BY: &str = "liqo.io/managed-by";
+
+/// Value of [`MANAGED_BY`].
+pub const SHADOW_POD: &str = "shadowpod";
+
+/// Label of a Pod that a host runs: ID of its home.
+pub const ORIGIN: &str = "offloading.liqo.io/origin";
+
+/// Label of a Pod that a host runs: ID of that host.
+pub const DESTINATION: &str = "offloading.liqo.io/destination";
+
+/// Label of a Pod that a host runs: uid of the Pod at home.
+pub const ORIGIN_UID: &str = "multicluster.freeport.dev/origin-uid";
+
 /// Name of the RuntimeClass whose Pods run on virtual nodes, whatever the strategy of their Namespace is.
 pub const RUNTIME_CLASS: &str = "liqo";
 

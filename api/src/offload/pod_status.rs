@@ -2,8 +2,18 @@
 //!
 //! Times are texts: a host may write some that an API server takes and we cannot hold.
 
+use ipnet::IpNet;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::address;
+
+/// Phases that a Pod can have.
+const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
+
+/// Phases that a Pod does not leave.
+const FINAL: [&str; 2] = ["Succeeded", "Failed"];
 
 /// How a Pod is at its host. Not what belongs to the Pod at home (`qosClass`, `observedGeneration`, resource claims).
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -37,6 +47,54 @@ pub struct PodState {
     #[serde(rename = "podIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
     pub pod_ips: Vec<PodIp>,
+}
+
+impl PodState {
+    /// How the Pod with this `status` is. What does not decode is left out, and the rest goes on.
+    pub fn of(status: &Value) -> Self {
+        let list = |field: &str| status.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let text = |field: &str| status.get(field).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            phase: text("phase").filter(|phase| PHASES.contains(&phase.as_str())),
+            reason: text("reason"),
+            message: text("message"),
+            start_time: text("startTime"),
+            conditions: decoded(list("conditions")),
+            container_statuses: decoded(list("containerStatuses")),
+            init_container_statuses: decoded(list("initContainerStatuses")),
+            ephemeral_container_statuses: decoded(list("ephemeralContainerStatuses")),
+            pod_ips: decoded(list("podIPs")),
+        }
+    }
+
+    /// The same without addresses that no Pod of another cluster can have, and why each of those is left out. `services` are the
+    /// ranges of this cluster's Services. An API server takes one address of each IP family.
+    pub fn with_possible_addresses(mut self, services: &[IpNet]) -> (Self, Vec<String>) {
+        let (mut families, mut refused) = (Vec::new(), Vec::new());
+        self.pod_ips.retain(|PodIp { ip }| {
+            let family = crate::family::of(ip);
+            let why = match address::check(ip, services) {
+                Ok(()) if families.contains(&family) => format!("{ip} is the second address of {family}"),
+                Ok(()) => {
+                    families.push(family);
+                    return true;
+                }
+                Err(why) => why,
+            };
+            refused.push(why);
+            false
+        });
+        (self, refused)
+    }
+
+    /// Whether the Pod has finished: it never runs again.
+    pub fn is_final(&self) -> bool {
+        self.phase.as_deref().is_some_and(|phase| FINAL.contains(&phase))
+    }
+}
+
+fn decoded<T: DeserializeOwned>(list: &[Value]) -> Vec<T> {
+    list.iter().filter_map(|item| T::deserialize(item).ok()).collect()
 }
 
 /// A condition of a Pod.
@@ -157,4 +215,43 @@ pub struct Terminated {
     /// ID that the host's container runtime gave it.
     #[serde(rename = "containerID", skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_travels_of_a_status_is_what_the_host_knows() {
+        let status = json!({
+            "phase": "Running", "qosClass": "Burstable", "observedGeneration": 3, "hostIP": "192.0.2.1", "podIP": "10.1.0.7",
+            "podIPs": [{"ip": "10.1.0.7"}, 7], "resourceClaimStatuses": [{"name": "gpu"}],
+            "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": null, "observedGeneration": 3}, {"status": 1}],
+            "containerStatuses": [{"name": "web", "image": "i", "imageID": "", "ready": true, "restartCount": 0,
+                "state": {"running": {"startedAt": "9999-12-31T23:59:59Z"}}, "allocatedResources": {"cpu": "1"}}],
+        });
+        let want = json!({
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "web", "image": "i", "imageID": "", "ready": true, "restartCount": 0,
+                "state": {"running": {"startedAt": "9999-12-31T23:59:59Z"}}}],
+            "podIPs": [{"ip": "10.1.0.7"}],
+        });
+        assert_eq!(json!(PodState::of(&status)), want);
+        for odd in [json!(null), json!([]), json!({"phase": "Dancing", "conditions": 7, "podIPs": null})] {
+            assert_eq!(PodState::of(&odd), PodState::default(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_is_left_out_and_said() {
+        let ips = ["10.1.0.7", "127.0.0.1", "10.1.0.8", "fd00::7"];
+        let state =
+            PodState { pod_ips: ips.map(|ip| PodIp { ip: ip.into() }).into(), ..PodState::default() };
+        let (state, refused) = state.with_possible_addresses(&[]);
+        assert_eq!(json!(state), json!({"podIPs": [{"ip": "10.1.0.7"}, {"ip": "fd00::7"}]}));
+        assert_eq!(refused, ["127.0.0.1 is a loopback address", "10.1.0.8 is the second address of IPv4"]);
+    }
 }

@@ -60,6 +60,11 @@ impl ShadowPodSpec {
     pub fn name(&self) -> String {
         names::shadow_pod(&self.origin, &self.destination, &self.uid)
     }
+
+    /// What its sealed text is about: it does not open in another record, or as another Pod.
+    pub fn about(&self) -> String {
+        format!("{}/{}/{}", self.name(), self.namespace, self.pod)
+    }
 }
 
 /// How a Pod is to be deleted.
@@ -72,17 +77,13 @@ pub struct Deletion {
     pub grace_period_seconds: Option<i32>,
 }
 
-/// How the Pod is, as its host says. Either in plain text, or sealed.
+/// How the Pod is, as its host says. In plain text: it holds nothing of what the Pod was made of but its images.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShadowPodStatus {
     /// How the Pod is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<PodState>,
-    /// How the Pod is, sealed for its home, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = SEALED_MAX))]
-    pub sealed: Option<String>,
     /// The Pod was deleted as asked for, or there was none: nothing of it is left at the host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,

@@ -5,7 +5,7 @@
 //! | [`daemon`] | what the member may do for it |
 //! | [`webhook`] | the webhook that places Pods |
 
-mod daemon;
+pub mod daemon;
 pub mod webhook;
 
 use api::crd;

@@ -5,7 +5,7 @@
 //! | [`issue`] | makes certificates |
 //! | [`stored`] | what the Secret holds (pure) |
 //! | [`lifecycle`] | which certificates there are to be (pure) |
-//! | [`object`] | the Secret and the configuration, reduced |
+//! | [`object`] | the configuration, reduced |
 //! | [`ask`] | asks the webhook |
 //! | [`placement`] | what the answer means for a NamespaceOffloading (pure) |
 //!
@@ -46,9 +46,10 @@ pub(crate) use self::{
 };
 use self::{
     lifecycle::{Now, Trusted},
-    object::{Configuration, Keys, NAME, SECRET},
+    object::{Configuration, NAME, SECRET},
     stored::{AUTHORITIES, Stored},
 };
+use super::secret::Keys;
 
 /// How often the webhook is asked whether it answers.
 const ASK_EVERY: Duration = Duration::from_secs(5);
@@ -169,7 +170,7 @@ impl Keeping {
     }
 
     async fn store(&self, secret: Option<Keys>, stored: &Stored, next: &Stored) -> Result<(), Error> {
-        let want = Keys::of(&self.namespace, next.write());
+        let want = Keys::of(SECRET, &self.namespace, next.write());
         let lists = self.known.with(|known| known.secrets.lists());
         let Some(answer) = self.writer.put(secret.as_ref(), &want).await? else { return Ok(()) };
         self.known.with(|known| known.secrets.answered(answer, lists));

@@ -8,7 +8,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{label, map::MappedNamespace, phase::Host},
+    offload::{label, map::MappedNamespace, phase::Host, seal::PrivateKey},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -18,6 +18,7 @@ use kit::{
 };
 use kube::ResourceExt;
 use presence::{leases::Leases, standing::Standing};
+use tokio::sync::watch;
 
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS},
@@ -43,6 +44,8 @@ pub(crate) struct Knowledge {
     leases: Option<Shared<Leases>>,
     /// How it stood with each member when it was last heard.
     standings: Shared<BTreeMap<String, Standing>>,
+    /// What opens Pods for us, and makes what we seal; none until it is read.
+    key: watch::Sender<Option<PrivateKey>>,
 }
 
 impl Knowledge {
@@ -57,7 +60,24 @@ impl Knowledge {
             system,
             leases,
             standings: Shared::default(),
+            key: watch::Sender::new(None),
         }
+    }
+
+    /// Our private key, as soon as it is known.
+    pub(crate) fn key(&self) -> Option<PrivateKey> {
+        self.key.borrow().clone()
+    }
+
+    /// Tells of each change of [`key`](Self::key).
+    pub(crate) fn keys(&self) -> watch::Receiver<Option<PrivateKey>> {
+        self.key.subscribe()
+    }
+
+    /// Our private key is this one now.
+    pub(crate) fn use_key(&self, key: PrivateKey) {
+        self.key.send_replace(Some(key));
+        self.clusters.enqueue_all(PEER);
     }
 
     /// All other clusters of which something is known.

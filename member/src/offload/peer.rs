@@ -13,6 +13,7 @@ use api::{
         label, names,
         offer::OffloadOfferSpec,
         peer::{Incoming, OffloadPeer, OffloadPeerStatus},
+        seal::PublicKey,
     },
     view::Lenient,
 };
@@ -38,15 +39,14 @@ use crate::identity::Identity;
 const RESYNC: Duration = Duration::from_secs(10);
 
 /// The offer that follows from this consent.
-fn offer(us: &Identity, home: &str, incoming: &Incoming) -> OwnOffer {
+fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> OwnOffer {
     let may_claim = |(key, _): &(String, String)| !label::is_reserved(key);
     let spec = OffloadOfferSpec {
         host: us.cluster.clone(),
         home: home.to_owned(),
         resources: incoming.capacity(),
         node_labels: incoming.node_labels.clone().into_iter().filter(may_claim).collect(),
-        // Until Pods travel there is nothing to seal.
-        public_key: String::new(),
+        public_key: key.to_string(),
     };
     let metadata = ObjectMeta {
         name: Some(names::offer(&us.cluster, home)),
@@ -94,7 +94,9 @@ impl Consenting {
         let (clusters, have) = (&self.knowledge.clusters, entry.own_offer.as_ref());
         match (entry.incoming(), have) {
             (Asked::Yes(incoming), have) => {
-                let want = offer(&self.knowledge.us, cluster, incoming);
+                // As soon as it is known, this is done again.
+                let Some(key) = self.knowledge.key() else { return Ok(()) };
+                let want = offer(&self.knowledge.us, cluster, incoming, &key.public());
                 clusters.put_ours(&self.leader_writer, PEER, (have, &want), |_| true).await.map(drop)
             }
             (Asked::No, Some(have)) => clusters.delete(&self.leader_writer, PEER, have, false).await,
@@ -155,6 +157,7 @@ impl Consenting {
 
 #[cfg(test)]
 mod tests {
+    use api::offload::seal::{KEY_LENGTH, PrivateKey};
     use serde_json::json;
 
     use super::*;
@@ -163,10 +166,12 @@ mod tests {
     fn an_offer_claims_no_reserved_labels() {
         let incoming = json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/role": "master"}});
         let us = Identity { cluster: "east".into(), common_area: "area".into() };
-        let offer = offer(&us, "west", &serde_json::from_value(incoming).unwrap());
+        let key = PrivateKey::read(&[1; KEY_LENGTH]).unwrap().public();
+        let offer = offer(&us, "west", &serde_json::from_value(incoming).unwrap(), &key);
         assert_eq!(offer.metadata.name.as_deref(), Some("1.east.west"));
         let spec = offer.spec.0.unwrap().unwrap();
         assert_eq!(json!(spec.node_labels), json!({"liqo.io/region": "us"}));
         assert_eq!(spec.resources.len(), 4);
+        assert_eq!(spec.public_key.parse(), Ok(key));
     }
 }

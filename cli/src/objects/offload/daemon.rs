@@ -14,6 +14,9 @@ use super::webhook;
 /// Name of the member's Roles and ClusterRole for offloading.
 pub const ROLE: &str = "freeport-member-offload";
 
+/// Secret with the member's private key: Pods for it are sealed with the public one.
+pub const KEY: &str = "freeport-offload-key";
+
 /// CRDs that the member reads before it acts on the absence of their objects.
 const CRDS: [&str; 2] = ["namespaceoffloadings.offloading.liqo.io", "offloadpeers.multicluster.freeport.dev"];
 
@@ -43,8 +46,10 @@ pub(super) fn rights() -> Vec<Object> {
             &["get", "list", "watch", "patch"],
         ),
     ];
-    let own =
-        vec![rule(CORE, "secrets", &["create"]), rule_on(CORE, "secrets", &[webhook::SECRET], &["patch"])];
+    let own = vec![
+        rule(CORE, "secrets", &["create"]),
+        rule_on(CORE, "secrets", &[webhook::SECRET, KEY], &["patch"]),
+    ];
     [
         everywhere_as(ROLE, &ACCOUNT, cluster),
         inside_as(ROLE, SYSTEM, &ACCOUNT, own),

@@ -9,7 +9,7 @@
 //! - A Node is the member's if its labels say that it is a virtual one of Freeport's, or if the member ever wrote it.
 //! - A NamespaceOffloading is its user's, but for its status and the member's finalizer. The member makes and deletes those that a label
 //!   of the Namespace asks for.
-//! - The Secret of the webhook's certificate and the Leases of virtual nodes have names.
+//! - The Secrets with the webhook's certificate and with the member's key, and the Leases of virtual nodes, have names.
 //!
 //! Pods of a Namespace that is not offloaded never depend on the webhook, so the label by which it is asked goes to no Namespace
 //! that never is.
@@ -134,12 +134,12 @@ variables.about + 'it did not make it, and changes only label liqo.io/scheduling
     },
     Check {
         holds: "
-!variables.isSecret || variables.objectName == 'freeport-webhook-tls' &&
+!variables.isSecret || variables.objectName in ['freeport-webhook-tls', 'freeport-offload-key'] &&
 (request.operation == 'CREATE' || variables.wasOurs)",
         refused: Refused::Forbidden,
-        rule: "the member writes only Secret freeport-webhook-tls, unless somebody else made it",
+        rule: "the member writes only Secrets freeport-webhook-tls and freeport-offload-key, unless somebody else made them",
         says: "
-variables.about + 'of Secrets it writes only freeport-webhook-tls, and not if somebody else made that'",
+variables.about + 'of Secrets it writes only freeport-webhook-tls and freeport-offload-key, and not if somebody else made them'",
     },
     Check {
         holds: "
@@ -221,7 +221,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::objects::{SYSTEM, offload::webhook};
+    use crate::objects::{
+        SYSTEM,
+        offload::{daemon, webhook},
+    };
 
     #[test]
     fn it_knows_names_and_labels_as_the_daemon_does() {
@@ -240,6 +243,7 @@ mod tests {
             format!("'{}'", label::COMMON_AREA),
             format!("'{SYSTEM}'"),
             format!("'{}'", webhook::SECRET),
+            format!("'{}'", daemon::KEY),
             format!("'{}'", names::virtual_node("")),
         ] {
             assert!(text.contains(&word), "{word}");

@@ -1,15 +1,7 @@
-//! The two objects, reduced to what counts of them.
+//! The configuration of the webhook, reduced to what counts of it, and the names of what belongs to it.
 
-use std::collections::BTreeMap;
-
-use api::{
-    label,
-    view::{lean, ours},
-};
-use k8s_openapi::{
-    ByteString,
-    api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret},
-};
+use api::view::lean;
+use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,45 +14,6 @@ pub(super) const NAME: &str = "freeport-webhook";
 pub(super) const SECRET: &str = "freeport-webhook-tls";
 /// The webhook in the configuration that is asked about Pods.
 const WEBHOOK: &str = "pod.mutate.liqo.io";
-
-/// The Secret.
-#[derive(Resource, Clone, PartialEq, Serialize, Deserialize)]
-#[resource(inherit = Secret)]
-pub(super) struct Keys {
-    /// Its label says whose it is.
-    #[serde(deserialize_with = "ours")]
-    pub(super) metadata: ObjectMeta,
-    /// All of it is ours, or nothing.
-    #[serde(default)]
-    pub(super) data: BTreeMap<String, ByteString>,
-}
-
-impl std::fmt::Debug for Keys {
-    /// Without the keys.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.metadata.fmt(f)
-    }
-}
-
-impl Keys {
-    /// A Secret of ours with this content.
-    pub(super) fn of(namespace: &str, data: BTreeMap<String, ByteString>) -> Self {
-        let labels = BTreeMap::from([(label::MANAGED_BY.to_owned(), label::FREEPORT.to_owned())]);
-        let metadata = ObjectMeta {
-            name: Some(SECRET.into()),
-            namespace: Some(namespace.into()),
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        };
-        Self { metadata, data }
-    }
-
-    /// Whether it has our label. Without, it is somebody's own.
-    pub(super) fn is_ours(&self) -> bool {
-        let by = self.metadata.labels.as_ref().and_then(|labels| labels.get(label::MANAGED_BY));
-        by.is_some_and(|by| by == label::FREEPORT)
-    }
-}
 
 /// The configuration: when the API server asks the webhook, where, and whom it trusts there.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
