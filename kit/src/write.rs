@@ -256,17 +256,34 @@ impl Writer {
     where
         P: Resource<DynamicType = ()>,
     {
+        let version = unchanged.then(|| object.resource_version()).flatten();
+        self.send_delete(object, version, None).await
+    }
+
+    /// Deletes the object if it has the uid that we know, after these seconds; without them, after as many as it says itself.
+    pub async fn delete_within<P>(&self, object: &P, grace: Option<u32>) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        self.send_delete(object, None, grace).await
+    }
+
+    async fn send_delete<P>(
+        &self,
+        object: &P,
+        version: Option<String>,
+        grace_period_seconds: Option<u32>,
+    ) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
         let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: object.uid(),
-                resource_version: unchanged.then(|| object.resource_version()).flatten(),
-            }),
+            grace_period_seconds,
+            preconditions: Some(Preconditions { uid: object.uid(), resource_version: version }),
             ..DeleteParams::default()
         };
-        match self
-            .send::<P, Value>("delete", self.request::<P>(object).delete(&object.name_any(), &params))
-            .await
-        {
+        let request = self.request::<P>(object).delete(&object.name_any(), &params);
+        match self.send::<P, Value>("delete", request).await {
             Ok(_) | Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
         }

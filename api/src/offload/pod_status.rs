@@ -248,8 +248,7 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_is_left_out_and_said() {
         let ips = ["10.1.0.7", "127.0.0.1", "10.1.0.8", "fd00::7"];
-        let state =
-            PodState { pod_ips: ips.map(|ip| PodIp { ip: ip.into() }).into(), ..PodState::default() };
+        let state = PodState { pod_ips: ips.map(|ip| PodIp { ip: ip.into() }).into(), ..PodState::default() };
         let (state, refused) = state.with_possible_addresses(&[]);
         assert_eq!(json!(state), json!({"podIPs": [{"ip": "10.1.0.7"}, {"ip": "fd00::7"}]}));
         assert_eq!(refused, ["127.0.0.1 is a loopback address", "10.1.0.8 is the second address of IPv4"]);

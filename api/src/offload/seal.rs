@@ -178,7 +178,9 @@ mod tests {
             assert_eq!(not.parse::<PublicKey>(), Err(NotAKey), "{not}");
         }
         let weak = BASE64_STANDARD.encode([0; KEY_LENGTH]);
-        assert!(weak.parse::<PublicKey>().is_err() || seal(b"", "", &weak.parse().unwrap(), &key(1)).is_err());
+        assert!(
+            weak.parse::<PublicKey>().is_err() || seal(b"", "", &weak.parse().unwrap(), &key(1)).is_err()
+        );
     }
 
     #[test]

@@ -76,7 +76,9 @@ impl Travelling {
 /// Whether a key means something in the one cluster only: those of offloading, and of these domains.
 fn is_of_the_cluster(key: &str, domains: &[&str]) -> bool {
     let Some((prefix, _)) = key.split_once('/') else { return false };
-    let is_in = |domain: &&str| prefix.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let is_in = |domain: &&str| {
+        prefix.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
     domains.iter().chain(&["liqo.io", "multicluster.freeport.dev"]).any(is_in) && key != DEFAULT_CONTAINER
 }
 

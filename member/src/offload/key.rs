@@ -110,7 +110,9 @@ impl Keeper {
                 self.queue.enqueue([SECRET]);
             }
             Plan::Wait => {
-                let message = format!("Secret {SECRET} is somebody else's and has no key of {KEY_LENGTH} bytes under {KEY:?}");
+                let message = format!(
+                    "Secret {SECRET} is somebody else's and has no key of {KEY_LENGTH} bytes under {KEY:?}"
+                );
                 return Err(Error::Refused(message));
             }
         }

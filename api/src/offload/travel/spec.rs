@@ -107,7 +107,9 @@ fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> 
     let mut tokens = Vec::new();
     for volume in items(spec, "volumes") {
         match kind(volume) {
-            Some("projected") if name(volume).starts_with(TOKEN_VOLUME) => tokens.push(name(volume).to_owned()),
+            Some("projected") if name(volume).starts_with(TOKEN_VOLUME) => {
+                tokens.push(name(volume).to_owned())
+            }
             Some("projected") => projected(volume)?,
             Some(kind) if !VOLUMES.contains(&kind) => {
                 let field = format!("spec.volumes[{}].{kind}", name(volume));
@@ -117,7 +119,9 @@ fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> 
         }
     }
     if let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) {
-        volumes.retain(|volume| !volume.as_object().is_some_and(|volume| tokens.iter().any(|token| token == name(volume))));
+        volumes.retain(|volume| {
+            !volume.as_object().is_some_and(|volume| tokens.iter().any(|token| token == name(volume)))
+        });
     }
     Ok(tokens)
 }
@@ -146,14 +150,17 @@ fn container(container: &mut Map<String, Value>, list: &str, tokens: &[String]) 
     }
     for variable in items(container, "env") {
         let from = variable.get("valueFrom").and_then(Value::as_object);
-        let kind = from.and_then(|from| from.keys().find(|kind| kind.ends_with("KeyRef") && *kind != "fileKeyRef"));
+        let kind =
+            from.and_then(|from| from.keys().find(|kind| kind.ends_with("KeyRef") && *kind != "fileKeyRef"));
         if let Some(kind) = kind {
             let field = format!("{path}.env[{}].valueFrom.{kind}", name(variable));
             return Err(refused(field, "write its value"));
         }
     }
     if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
-        let is_token = |mount: &Value| mount.as_object().is_some_and(|mount| tokens.iter().any(|token| token == name(mount)));
+        let is_token = |mount: &Value| {
+            mount.as_object().is_some_and(|mount| tokens.iter().any(|token| token == name(mount)))
+        };
         mounts.retain(|mount| !is_token(mount));
     }
     for port in items(container, "ports") {

@@ -83,14 +83,18 @@ fn the_host_knows_its_pod_and_gives_it_nothing_of_its_own() {
     assert_eq!(pod["metadata"]["labels"], labels);
     assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
     let terms = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    assert_eq!(terms[0]["matchExpressions"][0], json!({"key": "liqo.io/type", "operator": "NotIn", "values": ["virtual-node"]}));
+    assert_eq!(
+        terms[0]["matchExpressions"][0],
+        json!({"key": "liqo.io/type", "operator": "NotIn", "values": ["virtual-node"]})
+    );
 }
 
 #[test]
 fn a_hostile_home_gets_nothing_past_the_host() {
     let hostile = pod();
     let map = |field: &str| BTreeMap::deserialize(&hostile["metadata"][field]).unwrap();
-    let sent = Travelling { labels: map("labels"), annotations: map("annotations"), spec: hostile["spec"].clone() };
+    let sent =
+        Travelling { labels: map("labels"), annotations: map("annotations"), spec: hostile["spec"].clone() };
     assert_eq!(sent.pod(&record()).unwrap(), travelling(&pod()).unwrap().pod(&record()).unwrap());
     for spec in [json!(null), json!([]), json!("x")] {
         let sent = Travelling { spec, ..Travelling::default() };
@@ -114,7 +118,10 @@ fn what_does_not_travel_is_named() {
         (json!({"name": "v", "csi": {"driver": "d"}}), "csi"),
         (json!({"name": "kube-api-access-v", "secret": {"secretName": "s"}}), "secret"),
         (json!({"name": "v", "projected": {"sources": [{"secret": {}}]}}), "projected.sources[].secret"),
-        (json!({"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}), "projected.sources[].serviceAccountToken"),
+        (
+            json!({"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}),
+            "projected.sources[].serviceAccountToken",
+        ),
     ] {
         let name = volume["name"].as_str().unwrap().to_owned();
         assert_eq!(with("/spec/volumes/0", volume), format!("spec.volumes[{name}].{field}"));

@@ -107,7 +107,10 @@ fn without_record(pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan 
         Twin::Unwanted if has_started(have) => Plan::says(aborted(have, around.host)),
         Twin::Unwanted => {
             let namespace = pod.namespace().unwrap_or_default();
-            wait(status::BACK_OFF, format!("Namespace {namespace} is not offloaded to cluster {}", around.host))
+            wait(
+                status::BACK_OFF,
+                format!("Namespace {namespace} is not offloaded to cluster {}", around.host),
+            )
         }
     }
 }
@@ -202,11 +205,11 @@ fn wanted(
     around: &Around<'_>,
 ) -> Result<ShadowPodSpec, Unsent> {
     let never = |why: String| Unsent::Never(why);
-    let key = around.key.ok_or_else(|| Unsent::NotYet("this cluster has no key of its own yet".to_owned()))?;
+    let key =
+        around.key.ok_or_else(|| Unsent::NotYet("this cluster has no key of its own yet".to_owned()))?;
     let offered = around.public_key.and_then(|key| key.parse().ok());
-    let to = offered.ok_or_else(|| {
-        Unsent::NotYet(format!("cluster {} offers no key to seal Pods with", around.host))
-    })?;
+    let to = offered
+        .ok_or_else(|| Unsent::NotYet(format!("cluster {} offers no key to seal Pods with", around.host)))?;
     let content = pod.content().map_err(|error| never(format!("the Pod cannot be read: {error}")))?;
     let content = travelling(&content).map_err(|error| never(error.to_string()))?;
     let content = serde_json::to_vec(&content).map_err(|error| never(error.to_string()))?;

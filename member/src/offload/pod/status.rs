@@ -102,7 +102,8 @@ pub(super) fn mirrored(
     host: &str,
     services: &[IpNet],
 ) -> Option<Said> {
-    let refused = said.conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False");
+    let refused =
+        said.conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False");
     let (mut state, impossible) = match (&said.pod, refused) {
         (None, None) => return None,
         (None, Some(_)) => (PodState { phase: Some(PENDING.to_owned()), ..have.clone() }, vec![]),
@@ -122,11 +123,19 @@ pub(super) fn mirrored(
     (state != *have).then_some(Said { state, warning })
 }
 
-fn warning(have: &PodState, refused: Option<&Condition>, impossible: &[String], host: &str) -> Option<Warning> {
+fn warning(
+    have: &PodState,
+    refused: Option<&Condition>,
+    impossible: &[String],
+    host: &str,
+) -> Option<Warning> {
     match refused {
         Some(refused) if have.reason.as_ref() != Some(&refused.reason) => {
             let words = shortened(format!("{}: {}", refused.reason, refused.message), QUOTE_MAX);
-            Some(Warning { reason: HOST_REFUSED, message: format!("cluster {host} does not run it: {words}") })
+            Some(Warning {
+                reason: HOST_REFUSED,
+                message: format!("cluster {host} does not run it: {words}"),
+            })
         }
         _ if !impossible.is_empty() => {
             let message = format!("left out of what cluster {host} says: {}", impossible.join("; "));
@@ -301,11 +310,15 @@ mod tests {
 
     #[test]
     fn what_waits_or_is_aborted_says_so_once() {
-        let running = json!({"phase": "Running", "conditions": [condition("Ready", "True")], "startTime": "x"});
+        let running =
+            json!({"phase": "Running", "conditions": [condition("Ready", "True")], "startTime": "x"});
         let have = PodState::of(&running);
         assert!(has_started(&have) && !has_started(&PodState::of(&json!({"phase": "Pending"}))));
         let said = aborted(&have, "east").unwrap();
-        assert_eq!((said.state.phase.as_deref(), said.state.conditions[0].status.as_str()), (Some("Failed"), "False"));
+        assert_eq!(
+            (said.state.phase.as_deref(), said.state.conditions[0].status.as_str()),
+            (Some("Failed"), "False")
+        );
         assert_eq!(said.warning.unwrap().reason, ABORTED);
         assert_eq!(aborted(&said.state, "east"), None);
         let waiting = waits(&PodState::default(), BACK_OFF, "because".into()).unwrap();

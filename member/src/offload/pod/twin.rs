@@ -28,11 +28,15 @@ pub(crate) fn twin<'a>(
     offloading: Option<&NamespaceOffloadingView>,
 ) -> Twin<'a> {
     let (Some(wanted), Some(said)) = (cluster.wanted(), cluster.said()) else {
-        return Twin::NotThere(format!("it is not known whether Namespace {namespace} has a twin in cluster {host}"));
+        return Twin::NotThere(format!(
+            "it is not known whether Namespace {namespace} has a twin in cluster {host}"
+        ));
     };
     let (wanted, said) = (wanted.desired_mapping.get(namespace), said.current_mapping.get(namespace));
     match (wanted, said) {
-        (Some(name), Some(said)) if said.phase == ACCEPTED && said.remote_namespace == *name => Twin::There(name),
+        (Some(name), Some(said)) if said.phase == ACCEPTED && said.remote_namespace == *name => {
+            Twin::There(name)
+        }
         (Some(name), Some(said)) => {
             let words = [Some(said.phase.as_str()), said.reason.as_deref(), said.message.as_deref()];
             let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
@@ -61,12 +65,15 @@ mod tests {
 
     fn cluster(desired: &Value, current: &Value) -> ClusterEntry {
         let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
-        let map = json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": current}});
+        let map =
+            json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": current}});
         let labels = json!({"app.kubernetes.io/managed-by": "freeport"});
         ClusterEntry {
             own_map: serde_json::from_value(map).unwrap(),
-            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {"outgoing": {}}})).unwrap(),
-            node: serde_json::from_value(json!({"metadata": {"name": "freeport-east", "labels": labels}})).unwrap(),
+            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {"outgoing": {}}}))
+                .unwrap(),
+            node: serde_json::from_value(json!({"metadata": {"name": "freeport-east", "labels": labels}}))
+                .unwrap(),
             ..ClusterEntry::default()
         }
     }
@@ -92,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_map_that_is_behind_makes_no_twin_unwanted() {
-        let offloading = |metadata: Value| serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        let offloading =
+            |metadata: Value| serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
         let (behind, mut unused) = (cluster(&json!({}), &json!({})), cluster(&json!({}), &json!({})));
         let asked = offloading(json!({"name": "offloading"}));
         assert!(matches!(twin("east", &behind, "shop", Some(&asked)), Twin::NotThere(_)));

@@ -67,6 +67,7 @@ impl OwnShadowPod {
 
     /// Whether the host says that it has deleted the Pod as it was told.
     pub(crate) fn is_done(&self) -> bool {
-        self.wanted().is_some_and(|spec| spec.deletion.is_some()) && self.said().is_some_and(|said| said.deleted)
+        self.wanted().is_some_and(|spec| spec.deletion.is_some())
+            && self.said().is_some_and(|said| said.deleted)
     }
 }
