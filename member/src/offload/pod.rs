@@ -13,7 +13,7 @@ mod ranges;
 mod status;
 mod tally;
 mod twin;
-mod view;
+pub(super) mod view;
 
 use std::{sync::Arc, time::Duration};
 
