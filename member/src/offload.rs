@@ -6,7 +6,7 @@
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
-//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`pod`] | the controllers |
+//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
 //! | [`key`] | our key pair, and its public half in our offers |
 //! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
@@ -27,6 +27,7 @@ mod peer;
 mod pod;
 mod secret;
 mod selection;
+mod shadow;
 mod status;
 mod view;
 mod watches;
@@ -58,6 +59,7 @@ use self::{
     node::Nodes,
     peer::Consenting,
     pod::exchange::Exchanges,
+    shadow::ShadowPods,
     status::OffloadingStatus,
 };
 use crate::feature::{Access, Feature, Local, Run};
@@ -257,6 +259,19 @@ impl OffloadingRun {
         drive("offload-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
+    async fn run_shadows(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let shadows = ShadowPods {
+            knowledge: self.knowledge.clone(),
+            vouching: self.vouching.clone(),
+            local_writer: self.local_writer.clone(),
+            leader_writer: self.leader_writer.clone(),
+        };
+        let reconcile = |place| shadows.clone().reconcile(place);
+        let queue = self.knowledge.shadows.queue(0);
+        drive("offload-shadow", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
     /// Waits until all is known that records, twins and statuses depend on.
     async fn complete(&self, begin: BoxFuture<'static, ()>) {
         let Self { peers, nodes, here, area, .. } = self;
@@ -264,6 +279,7 @@ impl OffloadingRun {
         self.begun.send_replace(true);
         self.knowledge.clusters.enqueue_all(Readers::ALL);
         self.knowledge.namespaces.enqueue_all(Readers::ALL);
+        self.knowledge.shadows.enqueue_all(Readers::ALL);
     }
 
     fn sees_all(&self) -> bool {
@@ -281,6 +297,7 @@ impl Run for OffloadingRun {
         if self.access.wire == Wire::Freeport {
             watches::watch_nodes(env, &self.knowledge, &self.nodes, tasks);
             watches::watch_local(env, &self.knowledge, &self.here, tasks);
+            watches::watch_hosted(env, &self.knowledge, &self.here, tasks);
             tasks.spawn(self.key.watch(env, &self.here));
             watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
         }
@@ -311,13 +328,9 @@ impl Run for OffloadingRun {
             }
             let exchange = async {
                 if before(&stop, self.complete(begin)).await {
+                    let hosting = async { tokio::join!(self.run_maps(&stop), self.run_shadows(&stop)) };
                     let pods = self.exchanges.run(&stop);
-                    tokio::join!(
-                        self.run_namespaces(&stop),
-                        self.run_status(&stop),
-                        self.run_maps(&stop),
-                        pods
-                    );
+                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), hosting, pods);
                 }
             };
             let key = self.key.run(&self.access.env, &stop);
@@ -331,6 +344,7 @@ impl Run for OffloadingRun {
         self.knowledge.hear();
         if vouched {
             self.knowledge.clusters.enqueue_all(MAP);
+            self.knowledge.shadows.enqueue_all(Readers::ALL);
         }
     }
 
@@ -347,5 +361,6 @@ impl Run for OffloadingRun {
         self.knowledge.clusters.retry_failed();
         self.knowledge.namespaces.retry_failed();
         self.exchanges.retry_failed();
+        self.knowledge.shadows.retry_failed();
     }
 }

@@ -5,6 +5,12 @@ use std::collections::BTreeSet;
 use super::namespace::{NamespaceMappingStrategy, NamespaceOffloadingSpec};
 use crate::name::is_dns_label;
 
+/// Name of the RoleBinding in each twin that lets the member there make Pods.
+pub const BINDING: &str = "freeport-offload";
+
+/// Name of the ClusterRole that [`BINDING`] gives: what the member may do with Pods of a twin.
+pub const POD_ROLE: &str = "freeport-offload-pods";
+
 /// Namespace that Kubernetes makes in every cluster: it may be offloaded, and is never a twin.
 const DEFAULT: &str = "default";
 /// Namespace of the daemons, if the installation names no other.

@@ -49,6 +49,8 @@ pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
         rule(OFFLOADING, "namespacemaps", OWN),
         rule(OFFLOADING, "namespacemaps/status", &["patch"]),
         rule(FREEPORT, "offloadoffers", OWN),
+        rule(FREEPORT, "shadowpods", OWN),
+        rule(FREEPORT, "shadowpods/status", &["patch"]),
     ];
     access(set, id, cluster_uid.map(|uid| (label::CLUSTER_UID, uid)), rights)
 }

@@ -22,6 +22,8 @@ pub(super) const FREEPORT: &str = "multicluster.freeport.dev";
 pub(super) const OFFLOADING: &str = "offloading.liqo.io";
 /// Group of webhooks.
 pub(super) const ADMISSION: &str = "admissionregistration.k8s.io";
+/// Group of Roles and their bindings.
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 /// Group of CustomResourceDefinitions.
 pub(super) const EXTENSIONS: &str = "apiextensions.k8s.io";
 /// Group of Events.
@@ -88,6 +90,11 @@ pub(super) fn everywhere_as(name: &str, account: &Account<'_>, rules: Vec<Policy
     [Object::new(&role), Object::new(&binding)]
 }
 
+/// A ClusterRole without a binding: in single Namespaces a RoleBinding gives it.
+pub(super) fn unbound(name: &str, rules: Vec<PolicyRule>) -> Object {
+    Object::new(&ClusterRole { metadata: named(name), rules: Some(rules), ..ClusterRole::default() })
+}
+
 /// A ClusterRole without a binding, whose rights Kubernetes adds to its own ClusterRoles `to` for users of a Namespace.
 pub(super) fn aggregated(name: &str, to: &[&str], rules: Vec<PolicyRule>) -> Object {
     let mut metadata = named(name);
@@ -120,7 +127,7 @@ pub(super) fn inside_as(
 }
 
 fn role_ref(kind: &str, name: &str) -> RoleRef {
-    RoleRef { api_group: Some("rbac.authorization.k8s.io".into()), kind: kind.into(), name: name.into() }
+    RoleRef { api_group: Some(RBAC.into()), kind: kind.into(), name: name.into() }
 }
 
 fn subject(account: &Account<'_>) -> Subject {

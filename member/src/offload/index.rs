@@ -1,5 +1,7 @@
 //! What is known of each other cluster, and of each Namespace of this one: entries, and how each watched kind lies in them.
 
+mod shadow;
+
 use api::{
     name::check_cluster_id,
     offload::{
@@ -8,6 +10,7 @@ use api::{
         namespace::NAME,
         offer::OffloadOfferSpec,
         peer::Incoming,
+        twin,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
 };
@@ -15,7 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
-use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, VirtualNode};
+pub(crate) use self::shadow::{SHADOW, ShadowEntry};
+use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinBinding, VirtualNode};
 
 /// Controllers of clusters, by the numbers of their queues.
 pub(crate) const PEER: Readers = Readers::one(0);
@@ -121,11 +125,13 @@ impl Entry for ClusterEntry {
 pub(crate) struct NamespaceEntry {
     pub(crate) namespace: Option<Namespace>,
     pub(crate) offloading: Option<NamespaceOffloadingView>,
+    /// If it is a twin: what lets us make Pods in it.
+    pub(crate) binding: Option<TwinBinding>,
 }
 
 impl Entry for NamespaceEntry {
     fn is_empty(&self) -> bool {
-        self.namespace.is_none() && self.offloading.is_none()
+        self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none()
     }
 }
 
@@ -258,5 +264,22 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.offloading = None;
         NAMESPACE
+    }
+}
+
+/// Those of twins are read by the controller of maps, which the knowledge asks.
+impl Part<String, NamespaceEntry> for TwinBinding {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == twin::BINDING)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        entry.binding = Some(self);
+        Readers::NONE
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.binding = None;
+        Readers::NONE
     }
 }

@@ -1,5 +1,7 @@
 //! Everything that this member knows about offloading, and who has to reconcile when it changes.
 
+mod hosting;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -21,10 +23,13 @@ use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
 use super::{
-    index::{ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS},
+    index::{ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS, ShadowEntry},
     view::{Namespace, OwnMap},
 };
 use crate::identity::Identity;
+
+/// How often a Pod of another cluster is looked at, at the most: each look may be a write in the Common Area.
+const POD_PACE: Duration = Duration::from_millis(100);
 
 /// Other clusters by their IDs.
 pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
@@ -38,6 +43,8 @@ pub(crate) struct Knowledge {
     pub(crate) clusters: Store<String, ClusterEntry>,
     /// By name.
     pub(crate) namespaces: Store<String, NamespaceEntry>,
+    /// Pods of others that run here, by `<Namespace>/<name>`.
+    pub(crate) shadows: Store<String, ShadowEntry>,
     /// Namespace of this daemon.
     system: String,
     /// None without a session.
@@ -57,6 +64,7 @@ impl Knowledge {
             // In the order of `PEER`, `NODE`, `MAP` and `EXCHANGE`, and of `NAMESPACE` and `STATUS`.
             clusters: Store::new(queues(4)),
             namespaces: Store::new(queues(2)),
+            shadows: Store::new([Queue::new(POD_PACE)]),
             system,
             leases,
             standings: Shared::default(),
@@ -78,6 +86,7 @@ impl Knowledge {
     pub(crate) fn use_key(&self, key: PrivateKey) {
         self.key.send_replace(Some(key));
         self.clusters.enqueue_all(PEER);
+        self.shadows.enqueue_all(Readers::ALL);
     }
 
     /// All other clusters of which something is known.
@@ -96,6 +105,11 @@ impl Knowledge {
         let is_area = |namespace: &Namespace| namespace.label(general::COMMON_AREA) == Some(general::TRUE);
         let area = self.namespace(name).filter(is_area).map(|_| name.to_owned());
         area.into_iter().chain([self.system.clone()]).collect()
+    }
+
+    /// Namespace of this daemon.
+    pub(crate) fn system(&self) -> &str {
+        &self.system
     }
 
     /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.
@@ -164,7 +178,12 @@ impl Knowledge {
             }
             Change::Reset(_) => self.clusters.keys().into_iter().collect(),
         };
+        let touched = match &change {
+            Change::Apply(namespace) | Change::Remove(namespace) => Some(namespace.name_any()),
+            Change::Reset(_) => None,
+        };
         self.namespaces.change(change);
+        self.enqueue_hosted(touched.as_deref());
         let known = homes.into_iter().filter(|home| self.clusters.get(home).is_some());
         self.clusters.enqueue(known.map(|home| (home, MAP)).collect());
     }

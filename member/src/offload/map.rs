@@ -1,10 +1,11 @@
-//! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, and OffloadPeers; writes twins and what became of
-//! them (`status.currentMapping`); deletes twins whose key their home has taken out of a map that is there. Safe to run twice: each
+//! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, their RoleBindings `freeport-offload`, and
+//! OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes twins whose key their home has taken out of a map that is there. Safe to run twice: each
 //! entry is held against its twin, on events and every 30 s, and only differences are sent.
 //!
 //! A Namespace that is not a twin of that home for that map is never touched. A map that vanished, does not decode, or is of before a
 //! restore of the Common Area takes no twin along.
 
+mod binding;
 mod plan;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -129,16 +130,12 @@ impl Maps {
     async fn carry_out(&self, map: &PeerMap, namespace: &str, step: Step) -> Result<Done, Error> {
         match step {
             Step::Create(want) => match self.put(None, &want).await {
-                Ok(()) => self.accepted(map, namespace, &want).await,
-                Err(Error::Refused(why)) => {
-                    let why = Refused { reason: "Refused", message: why };
-                    Ok(Done::Says(refused(want.name_any(), &why)))
-                }
-                Err(error) => Err(error),
+                Ok(()) => self.bound(map, namespace, &want).await,
+                Err(error) => refusal(&want, error),
             },
             Step::Mend { have, want } => {
                 self.put(Some(&have), &want).await?;
-                self.accepted(map, namespace, &want).await
+                self.bound(map, namespace, &want).await
             }
             Step::Refuse { twin, why } => Ok(Done::Says(refused(twin, &why))),
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
@@ -157,6 +154,17 @@ impl Maps {
 
     async fn put(&self, have: Option<&Namespace>, want: &Namespace) -> Result<(), Error> {
         self.knowledge.namespaces.put(&self.local_writer, NAMESPACE, have, want).await.map(drop)
+    }
+
+    /// A twin takes no Pods before we may make some.
+    async fn bound(&self, map: &PeerMap, namespace: &str, twin: &Namespace) -> Result<Done, Error> {
+        let namespaces = &self.knowledge.namespaces;
+        let have = namespaces.get(&twin.name_any()).and_then(|entry| entry.binding.clone());
+        let want = binding::wanted(&twin.name_any(), self.knowledge.system());
+        match namespaces.put_ours(&self.local_writer, MAP, (have.as_ref(), &want), |_| true).await {
+            Ok(_) => self.accepted(map, namespace, twin).await,
+            Err(error) => refusal(twin, error),
+        }
     }
 
     /// A new twin takes no Pods before Kubernetes has made its ServiceAccount.
@@ -219,6 +227,16 @@ fn whole(entry: Option<MappedNamespace>) -> Value {
             "reason": entry.reason, "message": entry.message,
         })
     })
+}
+
+/// What its API server refuses is for the home to know.
+fn refusal(twin: &Namespace, error: Error) -> Result<Done, Error> {
+    match error {
+        Error::Refused(message) => {
+            Ok(Done::Says(refused(twin.name_any(), &Refused { reason: "Refused", message })))
+        }
+        error => Err(error),
+    }
 }
 
 fn refused(twin: String, why: &Refused) -> MappedNamespace {

@@ -1,5 +1,7 @@
 //! The kinds that offloading reads, reduced to what it uses. Those it also writes hold exactly what it owns of them.
 
+mod shadow;
+
 use api::{
     label as general,
     offload::{
@@ -14,6 +16,8 @@ use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub(crate) use self::shadow::{HostedPod, NewPod, PeerPod, TwinBinding};
 
 /// A Namespace of this cluster: one that is offloaded, the twin of one, or any other.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]

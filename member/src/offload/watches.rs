@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use api::offload::{
-    label,
+    label, twin,
     view::{NamespaceOffloadingView, OffloadPeerView},
 };
 use kit::{
@@ -17,14 +17,14 @@ use tokio::task::JoinSet;
 
 use super::{
     knowledge::Knowledge,
-    view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, VirtualNode},
+    view::{HostedPod, Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, PeerPod, TwinBinding, VirtualNode},
 };
 use crate::feature::Access;
 
 /// Watches the OffloadPeers: with them alone it can be said what is missing.
 pub(super) fn watch_peers(env: &Env, known: &Knowledge, watches: &Watches, tasks: &mut JoinSet<()>) {
     let peers = Api::<OffloadPeerView>::all(env.client.clone());
-    let sink = sink(known, |known, change| known.change(change));
+    let sink = sink(known, |known, change| known.change_peers(change));
     watch(env, watches, (peers, watcher::Config::default()), local("OffloadPeer"), sink, tasks);
 }
 
@@ -38,6 +38,18 @@ pub(super) fn watch_local(env: &Env, known: &Knowledge, watches: &Watches, tasks
     let offloadings = Api::<NamespaceOffloadingView>::all(client());
     let sink_of = sink(known, |known, change| known.namespaces.change(change));
     watch(env, watches, (offloadings, all()), local("NamespaceOffloading"), sink_of, tasks);
+}
+
+/// Watches the Pods that were made for other clusters, and what lets us make them.
+pub(super) fn watch_hosted(env: &Env, known: &Knowledge, watches: &Watches, tasks: &mut JoinSet<()>) {
+    let pods = Api::<HostedPod>::all(env.client.clone());
+    let hosted = watcher::Config::default().labels(&format!("{}={}", label::MANAGED_BY, label::SHADOW_POD));
+    let sink_of = sink(known, |known, change| known.shadows.change(change));
+    watch(env, watches, (pods, hosted), local("Pod"), sink_of, tasks);
+    let bindings = Api::<TwinBinding>::all(env.client.clone());
+    let ours = watcher::Config::default().fields(&format!("metadata.name={}", twin::BINDING));
+    let sink_of = sink(known, |known, change| known.change_bindings(change));
+    watch(env, watches, (bindings, ours), local("RoleBinding"), sink_of, tasks);
 }
 
 /// Watches the virtual nodes.
@@ -65,6 +77,9 @@ pub(super) fn watch_leader(access: &Access, known: &Knowledge, watches: &Watches
     let peers = Api::<PeerOffer>::namespaced(leader.clone(), area);
     let sink_of = sink(known, |known, change| known.clusters.change(change));
     watch(env, watches, (peers, is_us("spec.home")), common_area("OffloadOffer"), sink_of, tasks);
+    let pods = Api::<PeerPod>::namespaced(leader.clone(), area);
+    let sink_of = sink(known, |known, change| known.shadows.change(change));
+    watch(env, watches, (pods, is_us("spec.destination")), common_area("ShadowPod"), sink_of, tasks);
 }
 
 fn sink<P>(known: &Knowledge, take_in: fn(&Knowledge, Change<P>)) -> impl FnMut(Change<P>) + Send + use<P> {

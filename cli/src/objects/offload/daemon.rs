@@ -1,12 +1,14 @@
 //! What the member may do for offloading, beyond what it may do anyway. Policy `freeport-offload` narrows it: RBAC knows neither
 //! names that are still to come nor labels.
 
+use api::offload::twin::{BINDING, POD_ROLE};
+
 use super::super::{
     Object, SYSTEM,
     member::ACCOUNT,
     rights::{
-        ADMISSION, COORDINATION, CORE, EXTENSIONS, FREEPORT, OFFLOADING, OWN, READ, everywhere_as, inside_as,
-        rule, rule_on,
+        ADMISSION, COORDINATION, CORE, EXTENSIONS, FREEPORT, OFFLOADING, OWN, RBAC, READ, everywhere_as,
+        inside_as, rule, rule_on, unbound,
     },
 };
 use super::webhook;
@@ -30,6 +32,13 @@ pub(super) fn rights() -> Vec<Object> {
         rule(CORE, "namespaces", &["create", "patch", "delete"]),
         // A twin takes Pods when its ServiceAccount is there.
         rule(CORE, "serviceaccounts", &["get"]),
+        // In twins it makes Pods, and lets itself do so.
+        rule(RBAC, "rolebindings", &["create"]),
+        rule_on(RBAC, "rolebindings", &[BINDING], &["get", "list", "watch", "patch"]),
+        rule_on(RBAC, "clusterroles", &[POD_ROLE], &["bind"]),
+        // Those on virtual nodes end when they have ended there, and are as they are there.
+        rule(CORE, "pods", &["get", "list", "watch", "delete"]),
+        rule(CORE, "pods/status", &["patch"]),
         rule(CORE, "nodes", OWN),
         rule(CORE, "nodes/status", &["patch"]),
         // Users write them. The member sets a finalizer, and makes and deletes those that a label asks for.
@@ -50,11 +59,14 @@ pub(super) fn rights() -> Vec<Object> {
         rule(CORE, "secrets", &["create"]),
         rule_on(CORE, "secrets", &[webhook::SECRET, KEY], &["patch"]),
     ];
+    let of_twins = unbound(POD_ROLE, vec![rule(CORE, "pods", &["create", "patch", "delete"])]);
     [
-        everywhere_as(ROLE, &ACCOUNT, cluster),
-        inside_as(ROLE, SYSTEM, &ACCOUNT, own),
+        vec![of_twins],
+        everywhere_as(ROLE, &ACCOUNT, cluster).into(),
+        inside_as(ROLE, SYSTEM, &ACCOUNT, own).into(),
         // They go with their Nodes.
-        inside_as(ROLE, NODE_LEASES, &ACCOUNT, vec![rule(COORDINATION, "leases", &["create", "patch"])]),
+        inside_as(ROLE, NODE_LEASES, &ACCOUNT, vec![rule(COORDINATION, "leases", &["create", "patch"])])
+            .into(),
     ]
     .concat()
 }

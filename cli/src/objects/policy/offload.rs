@@ -11,13 +11,17 @@
 //!   of the Namespace asks for.
 //! - The Secrets with the webhook's certificate and with the member's key, and the Leases of virtual nodes, have names.
 //!
+//! - A Pod is the member's in a twin, with the label by which it finds it there. Of a Pod on a virtual node it says how that is, and
+//!   deletes it when it has ended there.
+//! - The RoleBinding by which it makes Pods has one name, one ClusterRole and one subject, in twins.
+//!
 //! Pods of a Namespace that is not offloaded never depend on the webhook, so the label by which it is asked goes to no Namespace
 //! that never is.
 
 use super::{Check, Policy, Refused, member_own::IS_THE_MEMBER, requests, requests_outside};
 use crate::objects::{
     Object,
-    rights::{COORDINATION, CORE, OFFLOADING},
+    rights::{COORDINATION, CORE, OFFLOADING, RBAC},
 };
 
 /// Name of the policy and of its binding. Without the binding it is off.
@@ -33,6 +37,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("isNode", "variables.resource == 'nodes'"),
     ("isOffloading", "variables.resource == 'namespaceoffloadings'"),
     ("isSecret", "variables.resource == 'secrets'"),
+    ("isPod", "variables.resource == 'pods'"),
+    ("isBinding", "variables.resource == 'rolebindings'"),
     ("isStatus", "has(request.subResource) && request.subResource == 'status'"),
     ("stays", "request.operation != 'DELETE'"),
     ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
@@ -84,6 +90,24 @@ variables.labels[?'liqo.io/scheduling-enabled'].orValue('true') == 'true' &&
 ['annotations', 'finalizers', 'ownerReferences'].all(field,
     variables.metadata[?field].orValue('') == variables.before.metadata[?field].orValue('')) &&
 variables.written.?spec.orValue({}) == variables.before.?spec.orValue({})",
+    ),
+    ("labelsOfNamespace", "namespaceObject.?metadata.?labels.orValue({})"),
+    // The Namespace that the object is in.
+    (
+        "isInTwin",
+        "
+variables.labelsOfNamespace[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
+'liqo.io/remote-cluster-id' in variables.labelsOfNamespace",
+    ),
+    (
+        "isHosted",
+        "
+variables.isInTwin && variables.labels[?'liqo.io/managed-by'].orValue('') == 'shadowpod'",
+    ),
+    (
+        "isOnVirtualNode",
+        "
+request.operation != 'CREATE' && string(variables.before.?spec.?nodeName.orValue('')).startsWith('freeport-')",
     ),
     // What `liqo.io/enabled` of a Namespace asks for.
     (
@@ -171,6 +195,51 @@ variables.written.?spec.?taints.orValue([]).exists(taint,
     },
     Check {
         holds: "
+!variables.isPod ||
+(variables.isStatus ? variables.isOnVirtualNode :
+ variables.isHosted || request.operation == 'DELETE' && variables.isOnVirtualNode)",
+        refused: Refused::Forbidden,
+        rule: "the member writes the Pods that it makes in twins, and of those on virtual nodes the status; both it deletes",
+        says: "
+variables.about + 'it writes Pods with label liqo.io/managed-by: shadowpod in twins, and the status of Pods on virtual nodes; it deletes no others'",
+    },
+    // What Pod Security of the level privileged would let pass, and what gives a Pod rights here.
+    Check {
+        holds: "
+!variables.isPod || request.operation != 'CREATE' ||
+['hostNetwork', 'hostPID', 'hostIPC'].all(field, variables.written.?spec[?field].orValue(false) == false) &&
+variables.written.?spec.?automountServiceAccountToken.orValue(true) == false &&
+variables.written.?spec.?nodeName.orValue('') == '' &&
+variables.written.?spec.?volumes.orValue([]).all(volume, !('hostPath' in volume))",
+        refused: Refused::Forbidden,
+        rule: "Pods of other clusters get nothing of a node, and no token",
+        says: "
+'Pod ' + variables.objectName + ' of another cluster must not have hostNetwork, hostPID, hostIPC, hostPath, nodeName or a token'",
+    },
+    Check {
+        holds: "
+!variables.isBinding ||
+variables.isInTwin && variables.objectName == 'freeport-offload' &&
+variables.written.roleRef.kind == 'ClusterRole' && variables.written.roleRef.name == 'freeport-offload-pods' &&
+size(variables.written.?subjects.orValue([])) == 1 && variables.written.subjects.all(subject,
+    subject.kind == 'ServiceAccount' && subject.name == 'freeport-member' &&
+    subject[?'namespace'].orValue('') == 'freeport-system')",
+        refused: Refused::Forbidden,
+        rule: "the member binds itself alone to freeport-offload-pods alone, in twins",
+        says: "
+variables.about + 'it writes only RoleBinding freeport-offload of twins, of itself to ClusterRole freeport-offload-pods'",
+    },
+    Check {
+        holds: "
+!variables.isOffloading || request.operation != 'CREATE' ||
+variables.labelsOfNamespace[?'liqo.io/enabled'].orValue('') == 'true'",
+        refused: Refused::Forbidden,
+        rule: "the member makes a NamespaceOffloading where label liqo.io/enabled of the Namespace asks for it",
+        says: "
+variables.about + 'Namespace ' + request.namespace + ' does not have the label liqo.io/enabled: true'",
+    },
+    Check {
+        holds: "
 !variables.isOffloading || variables.isStatus ||
 variables.isByLabel && (request.operation == 'CREATE' || variables.wasByLabel) ||
 request.operation == 'UPDATE' && variables.written.?spec.orValue({}) == variables.before.?spec.orValue({}) &&
@@ -201,7 +270,8 @@ pub(crate) fn objects() -> [Object; 2] {
         name: NAME,
         requests: vec![
             requests_outside(CORE, &["v1"], &["namespaces", "nodes", "nodes/status"], all),
-            requests(CORE, &["v1"], &["secrets"], all),
+            requests(CORE, &["v1"], &["secrets", "pods", "pods/status"], all),
+            requests(RBAC, &["v1"], &["rolebindings"], all),
             requests(COORDINATION, &["v1"], &["leases"], all),
             requests(OFFLOADING, both, &["namespaceoffloadings", "namespaceoffloadings/status"], all),
         ],
@@ -217,7 +287,7 @@ pub(crate) fn objects() -> [Object; 2] {
 mod tests {
     use api::{
         label,
-        offload::{label as offload, names},
+        offload::{label as offload, names, twin},
     };
 
     use super::*;
@@ -245,6 +315,11 @@ mod tests {
             format!("'{}'", webhook::SECRET),
             format!("'{}'", daemon::KEY),
             format!("'{}'", names::virtual_node("")),
+            format!("{}'].orValue('') == '{}'", offload::MANAGED_BY, offload::SHADOW_POD),
+            format!("{}'].orValue('') == '{}'", offload::ENABLED, label::TRUE),
+            format!("'{}'", label::MEMBER),
+            format!("'{}'", twin::BINDING),
+            format!("'{}'", twin::POD_ROLE),
         ] {
             assert!(text.contains(&word), "{word}");
         }

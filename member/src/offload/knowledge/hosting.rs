@@ -1,0 +1,57 @@
+//! What matters to Pods of other clusters that run here, and to the twins they run in.
+
+use api::offload::{label, view::OffloadPeerView};
+use kit::{
+    index::Readers,
+    objects::Change,
+};
+use kube::ResourceExt;
+
+use super::Knowledge;
+use crate::offload::{
+    index::{MAP, SHADOW},
+    view::{Namespace, TwinBinding},
+};
+
+impl Knowledge {
+    /// Takes in a change of OffloadPeers: Pods of those that are accepted now may come.
+    pub(crate) fn change_peers(&self, change: Change<OffloadPeerView>) {
+        self.change(change);
+        self.shadows.enqueue_all(SHADOW);
+    }
+
+    /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again, but not for its own writes.
+    pub(crate) fn change_bindings(&self, change: Change<TwinBinding>) {
+        let twins = match &change {
+            Change::Apply(binding) | Change::Remove(binding) => binding.namespace().into_iter().collect(),
+            Change::Reset(_) => self.namespaces.keys(),
+        };
+        let bindings = || -> Vec<_> {
+            let binding = |twin| self.namespaces.get(twin)?.binding.clone();
+            twins.iter().map(binding).collect()
+        };
+        let before = bindings();
+        self.namespaces.change(change);
+        let changed = twins.iter().zip(before.into_iter().zip(bindings())).filter(|(_, (was, is))| was != is);
+        let home = |twin: &String| self.namespace(twin)?.label(label::REMOTE_CLUSTER_ID).map(str::to_owned);
+        let homes = changed.filter_map(|(twin, _)| home(twin)).filter(|home| self.clusters.get(home).is_some());
+        self.clusters.enqueue(homes.map(|home| (home, MAP)).collect());
+    }
+
+    /// Asks those again that want a Pod in one of these Namespaces, or in any.
+    pub(super) fn enqueue_hosted(&self, namespace: Option<&str>) {
+        let is_there = |place: &String| {
+            namespace.is_none_or(|name| place.split_once('/').is_some_and(|(namespace, _)| namespace == name))
+        };
+        let places = self.shadows.keys().into_iter().filter(is_there);
+        self.shadows.enqueue(places.map(|place| (place, Readers::ALL)).collect());
+    }
+
+    /// The Namespace, if it is a twin that cluster `home` asked for, and stays.
+    pub(crate) fn twin(&self, namespace: &str, home: &str) -> Option<Namespace> {
+        let record = api::offload::names::namespace_map(home, &self.us.cluster);
+        let is_twin =
+            |namespace: &Namespace| !namespace.is_going() && namespace.twin_of(&record).is_some_and(|(of, _)| of == home);
+        self.namespace(namespace).filter(is_twin)
+    }
+}

@@ -1,0 +1,200 @@
+//! Pods of other clusters, at the host: watches the ShadowPods whose destination we are, the Pods that were made for them, twins and
+//! OffloadPeers; makes those Pods, mends their labels and annotations, deletes them where their home says so, and writes how they are
+//! (`status` of the ShadowPod). Safe to run twice: what is there is held against what is asked for, and only differences are sent.
+//!
+//! A record or a consent that vanished takes no Pod along. A Pod that somebody deletes before it has finished is made again; one that
+//! has finished never is.
+
+mod plan;
+
+use std::time::Duration;
+
+use api::{
+    condition::{Status, Verdict, conditions},
+    name::member_lease,
+    offload::shadow_pod::{ACCEPTED, ShadowPodSpec, ShadowPodStatus},
+    view::shortened,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{
+    queue::Outcome,
+    write::{Error, Writer},
+};
+use presence::vouch::Vouching;
+
+use self::plan::{Around, Refused, Step, plan, state};
+use super::{
+    index::{Asked, SHADOW},
+    knowledge::Knowledge,
+    view::{HostedPod, NewPod, PeerPod},
+};
+
+/// How soon what is refused here is tried again, where nothing tells that it may be allowed now.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Most bytes of a sentence in a condition.
+const MESSAGE_MAX: usize = 1024;
+
+/// What this controller knows and whom it asks. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct ShadowPods {
+    pub(super) knowledge: Knowledge,
+    pub(super) vouching: Vouching<String>,
+    pub(super) local_writer: Writer,
+    pub(super) leader_writer: Writer,
+}
+
+/// What came of a step.
+struct Done {
+    /// The Pod of the record, as it is now.
+    pod: Option<HostedPod>,
+    /// What there is to say of it that was not said before.
+    verdict: Option<Verdict>,
+    /// Nothing of it is left.
+    is_deleted: bool,
+    result: Result<Outcome, Error>,
+}
+
+impl Done {
+    fn with(pod: Option<HostedPod>, verdict: Option<Verdict>) -> Self {
+        Self { pod, verdict, is_deleted: false, result: Ok(Outcome::Done) }
+    }
+}
+
+impl ShadowPods {
+    /// Brings the Pod of a Namespace and name up to date, and the records that are about it.
+    pub(super) async fn reconcile(self, place: String) -> Result<Outcome, Error> {
+        let Some(entry) = self.knowledge.shadows.get(&place) else { return Ok(Outcome::Done) };
+        let key = self.knowledge.key();
+        let around = |spec: &ShadowPodSpec| Around {
+            us: &self.knowledge.us.cluster,
+            is_accepted: self.is_accepted(&spec.origin),
+            has_twin: self.knowledge.twin(&spec.namespace, &spec.origin).is_some(),
+            is_current: self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&spec.origin)),
+            key: key.as_ref(),
+        };
+        let mut outcome = Ok(Outcome::Done);
+        for (record, spec, step) in plan(&entry, around) {
+            let own = entry.pod.clone().filter(|pod| pod.is_of(spec));
+            let done = self.carry_out(record, spec, own, step).await;
+            let said = self.say(record, spec, &done).await;
+            outcome = match (outcome, said.and(done.result)) {
+                (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+                (Ok(Outcome::Done), Ok(next)) => Ok(next),
+                (before, Ok(_)) => before,
+            };
+        }
+        outcome
+    }
+
+    fn is_accepted(&self, home: &str) -> bool {
+        let entry = self.knowledge.clusters.get(&home.to_owned());
+        entry.is_some_and(|entry| matches!(entry.incoming(), Asked::Yes(_)))
+    }
+
+    async fn carry_out(&self, record: &PeerPod, spec: &ShadowPodSpec, own: Option<HostedPod>, step: Step) -> Done {
+        match step {
+            Step::Leave => Done::with(own, None),
+            Step::Refuse(why) => Done { result: Ok(Outcome::Requeue(AGAIN)), ..Done::with(own, Some(no(why))) },
+            Step::Create(new) => self.create(spec, &new).await,
+            Step::Keep(want) => {
+                let mended = self.knowledge.shadows.put(&self.local_writer, SHADOW, own.as_ref(), &want).await;
+                let result = mended.map(|_| Outcome::Done);
+                Done { result, ..Done::with(own, Some(yes())) }
+            }
+            Step::Delete(pod, grace) => {
+                // The watch tells when it has gone.
+                let result = self.local_writer.delete_within(&*pod, grace).await.map(|()| Outcome::Done);
+                Done { result, ..Done::with(own, None) }
+            }
+            Step::Confirm(at) => self.confirm(record, spec, &at).await,
+        }
+    }
+
+    async fn create(&self, spec: &ShadowPodSpec, new: &NewPod) -> Done {
+        let want = HostedPod::from(new.clone());
+        let request = async {
+            let made = self.local_writer.put(None, new).await?;
+            Ok(made.map_or_else(|| want.clone(), HostedPod::from))
+        };
+        let made = match self.knowledge.shadows.write(SHADOW, &want, request).await {
+            Err(Error::Stale) => {
+                let adopted = self.local_writer.adopt(&want, |there| there.is_of(spec));
+                self.knowledge.shadows.write(SHADOW, &want, adopted).await
+            }
+            made => made,
+        };
+        match made {
+            Ok(pod) => Done::with(Some(pod), Some(yes())),
+            Err(error) => Done { verdict: refused(spec, &error).map(no), result: Err(error), ..Done::with(None, None) },
+        }
+    }
+
+    /// Finds out whether nothing of it is left: somebody may have taken off the labels by which it is known.
+    async fn confirm(&self, record: &PeerPod, spec: &ShadowPodSpec, at: &HostedPod) -> Done {
+        let have = Done::with(None, None);
+        match self.local_writer.read(at).await {
+            Ok(there) if there.is_of(spec) => {
+                let grace = plan::grace(spec);
+                let deleted = match there.is_going() {
+                    true => Ok(()),
+                    false => self.local_writer.delete_within(&there, grace).await,
+                };
+                // No watch tells of it.
+                let result = deleted.map(|()| Outcome::Requeue(Duration::from_secs(1)));
+                Done { result, ..have }
+            }
+            Ok(_) | Err(Error::Gone) => Done { is_deleted: true, ..have },
+            Err(error) => {
+                tracing::warn!(record = record.metadata.name, "cannot find out whether the Pod has gone");
+                Done { result: Err(error), ..have }
+            }
+        }
+    }
+
+    /// Writes what the record's status does not say yet.
+    async fn say(&self, record: &PeerPod, spec: &ShadowPodSpec, done: &Done) -> Result<(), Error> {
+        let nothing = ShadowPodStatus::default();
+        let have = record.status.0.as_ref().unwrap_or(&nothing);
+        let said = match &done.verdict {
+            Some(verdict) => conditions(
+                std::slice::from_ref(verdict),
+                &have.conditions,
+                record.metadata.generation,
+                &Time(Timestamp::now()),
+            ),
+            None => have.conditions.clone(),
+        };
+        let want = ShadowPodStatus {
+            pod: state(spec, have, done.pod.as_ref()),
+            deleted: done.is_deleted || have.deleted,
+            conditions: said,
+        };
+        if record.status.0.as_ref() == Ok(&want) {
+            return Ok(());
+        }
+        match self.knowledge.shadows.put_status(&self.leader_writer, SHADOW, record, &want).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn yes() -> Verdict {
+    Verdict::new(ACCEPTED, Status::True, "Accepted", "the Pod is there")
+}
+
+fn no(why: Refused) -> Verdict {
+    Verdict::new(ACCEPTED, Status::False, why.reason, shortened(why.message, MESSAGE_MAX))
+}
+
+/// What a failure to make the Pod means to its home; nothing if it is about neither.
+fn refused(spec: &ShadowPodSpec, error: &Error) -> Option<Refused> {
+    match error {
+        Error::Refused(words) => Some(Refused { reason: "Refused", message: words.clone() }),
+        Error::NotOurs { .. } => Some(plan::name_taken(spec)),
+        Error::Gone => Some(plan::no_twin(spec)),
+        _ => None,
+    }
+}

@@ -1,0 +1,198 @@
+use api::offload::{
+    seal::{KEY_LENGTH, seal},
+    travel::travelling,
+};
+use kit::index::Part;
+use serde_json::Value;
+
+use super::*;
+
+fn key(byte: u8) -> PrivateKey {
+    PrivateKey::read(&[byte; KEY_LENGTH]).unwrap()
+}
+
+/// What west asks for: a Pod in twin `shop-west`, sealed for key 1.
+fn spec(uid: &str, more: &Value) -> ShadowPodSpec {
+    let mut spec = json!({
+        "origin": "west", "destination": "east", "namespace": "shop-west", "pod": "web", "uid": uid, "sealed": "",
+    });
+    merge(&mut spec, more);
+    let mut spec: ShadowPodSpec = serde_json::from_value(spec).unwrap();
+    let pod = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let content = serde_json::to_vec(&travelling(&pod).unwrap()).unwrap();
+    spec.sealed = seal(&content, &spec.about(), &key(1).public(), &key(2)).unwrap();
+    spec
+}
+
+fn merge(into: &mut Value, more: &Value) {
+    more.as_object().unwrap().iter().for_each(|(field, value)| into[field] = value.clone());
+}
+
+fn record(spec: &ShadowPodSpec, status: &Value) -> PeerPod {
+    let metadata = json!({"name": spec.name(), "namespace": "area", "creationTimestamp": "2026-11-01T12:00:00Z"});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+}
+
+fn hosted(labels: &Value, metadata: &Value, phase: &str) -> HostedPod {
+    let mut all = json!({"name": "web", "namespace": "shop-west", "uid": "there", "labels": labels});
+    merge(&mut all, metadata);
+    serde_json::from_value(json!({"metadata": all, "status": {"phase": phase}})).unwrap()
+}
+
+fn own(uid: &str, metadata: &Value, phase: &str) -> HostedPod {
+    let labels = json!({
+        "liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west",
+        "offloading.liqo.io/destination": "east", "multicluster.freeport.dev/origin-uid": uid,
+    });
+    hosted(&labels, metadata, phase)
+}
+
+fn entry(records: &[PeerPod], pod: Option<&HostedPod>) -> ShadowEntry {
+    let mut entry = ShadowEntry::default();
+    for record in records {
+        assert_eq!(record.key().as_deref(), Some("shop-west/web"));
+        let _ = record.clone().put(&mut entry);
+    }
+    entry.pod = pod.cloned();
+    entry
+}
+
+fn around<'a>(_: &ShadowPodSpec, key: Option<&'a PrivateKey>) -> Around<'a> {
+    Around { us: "east", is_accepted: true, has_twin: true, is_current: true, key }
+}
+
+fn word(step: &Step) -> &'static str {
+    match step {
+        Step::Create(_) => "create",
+        Step::Keep(_) => "keep",
+        Step::Delete(..) => "delete",
+        Step::Confirm(_) => "confirm",
+        Step::Refuse(why) => why.reason,
+        Step::Leave => "leave",
+    }
+}
+
+/// What becomes of the record of a Pod with uid `u1`.
+fn becomes(more: &Value, status: &Value, pod: Option<&HostedPod>, change: impl Fn(&mut Around<'_>)) -> &'static str {
+    let (record, key) = (record(&spec("u1", more), status), key(1));
+    let entry = entry(&[record], pod);
+    let steps = plan(&entry, |spec| {
+        let mut around = around(spec, Some(&key));
+        change(&mut around);
+        around
+    });
+    let [(_, _, step)] = &steps[..] else { panic!("{steps:?}") };
+    word(step)
+}
+
+#[test]
+fn a_record_is_held_against_its_pod() {
+    let (new, none) = (json!({}), json!({}));
+    let asked = |change: &dyn Fn(&mut Around<'_>)| becomes(&new, &none, None, change);
+    assert_eq!(asked(&|_| ()), "create");
+    assert_eq!(asked(&|a| a.is_accepted = false), "NotAccepted");
+    assert_eq!(asked(&|a| a.has_twin = false), "NoTwin");
+    assert_eq!(asked(&|a| a.is_current = false), "leave", "its home may have taken it back before a restore");
+    assert_eq!(asked(&|a| a.key = None), "CannotOpen");
+    assert_eq!(asked(&|a| a.us = "north"), "leave");
+    let there = own("u1", &json!({}), "Running");
+    let stays = |change: &dyn Fn(&mut Around<'_>)| becomes(&new, &none, Some(&there), change);
+    assert_eq!(stays(&|_| ()), "keep");
+    assert_eq!(stays(&|a| (a.is_accepted, a.has_twin, a.key) = (false, false, None)), "keep", "what is there stays");
+    for foreign in [own("u0", &json!({}), "Running"), hosted(&json!({}), &json!({}), "Running")] {
+        assert_eq!(becomes(&new, &none, Some(&foreign), |_| ()), "NameTaken");
+    }
+    for phase in ["Succeeded", "Failed"] {
+        let ended = json!({"pod": {"phase": phase}});
+        assert_eq!(becomes(&new, &ended, None, |_| ()), "leave", "never again");
+    }
+    assert_eq!(becomes(&new, &json!({"pod": {"phase": "Running"}}), None, |_| ()), "create", "somebody deleted it");
+}
+
+#[test]
+fn a_pod_goes_when_its_home_says_so() {
+    let asked = |grace: Option<i32>| json!({"deletion": grace.map_or(json!({}), |s| json!({"gracePeriodSeconds": s}))});
+    let (there, none) = (own("u1", &json!({}), "Running"), json!({}));
+    assert_eq!(becomes(&asked(Some(5)), &none, Some(&there), |_| ()), "delete");
+    assert_eq!(becomes(&asked(None), &none, Some(&there), |a| a.has_twin = false), "delete");
+    let going = json!({"deletionTimestamp": "2026-11-01T12:00:00Z", "deletionGracePeriodSeconds": 30});
+    let going = own("u1", &going, "Running");
+    assert_eq!(becomes(&asked(Some(30)), &none, Some(&going), |_| ()), "leave");
+    assert_eq!(becomes(&asked(None), &none, Some(&going), |_| ()), "leave");
+    assert_eq!(becomes(&asked(Some(0)), &none, Some(&going), |_| ()), "delete", "it is to have less time");
+    assert_eq!(becomes(&asked(None), &none, None, |_| ()), "confirm");
+    let another = own("u2", &json!({}), "Running");
+    assert_eq!(becomes(&asked(None), &none, Some(&another), |_| ()), "confirm");
+    assert_eq!(becomes(&asked(None), &json!({"deleted": true}), None, |_| ()), "leave");
+}
+
+#[test]
+fn of_two_records_about_one_name_the_last_gets_it_and_one_waits_until_the_other_pod_has_gone() {
+    let (old, new) = (spec("u1", &json!({})), spec("u2", &json!({})));
+    let old = record(&old, &json!({}));
+    let mut new = record(&new, &json!({}));
+    new.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-01T12:00:01Z")).unwrap();
+    let key = key(1);
+    let words = |records: &[PeerPod], pod: Option<&HostedPod>| -> Vec<_> {
+        let entry = entry(records, pod);
+        let steps = plan(&entry, |spec| around(spec, Some(&key)));
+        steps.iter().map(|(_, spec, step)| format!("{} {}", spec.uid, word(step))).collect()
+    };
+    let both = [new.clone(), old.clone()];
+    assert_eq!(words(&both, None), ["u1 NameTaken", "u2 create"]);
+    assert_eq!(words(&both, Some(&own("u1", &json!({}), "Running"))), ["u1 keep", "u2 NameTaken"]);
+    let going = record(&spec("u1", &json!({"deletion": {}})), &json!({}));
+    assert_eq!(words(&[going.clone(), new.clone()], Some(&own("u1", &json!({}), "Running"))), ["u1 delete", "u2 NameTaken"]);
+    assert_eq!(words(&[going, new], None), ["u1 confirm", "u2 create"]);
+}
+
+#[test]
+fn what_cannot_be_made_says_why() {
+    let ours = key(1);
+    let why = |spec: &ShadowPodSpec| made(spec, Some(&ours)).unwrap_err();
+    let good = spec("u1", &json!({}));
+    let sealed = |content: &Value| {
+        let text = seal(content.to_string().as_bytes(), &good.about(), &ours.public(), &key(2)).unwrap();
+        ShadowPodSpec { sealed: text, ..good.clone() }
+    };
+    assert_eq!(why(&ShadowPodSpec { sealed: "x".into(), ..good.clone() }).reason, "CannotOpen");
+    let moved = ShadowPodSpec { namespace: "other-west".into(), ..good.clone() };
+    assert_eq!(why(&moved).reason, "CannotOpen", "it was sealed for another Namespace");
+    assert_eq!(made(&good, Some(&key(3))).unwrap_err().reason, "CannotOpen");
+    assert_eq!(why(&sealed(&json!(7))).reason, "CannotOpen");
+    let volume = json!({"name": "v", "hostPath": {"path": "/"}});
+    let refused = why(&sealed(&json!({"spec": {"containers": [], "volumes": [volume]}})));
+    assert_eq!(refused.reason, "FieldRefused");
+    assert!(refused.message.contains("spec.volumes[v].hostPath"), "{}", refused.message);
+}
+
+#[test]
+fn labels_of_the_home_come_and_go_and_others_stay() {
+    let (spec, key) = (spec("u1", &json!({})), key(1));
+    let new = made(&spec, Some(&key)).unwrap();
+    assert_eq!((new.name_any().as_str(), new.namespace().as_deref()), ("web", Some("shop-west")));
+    assert_eq!(new.labels()["app"], "web");
+    let note = &new.annotations()[general::EXPORTED_METADATA];
+    assert!(note.contains("\"app\"") && note.contains("origin-uid"), "{note}");
+    let entry = entry(&[record(&spec, &json!({}))], Some(&HostedPod::from(new)));
+    let again = plan(&entry, |spec| around(spec, Some(&key)));
+    let [(_, _, Step::Keep(want))] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(Some(&**want), entry.pod.as_ref(), "nothing to write");
+}
+
+#[test]
+fn a_state_is_of_the_pod_that_its_home_asked_for() {
+    let (asked, deletion) = (spec("u1", &json!({})), spec("u1", &json!({"deletion": {}})));
+    let said = |phase: &str| -> ShadowPodStatus { serde_json::from_value(json!({"pod": {"phase": phase}})).unwrap() };
+    let phase = |spec, have: &ShadowPodStatus, pod: Option<&HostedPod>| state(spec, have, pod)?.phase;
+    let some = |phase: &str| Some(phase.to_owned());
+    let pod = |phase: &str| own("u1", &json!({}), phase);
+    let going = |phase: &str| own("u1", &json!({"deletionTimestamp": "2026-11-01T12:00:00Z"}), phase);
+    assert_eq!(phase(&asked, &said("Pending"), Some(&pod("Running"))), some("Running"));
+    assert_eq!(phase(&asked, &said("Running"), Some(&going("Failed"))), some("Running"), "it comes again");
+    assert_eq!(phase(&asked, &said("Succeeded"), Some(&going("Succeeded"))), some("Succeeded"));
+    assert_eq!(phase(&deletion, &said("Running"), Some(&going("Failed"))), some("Failed"));
+    assert_eq!(phase(&asked, &said("Running"), None), None, "there is none");
+    assert_eq!(phase(&asked, &said("Succeeded"), None), some("Succeeded"));
+    assert_eq!(phase(&deletion, &said("Running"), None), some("Running"));
+}

@@ -1,0 +1,101 @@
+//! Pods of other clusters that run here: what their homes ask for, and the Pods that are there.
+
+use api::{
+    label as general,
+    offload::{
+        label,
+        pod_status::PodState,
+        shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
+    },
+    view::{Lenient, is_written_by, lean, ours_annotated},
+};
+use k8s_openapi::api::{core::v1 as core, rbac::v1 as rbac};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A ShadowPod whose destination we are.
+#[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
+#[resource(inherit = ShadowPod)]
+pub(crate) struct PeerPod {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// What the home wants.
+    #[serde(default)]
+    pub(crate) spec: Lenient<Option<ShadowPodSpec>>,
+    /// What we say.
+    #[serde(default)]
+    pub(crate) status: Lenient<ShadowPodStatus>,
+}
+
+impl PeerPod {
+    /// What the home wants, as far as it decodes and is named as what it says.
+    pub(crate) fn asked(&self) -> Option<&ShadowPodSpec> {
+        self.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == self.name_any())
+    }
+}
+
+/// A Pod here that was made for a ShadowPod.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = core::Pod)]
+pub(crate) struct HostedPod {
+    /// Labels say for which, annotations which of both are of the home.
+    #[serde(deserialize_with = "ours_annotated")]
+    pub(crate) metadata: ObjectMeta,
+    /// How it is.
+    #[serde(default, skip_serializing, deserialize_with = "state")]
+    pub(crate) status: PodState,
+}
+
+impl HostedPod {
+    /// Whether it is being deleted.
+    pub(crate) fn is_going(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether it was made for this ShadowPod. Somebody may have taken labels off; then what we once wrote is this one.
+    pub(crate) fn is_of(&self, spec: &ShadowPodSpec) -> bool {
+        match self.labels().get(label::ORIGIN_UID) {
+            Some(uid) => *uid == spec.uid && self.labels().get(label::ORIGIN).is_none_or(|home| *home == spec.origin),
+            None => is_written_by(&self.metadata, general::MEMBER),
+        }
+    }
+}
+
+/// A Pod to be made. Of the answer no more is kept than of any other.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize)]
+#[resource(inherit = core::Pod)]
+pub(crate) struct NewPod {
+    #[serde(deserialize_with = "ours_annotated")]
+    pub(crate) metadata: ObjectMeta,
+    /// As it is on the wire: fields that we do not know are for the API server.
+    pub(crate) spec: Value,
+    #[serde(default, skip_serializing, deserialize_with = "state")]
+    status: PodState,
+}
+
+impl From<NewPod> for HostedPod {
+    fn from(made: NewPod) -> Self {
+        Self { metadata: made.metadata, status: made.status }
+    }
+}
+
+fn state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PodState, D::Error> {
+    let status = Lenient::<Value>::deserialize(deserializer)?;
+    Ok(PodState::of(&status.0.unwrap_or_default()))
+}
+
+/// What lets this member make Pods in a twin.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = rbac::RoleBinding)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TwinBinding {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+    /// The ClusterRole.
+    #[serde(default)]
+    pub(crate) role_ref: Value,
+    /// Who has it.
+    #[serde(default)]
+    pub(crate) subjects: Value,
+}
