@@ -2,6 +2,7 @@
 
 mod consent;
 mod life;
+mod pods;
 mod round;
 mod vanish;
 mod world;
