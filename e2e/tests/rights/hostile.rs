@@ -11,6 +11,7 @@ use cli::objects::access;
 use e2e::{
     account::by_token,
     fixture::{AREA, SET, SYSTEM},
+    waiting::eventually,
 };
 use kube::{
     Api, Client,
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use self::{
     ask::{Asked, Place},
     docs::table,
-    targets::Target,
+    targets::{ENABLED, TWIN, Target},
 };
 use crate::rights::{
     account::{self, Rights},
@@ -143,7 +144,13 @@ fn compare(heading: &str, passing: &BTreeSet<Right>) {
 async fn create_own(us: &Client, targets: &[Target]) {
     for target in targets.iter().filter(|target| !target.resource.contains('/') && !target.is_given) {
         if let Some(own) = &target.own {
-            Do::Create(own.clone()).by(us, &target.namespace, &target.kind).await.unwrap();
+            let create = Do::Create(own.clone());
+            // A right that it has given itself, and what Kubernetes makes in a new Namespace, are there a moment later.
+            eventually(&format!("{} of its own is created", target.resource), || async {
+                let done = create.by(us, &target.namespace, &target.kind).await;
+                done.map_err(|refusal| format!("{refusal:?}"))
+            })
+            .await;
         }
     }
 }
@@ -183,12 +190,17 @@ fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
         };
         account::until_allowed(&eve, AREA, "multicluster.crd.antrea.io", "resourceexports", "create").await;
         create_own(&eve, &targets).await;
-        let guest = records::map("away", "eve");
-        Do::Create(guest.clone()).by(admin, AREA, &records::maps()).await.unwrap();
+        let guests =
+            [(records::map("away", "eve"), records::maps()), (records::shadow("away", "eve"), records::shadows())];
+        for (guest, kind) in &guests {
+            Do::Create(guest.clone()).by(admin, AREA, kind).await.unwrap();
+        }
         compare("At the leader", &passing(parties, &eve, &asked, &targets).await);
         delete_own(admin, &targets).await;
-        let guest = Do::Delete(guest["metadata"]["name"].as_str().unwrap().to_owned());
-        guest.by(admin, AREA, &records::maps()).await.unwrap();
+        for (guest, kind) in &guests {
+            let name = guest["metadata"]["name"].as_str().unwrap().to_owned();
+            Do::Delete(name).by(admin, AREA, kind).await.unwrap();
+        }
     });
 }
 
@@ -207,18 +219,25 @@ fn a10_a_stolen_member_pod_does_in_its_cluster_what_the_docs_say_and_no_more() {
                 place("default", "default"),
                 place("kube-system", "kube-system"),
                 place("kube-node-lease", "kube-node-lease"),
+                place("a twin", TWIN),
             ],
             own_names: &[
                 "freeport-member",
                 "freeport-membership",
                 "freeport-webhook",
                 "freeport-webhook-tls",
+                "freeport-offload-key",
+                "freeport-offload",
             ],
         };
         create_own(&parties.member, &targets).await;
         compare("In its own cluster", &passing(parties, &parties.member, &asked, &targets).await);
         delete_own(admin, &targets).await;
-        for (kind, name) in [(samples::nodes(), "freeport-hostile-theirs"), (samples::peers(), "hostile")] {
+        for (kind, name) in [
+            (samples::nodes(), "freeport-hostile-theirs"),
+            (samples::peers(), "hostile"),
+            (samples::namespaces(), ENABLED),
+        ] {
             Do::Delete(name.to_owned()).by(admin, EVERYWHERE, &kind).await.unwrap();
         }
         parties.world.release(&space).await;

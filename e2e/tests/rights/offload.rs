@@ -2,4 +2,5 @@
 
 mod content;
 mod daemon;
+mod pods;
 mod records;

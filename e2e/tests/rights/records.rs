@@ -4,7 +4,7 @@ use api::{
     ServiceName,
     announce::MemberClusterAnnounce,
     label, name,
-    offload::{map::NamespaceMap, names, offer::OffloadOffer},
+    offload::{map::NamespaceMap, names, offer::OffloadOffer, shadow_pod::ShadowPod},
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -34,6 +34,22 @@ pub(crate) fn maps() -> ApiResource {
 
 pub(crate) fn offers() -> ApiResource {
     ApiResource::erase::<OffloadOffer>(&())
+}
+
+pub(crate) fn shadows() -> ApiResource {
+    ApiResource::erase::<ShadowPod>(&())
+}
+
+/// A Pod of one cluster that another is to run.
+pub(crate) fn shadow(origin: &str, destination: &str) -> Value {
+    let uid = "5e6cf7a9-0d3c-4b0e-9d3e-0c1f0a2b3c4d";
+    json!({
+        "metadata": {"name": names::shadow_pod(origin, destination, uid)},
+        "spec": {
+            "origin": origin, "destination": destination, "namespace": format!("shop-{origin}"), "pod": "web", "uid": uid,
+            "sealed": "eA==",
+        },
+    })
 }
 
 /// What one cluster wants of another.

@@ -6,9 +6,10 @@ use api::{
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
-    core::v1::{ConfigMap, Endpoints, Namespace, Node, Secret, Service},
+    core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service},
     discovery::v1::EndpointSlice,
     events::v1::Event,
+    rbac::v1::RoleBinding,
 };
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -19,6 +20,14 @@ pub(crate) fn namespaces() -> ApiResource {
 
 pub(crate) fn nodes() -> ApiResource {
     ApiResource::erase::<Node>(&())
+}
+
+pub(crate) fn pods() -> ApiResource {
+    ApiResource::erase::<Pod>(&())
+}
+
+pub(crate) fn bindings() -> ApiResource {
+    ApiResource::erase::<RoleBinding>(&())
 }
 
 pub(crate) fn secrets() -> ApiResource {
@@ -144,4 +153,35 @@ pub(crate) fn virtual_node(name: &str) -> Value {
 /// A NamespaceOffloading with this spec.
 pub(crate) fn offloading(spec: &Value) -> Value {
     json!({"metadata": {"name": "offloading"}, "spec": spec})
+}
+
+/// A Pod that asks for nothing.
+pub(crate) fn pod(name: &str) -> Value {
+    let spec = json!({"containers": [{"name": "web", "image": "example.com/web:1"}], "automountServiceAccountToken": false});
+    json!({"metadata": {"name": name}, "spec": spec})
+}
+
+/// A Pod of another cluster, as the member makes it in a twin.
+pub(crate) fn hosted(name: &str) -> Value {
+    let mut pod = pod(name);
+    pod["metadata"]["labels"] = json!({"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west"});
+    pod
+}
+
+/// A Pod that is bound to a Node.
+pub(crate) fn bound(name: &str, node: &str) -> Value {
+    let mut pod = pod(name);
+    pod["spec"]["nodeName"] = json!(node);
+    // No kubelet ends it.
+    pod["spec"]["terminationGracePeriodSeconds"] = json!(0);
+    pod
+}
+
+/// What lets the member make Pods in a twin, as the member makes it.
+pub(crate) fn binding() -> Value {
+    json!({
+        "metadata": ours("freeport-offload"),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "freeport-offload-pods"},
+        "subjects": [{"kind": "ServiceAccount", "name": "freeport-member", "namespace": "freeport-system"}],
+    })
 }

@@ -1,6 +1,8 @@
 //! Offloading of Namespaces, between a home and a host.
 
 mod consent;
+mod guest;
+mod hosted;
 mod life;
 mod pods;
 mod round;

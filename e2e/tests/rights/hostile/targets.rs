@@ -1,23 +1,26 @@
 //! What a stolen credential tries to write, for each resource that it may write: its own, what others have, and what pretends to be
 //! another's. A resource without a target fails the test, so that a new right gets one.
 
+mod offload;
+
 use api::{
     ServiceName,
     mcs::{ServiceExport, ServiceImport},
     name::{announce, member_lease},
 };
-use cli::objects::offload::webhook::configuration;
 use e2e::fixture::SYSTEM;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use crate::rights::{
-    attempt::{Do, EVERYWHERE},
+    attempt::Do,
     parties::Parties,
     records,
     samples::{self, event, ours},
 };
+
+pub(super) use self::offload::{ENABLED, TWIN};
 
 /// One resource to write.
 pub(super) struct Target {
@@ -122,6 +125,16 @@ pub(super) fn at_the_leader(us: &str) -> Vec<Target> {
             squats: vec![records::offer("south", us), records::offer(us, us)],
             ..Target::new("offloadoffers", records::offers(), area)
         },
+        Target {
+            own: Some(records::shadow(us, "south")),
+            another: Some(records::shadow(us, "away")),
+            squats: vec![records::shadow("south", us), records::shadow("away", "south"), records::shadow(us, us)],
+            ..Target::new("shadowpods", records::shadows(), area)
+        },
+        Target {
+            own: Some(records::shadow("away", us)),
+            ..Target::new("shadowpods/status", records::shadows(), area)
+        },
     ]
 }
 
@@ -139,7 +152,7 @@ pub(super) async fn in_its_own_cluster(parties: &Parties, space: &str) -> Vec<Ta
     ] {
         Do::Create(object).by(&admin.client, space, &kind).await.unwrap();
     }
-    let mut targets = of_offloading(parties, space).await;
+    let mut targets = offload::targets(parties, space).await;
     let target = |resource, kind| Target {
         others_in: vec!["default".into(), "kube-system".into()],
         ..Target::new(resource, kind, space)
@@ -191,60 +204,4 @@ pub(super) async fn in_its_own_cluster(parties: &Parties, space: &str) -> Vec<Ta
         Target::new("clustersets/status", ApiResource::erase::<api::cluster_set::ClusterSet>(&()), SYSTEM),
     ]);
     targets
-}
-
-/// What the member writes for offloading.
-async fn of_offloading(parties: &Parties, space: &str) -> Vec<Target> {
-    let admin = parties.world.leader();
-    let configuration = configuration(Some("https://127.0.0.1:1/mutate/pod"));
-    let peers = samples::peers();
-    for (namespace, kind, object) in [
-        (EVERYWHERE, samples::nodes(), named("freeport-hostile-theirs")),
-        (EVERYWHERE, peers.clone(), json!({"metadata": {"name": "hostile"}, "spec": {}})),
-        (EVERYWHERE, configuration.resource.clone(), configuration.body.clone()),
-        (space, samples::offloadings(), samples::offloading(&json!({}))),
-    ] {
-        Do::Create(object).by(&admin.client, namespace, &kind).await.unwrap();
-    }
-    let mut by_label = samples::offloading(&json!({}));
-    by_label["metadata"]["annotations"] = json!({"liqo.io/resource-controlled-by": "This resource is ..."});
-    let node = samples::virtual_node("freeport-hostile");
-    let secret = |name: &str| json!({"metadata": ours(name)});
-    vec![
-        Target {
-            own: Some(samples::twin("hostile-twin")),
-            another: Some(samples::twin("hostile-other")),
-            squats: vec![named("hostile-squat"), samples::twin("kube-squat")],
-            ..Target::new("namespaces", samples::namespaces(), EVERYWHERE)
-        },
-        Target {
-            own: Some(node.clone()),
-            squats: vec![named("freeport-squat"), samples::virtual_node("squat")],
-            ..Target::new("nodes", samples::nodes(), EVERYWHERE)
-        },
-        Target { own: Some(node), ..Target::new("nodes/status", samples::nodes(), EVERYWHERE) },
-        Target {
-            own: Some(by_label),
-            others_in: vec![space.to_owned()],
-            squats: vec![samples::offloading(&json!({}))],
-            ..Target::new("namespaceoffloadings", samples::offloadings(), "default")
-        },
-        Target::new("namespaceoffloadings/status", samples::offloadings(), space),
-        Target::new("offloadpeers/status", peers, EVERYWHERE),
-        Target {
-            own: Some(named(&configuration.name)),
-            is_given: true,
-            ..Target::new("mutatingwebhookconfigurations", configuration.resource, EVERYWHERE)
-        },
-        Target {
-            own: Some(secret("freeport-webhook-tls")),
-            squats: vec![secret("other"), named("freeport-webhook-tls")],
-            ..Target::new("secrets", samples::secrets(), SYSTEM)
-        },
-        Target {
-            own: Some(named("freeport-hostile")),
-            squats: vec![named("worker")],
-            ..Target::new("leases", samples::leases(), "kube-node-lease")
-        },
-    ]
 }

@@ -247,9 +247,9 @@ fn leases_of_nodes_and_secrets_have_names() {
             secret(
                 "another",
                 Do::Create(json!({"metadata": ours("other")})),
-                "it writes only freeport-webhook-tls",
+                "it writes only freeport-webhook-tls and freeport-offload-key",
             ),
-            secret("somebody's", patch(TLS), "not if somebody else made that"),
+            secret("somebody's", patch(TLS), "not if somebody else made them"),
         ];
         try_all(member, SYSTEM, &attempts, is_wrong).await;
         let credential = patch("freeport-leader-demo").by(member, SYSTEM, &secrets()).await.unwrap_err();
@@ -307,7 +307,16 @@ fn what_a_user_asks_for_stays_the_users() {
         let mut by_label = offloading(&json!({}));
         by_label["metadata"]["annotations"] =
             json!({"liqo.io/resource-controlled-by": "This resource is ..."});
-        for todo in [Do::Create(by_label), Do::Delete("offloading".into())] {
+        let unasked = Do::Create(by_label.clone()).by(member, &space, &offloadings()).await.unwrap_err();
+        assert!(unasked.is_by_policy("does not have the label liqo.io/enabled"), "{unasked:?}");
+        done(parties, false, &namespaces(), Do::Patch(space.clone(), labelled("liqo.io/enabled", &json!("true"))))
+            .await;
+        eventually("the label is known", || async {
+            let asked = Do::DryCreate(by_label.clone()).by(member, &space, &offloadings()).await;
+            asked.map_err(|refusal| format!("{refusal:?}"))
+        })
+        .await;
+        for todo in [Do::Create(by_label.clone()), Do::Delete("offloading".into())] {
             todo.by(member, &space, &offloadings()).await.unwrap();
         }
         parties.world.release(&space).await;

@@ -1,0 +1,174 @@
+//! What the member does to Pods: in twins it makes them, of those on virtual nodes it says how they are, and no other it touches.
+
+use api::label;
+use e2e::waiting::eventually;
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+use crate::rights::{
+    attempt::{Attempt, Do, EVERYWHERE, Refusal, try_all},
+    parties::{Parties, shared},
+    samples::{binding, bindings, bound, hosted, namespaces, pod, pods, twin},
+};
+
+fn is_wrong(attempt: &Attempt, refusal: &Refusal) -> bool {
+    !refusal.is_by_policy(attempt.says)
+}
+
+/// Done as soon as Kubernetes knows of the Namespace and the rights.
+async fn soon(parties: &Parties, by_member: bool, namespace: &str, kind: &ApiResource, todo: Do) {
+    let client = if by_member { &parties.member } else { &parties.world.leader().client };
+    eventually(&format!("{todo:?}"), || async {
+        todo.by(client, namespace, kind).await.map_err(|refusal| format!("{refusal:?}"))
+    })
+    .await;
+}
+
+fn note() -> Value {
+    json!({"metadata": {"annotations": {"seen": "here"}}})
+}
+
+fn changed(mut object: Value, change: impl FnOnce(&mut Value)) -> Do {
+    change(&mut object);
+    Do::Create(object)
+}
+
+/// A twin that the member has made, with its right to make Pods there.
+async fn twin_with_binding(parties: &Parties, name: &str) {
+    soon(parties, true, EVERYWHERE, &namespaces(), Do::CreateAs(label::MEMBER, twin(name))).await;
+    soon(parties, true, name, &bindings(), Do::Create(binding())).await;
+}
+
+const NOT_ITS: &str = "it writes Pods with label liqo.io/managed-by: shadowpod in twins";
+
+/// In a twin where `foreign` is somebody else's Pod.
+fn in_a_twin() -> Vec<Attempt> {
+    let attempt = |what, todo, says| Attempt { what, kind: pods(), todo, says };
+    let of_a_node = "must not have hostNetwork";
+    let with = |field: &'static str, value: Value| changed(hosted("new"), |pod| pod["spec"][field] = value);
+    let running = json!({"status": {"phase": "Running"}});
+    vec![
+        attempt("a Pod without its label", Do::Create(pod("new")), NOT_ITS),
+        attempt("change somebody's Pod", Do::Patch("foreign".into(), note()), NOT_ITS),
+        attempt("delete somebody's Pod", Do::Delete("foreign".into()), NOT_ITS),
+        attempt("say how somebody's Pod is", Do::PatchStatus("foreign".into(), running.clone()), NOT_ITS),
+        attempt("say how its own Pod is, which a kubelet does", Do::PatchStatus("web".into(), running), NOT_ITS),
+        attempt(
+            "take its label off",
+            Do::Patch("web".into(), json!({"metadata": {"labels": {"liqo.io/managed-by": null}}})),
+            NOT_ITS,
+        ),
+        attempt("a Pod on a Node of its choice", with("nodeName", json!("worker")), of_a_node),
+        attempt("a Pod with a token", with("automountServiceAccountToken", json!(true)), of_a_node),
+        attempt(
+            "what keeps it from going",
+            changed(hosted("new"), |pod| pod["metadata"]["finalizers"] = json!(["example.com/x"])),
+            "must not get finalizers",
+        ),
+    ]
+}
+
+#[test]
+fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
+    shared(async |parties| {
+        twin_with_binding(parties, "pods-twin").await;
+        let host = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}});
+        // Not what Pod Security refuses, but what the policy does.
+        soon(parties, false, EVERYWHERE, &namespaces(), Do::Patch("pods-twin".into(), host)).await;
+        soon(parties, false, "pods-twin", &pods(), Do::Create(pod("foreign"))).await;
+        soon(parties, true, "pods-twin", &pods(), Do::Create(hosted("web"))).await;
+        try_all(&parties.member, "pods-twin", &in_a_twin(), is_wrong).await;
+        let with = |field: &'static str, value: Value| {
+            changed(hosted("new"), |pod| pod["spec"][field] = value)
+        };
+        for todo in [
+            with("hostNetwork", json!(true)),
+            with("hostPID", json!(true)),
+            with("volumes", json!([{"name": "v", "hostPath": {"path": "/"}}])),
+        ] {
+            let refused = todo.by(&parties.member, "pods-twin", &pods()).await.unwrap_err();
+            assert!(refused.is_by_policy("must not have hostNetwork"), "{refused:?}");
+        }
+        let strip = json!({"metadata": {"labels": {"liqo.io/managed-by": null}}});
+        soon(parties, false, "pods-twin", &pods(), Do::Patch("web".into(), strip)).await;
+        let back = json!({"metadata": {"labels": {"liqo.io/managed-by": "shadowpod"}}});
+        soon(parties, true, "pods-twin", &pods(), Do::Patch("web".into(), back)).await;
+        soon(parties, true, "pods-twin", &pods(), Do::Delete("web".into())).await;
+        soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete("pods-twin".into())).await;
+    });
+}
+
+#[test]
+fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
+    shared(async |parties| {
+        let space = parties.world.namespace("pods-home", &["leader"]).await;
+        for pod in [bound("virtual", "freeport-east"), bound("worker", "worker"), pod("nowhere")] {
+            soon(parties, false, &space, &pods(), Do::Create(pod)).await;
+        }
+        let (member, running) = (&parties.member, json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}}));
+        for name in ["worker", "nowhere"] {
+            for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
+                let refused = todo.by(member, &space, &pods()).await.unwrap_err();
+                assert!(refused.is_by_policy(NOT_ITS), "{todo:?}: {refused:?}");
+            }
+        }
+        for todo in [Do::Create(hosted("new")), Do::Patch("virtual".into(), note()), Do::DeleteAll("app=web".into())] {
+            let refused = todo.by(member, &space, &pods()).await.unwrap_err();
+            assert_eq!(refused.code, 403, "{todo:?}: {refused:?}");
+        }
+        for todo in [Do::PatchStatus("virtual".into(), running), Do::Delete("virtual".into())] {
+            todo.by(member, &space, &pods()).await.unwrap();
+        }
+        for name in ["worker", "nowhere"] {
+            soon(parties, false, &space, &pods(), Do::Delete(name.into())).await;
+        }
+        parties.world.release(&space).await;
+    });
+}
+
+fn other_bindings() -> Vec<Attempt> {
+    let attempt = |what, change: fn(&mut Value)| Attempt {
+        what,
+        kind: bindings(),
+        todo: changed(binding(), change),
+        says: "it writes only RoleBinding freeport-offload of twins",
+    };
+    vec![
+        attempt("another name", |binding| binding["metadata"]["name"] = json!("freeport-other")),
+        attempt("a Role of its own rights", |binding| binding["roleRef"]["name"] = json!("freeport-member-offload")),
+        attempt("somebody else", |binding| binding["subjects"][0]["name"] = json!("freeport-webhook")),
+        attempt("an account of its name elsewhere", |binding| binding["subjects"][0]["namespace"] = json!("default")),
+        attempt("everybody", |binding| {
+            binding["subjects"] =
+                json!([{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]);
+        }),
+        attempt("one more", |binding| {
+            let more = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
+            binding["subjects"].as_array_mut().unwrap().push(more);
+        }),
+    ]
+}
+
+#[test]
+fn the_member_lets_itself_alone_make_pods_in_twins_alone() {
+    shared(async |parties| {
+        let member = &parties.member;
+        soon(parties, true, EVERYWHERE, &namespaces(), Do::CreateAs(label::MEMBER, twin("bound-twin"))).await;
+        try_all(member, "bound-twin", &other_bindings(), is_wrong).await;
+        let elsewhere = Do::Create(binding()).by(member, "default", &bindings()).await.unwrap_err();
+        assert!(elsewhere.is_by_policy("it writes only RoleBinding freeport-offload of twins"), "{elsewhere:?}");
+        // Kubernetes lets nobody bind what he may not do: the policy is not asked.
+        let mut admin = binding();
+        admin["roleRef"]["name"] = json!("cluster-admin");
+        assert_eq!(Do::Create(admin).by(member, "bound-twin", &bindings()).await.unwrap_err().code, 403);
+        soon(parties, true, "bound-twin", &bindings(), Do::Create(binding())).await;
+        let others = json!({"subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]});
+        let refused = Do::Patch("freeport-offload".into(), others.clone()).by(member, "bound-twin", &bindings()).await;
+        assert!(refused.as_ref().is_err_and(|refusal| refusal.is_by_policy("of itself")), "{refused:?}");
+        soon(parties, false, "bound-twin", &bindings(), Do::Patch("freeport-offload".into(), others)).await;
+        let back = json!({"subjects": binding()["subjects"]});
+        soon(parties, true, "bound-twin", &bindings(), Do::Patch("freeport-offload".into(), back)).await;
+        assert_eq!(Do::Delete("freeport-offload".into()).by(member, "bound-twin", &bindings()).await.unwrap_err().code, 403);
+        soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete("bound-twin".into())).await;
+    });
+}
