@@ -51,7 +51,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::certificate::{Answer, Lifetimes, run as keep_certificate};
 use self::{
-    index::{MAP, NAMESPACE, STATUS},
+    index::{EXCHANGE, MAP, NAMESPACE, STATUS},
     key::Keeper,
     knowledge::Knowledge,
     map::Maps,
@@ -157,14 +157,15 @@ impl OffloadingRun {
     fn new(access: Access, webhook: watch::Receiver<Answer>) -> Self {
         let Access { env, home, us, leases, leader, guard, .. } = &access;
         let knowledge = Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone()));
+        let vouching = Vouching::new(OFFLOADING, leases.clone());
         let local_writer = local_writer(env);
         let leader_writer =
             Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict();
         Self {
             key: Keeper::new(env, knowledge.clone()),
-            exchanges: Exchanges::new(&access, &knowledge, &local_writer, &leader_writer),
+            exchanges: Exchanges::new(&access, &knowledge, &vouching, (&local_writer, &leader_writer)),
             knowledge,
-            vouching: Vouching::new(OFFLOADING, leases.clone()),
+            vouching,
             peers: Watches::guarded(home.guard()),
             nodes: Watches::guarded(home.guard()),
             here: Watches::guarded(home.guard()),
@@ -343,7 +344,7 @@ impl Run for OffloadingRun {
         let vouched = !self.vouching.hear(news).is_empty();
         self.knowledge.hear();
         if vouched {
-            self.knowledge.clusters.enqueue_all(MAP);
+            self.knowledge.clusters.enqueue_all(MAP.and(EXCHANGE));
             self.knowledge.shadows.enqueue_all(Readers::ALL);
         }
     }

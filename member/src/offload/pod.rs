@@ -18,6 +18,7 @@ pub(super) mod view;
 use std::{sync::Arc, time::Duration};
 
 use api::{
+    name::member_lease,
     offload::{
         names,
         pod_status::PodState,
@@ -38,7 +39,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, ObjectMeta},
 };
-use presence::standing::Standing;
+use presence::{standing::Standing, vouch::Vouching};
 use serde_json::json;
 
 use self::{
@@ -61,6 +62,7 @@ const SOON: Duration = Duration::from_secs(1);
 pub(super) struct Pods {
     host: String,
     knowledge: Knowledge,
+    vouching: Vouching<String>,
     store: Store<String, PodEntry>,
     /// Ranges of this cluster's Services.
     services: Shared<Arc<[IpNet]>>,
@@ -121,10 +123,18 @@ impl Pods {
             twin: twin(&self.host, cluster, &namespace, offloading),
             key: key.as_ref(),
             public_key: cluster.offered().map(|offered| offered.public_key.as_str()),
-            is_silent: matches!(self.knowledge.standing(&self.host), None | Some(Standing::Silent { .. })),
+            is_silent: self.is_silent(),
             services: &self.services.with(|services| services.clone()),
         };
         plan(entry, pod, &around)
+    }
+
+    /// Whether what the host says may not be so any more: it is silent, or the Common Area was restored from a backup and it has not
+    /// looked at what is there.
+    fn is_silent(&self) -> bool {
+        let us = &self.knowledge.us.cluster;
+        matches!(self.knowledge.standing(&self.host), None | Some(Standing::Silent { .. }))
+            || !self.vouching.is_current(us, &member_lease(&self.host))
     }
 
     /// Writes the record as it has to be.

@@ -18,6 +18,7 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::{Api, runtime::watcher};
+use presence::vouch::Vouching;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -45,6 +46,7 @@ use crate::{
 pub(crate) struct Exchanges {
     access: Access,
     knowledge: Knowledge,
+    vouching: Vouching<String>,
     local_writer: Writer,
     leader_writer: Writer,
     running: Shared<BTreeMap<String, Exchange>>,
@@ -63,15 +65,17 @@ struct Exchange {
 }
 
 impl Exchanges {
+    /// None yet. The writers are those of this cluster and of the leader's.
     pub(crate) fn new(
         access: &Access,
         knowledge: &Knowledge,
-        local_writer: &Writer,
-        leader_writer: &Writer,
+        vouching: &Vouching<String>,
+        (local_writer, leader_writer): (&Writer, &Writer),
     ) -> Self {
         Self {
             access: access.clone(),
             knowledge: knowledge.clone(),
+            vouching: vouching.clone(),
             local_writer: local_writer.clone(),
             leader_writer: leader_writer.clone(),
             running: Shared::default(),
@@ -201,6 +205,7 @@ impl Exchanges {
         Pods {
             host: host.to_owned(),
             knowledge: self.knowledge.clone(),
+            vouching: self.vouching.clone(),
             store: store.clone(),
             services: self.services.clone(),
             tally: Shared::new(Tally::new(host.to_owned(), env.metrics.clone())),

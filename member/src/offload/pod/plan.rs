@@ -26,7 +26,7 @@ pub(super) struct Around<'a> {
     pub(super) key: Option<&'a PrivateKey>,
     /// The key of the host, as it offers it.
     pub(super) public_key: Option<&'a str>,
-    /// The host does not renew its Lease: what it said may not be so any more.
+    /// What the host said may not be so any more.
     pub(super) is_silent: bool,
     /// Ranges of this cluster's Services.
     pub(super) services: &'a [IpNet],
