@@ -1,6 +1,6 @@
 //! Pods of a home at their host. The clusters have no nodes: tests bind Pods, and are the host's kubelet.
 
-mod world;
+pub(super) mod world;
 
 use api::offload::{namespace::NamespaceOffloading, shadow_pod::ShadowPod};
 use e2e::{
