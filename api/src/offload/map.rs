@@ -62,6 +62,10 @@ pub struct NamespaceMapStatus {
     #[serde(default, deserialize_with = "decodable", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub current_mapping: BTreeMap<String, MappedNamespace>,
+    /// Generation of the map that the destination acted on last. Where nothing is desired any more, it says that nothing is left to delete
+    /// that `currentMapping` does not name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
 }
 
 /// What a host says about one twin.

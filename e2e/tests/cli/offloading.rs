@@ -185,9 +185,7 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
     };
     let (map, offer) = ("offloading.liqo.io/v1beta1", "multicluster.freeport.dev/v1alpha1");
     let wanted = |origin: &str, destination: &str| json!({"origin": origin, "destination": destination, "desiredMapping": {"shop": "shop-x"}});
-    let shadow_pod = |origin: &str, destination: &str| {
-        json!({"origin": origin, "destination": destination, "namespace": "shop-x", "pod": "web", "uid": "7", "sealed": ""})
-    };
+    let shadow_pod = |origin: &str, destination: &str| json!({"origin": origin, "destination": destination, "namespace": "shop-x", "pod": "web", "uid": "7", "sealed": ""});
     for object in [
         record(map, "NamespaceMap", "1.east.leader", wanted("east", "leader")),
         record(map, "NamespaceMap", "1.leader.east", wanted("leader", "east")),

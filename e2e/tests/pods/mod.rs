@@ -6,6 +6,7 @@ mod dns;
 mod downtime;
 mod families;
 mod offload;
+mod placement;
 mod readiness;
 mod routing;
 mod stateful;

@@ -164,7 +164,8 @@ pub(crate) fn pod(name: &str) -> Value {
 /// A Pod of another cluster, as the member makes it in a twin.
 pub(crate) fn hosted(name: &str) -> Value {
     let mut pod = pod(name);
-    pod["metadata"]["labels"] = json!({"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west"});
+    pod["metadata"]["labels"] =
+        json!({"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west"});
     pod
 }
 

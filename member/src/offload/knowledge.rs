@@ -10,7 +10,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{label, map::MappedNamespace, phase::Host, seal::PrivateKey},
+    offload::{map::MappedNamespace, phase::Host, seal::PrivateKey},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -174,7 +174,7 @@ impl Knowledge {
     pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
         let homes: BTreeSet<String> = match &change {
             Change::Apply(namespace) | Change::Remove(namespace) => {
-                namespace.label(label::REMOTE_CLUSTER_ID).map(str::to_owned).into_iter().collect()
+                namespace.home().map(|(home, _)| home.to_owned()).into_iter().collect()
             }
             Change::Reset(_) => self.clusters.keys().into_iter().collect(),
         };

@@ -91,7 +91,10 @@ async fn end(writer: &Writer, pod: &OwnShadowPod, is_late: bool) -> Result<(), E
 }
 
 async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
-    let is_done = map.status.0.as_ref().is_ok_and(|status| status.current_mapping.is_empty());
+    let is_done = map.status.0.as_ref().is_ok_and(|status| {
+        // A twin that was only just made is in no entry yet.
+        status.current_mapping.is_empty() && status.observed_generation == map.metadata.generation
+    });
     match map.spec.0.as_ref() {
         Ok(Some(spec)) if spec.desired_mapping.is_empty() && is_done => writer.delete(map, true).await,
         Ok(Some(spec)) => {

@@ -93,7 +93,7 @@ impl Maps {
         let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
-        self.say(&entry, map, said).await?;
+        self.say(&entry, map, said, is_current && failed.is_ok()).await?;
         failed.map(|()| Outcome::Requeue(if waits { SOON } else { PROBE }))
     }
 
@@ -186,16 +186,31 @@ impl Maps {
         })
     }
 
-    /// Writes the entries that say something else.
-    async fn say(&self, entry: &ClusterEntry, map: &PeerMap, mut said: Said) -> Result<(), Error> {
+    /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home that leaves waits
+    /// for it.
+    async fn say(
+        &self,
+        entry: &ClusterEntry,
+        map: &PeerMap,
+        mut said: Said,
+        is_done: bool,
+    ) -> Result<(), Error> {
         let have = current(entry);
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
-        if said.is_empty() {
+        let generation = map.metadata.generation.filter(|_| is_done);
+        let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
+        let is_emptied = entry.asked_here().is_some_and(|spec| spec.desired_mapping.is_empty());
+        let is_awaited = is_emptied && generation.is_some() && observed != generation;
+        if said.is_empty() && !is_awaited {
             return Ok(());
         }
         let changed: BTreeMap<_, Value> =
             said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
-        let patch = json!({"status": {"currentMapping": changed}});
+        let mut status = json!({"currentMapping": changed});
+        if let Some(generation) = generation {
+            status["observedGeneration"] = json!(generation);
+        }
+        let patch = json!({"status": status});
         let merge = self.leader_writer.merge(map, Some("status"), patch);
         self.knowledge.clusters.write(MAP, map, merge).await.map(drop)
     }

@@ -7,10 +7,11 @@ use api::{
     offload::{
         label,
         map::{NamespaceMap, NamespaceMapSpec, NamespaceMapStatus},
+        names,
         offer::{OffloadOffer, OffloadOfferSpec},
         quantity::Resources,
     },
-    view::{Lenient, annotated, is_written_by, lean, ours_annotated},
+    view::{Lenient, is_written_by, lean, ours_annotated},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -24,7 +25,7 @@ pub(crate) use self::shadow::{HostedPod, NewPod, PeerPod, TwinBinding};
 #[resource(inherit = core::Namespace)]
 pub(crate) struct Namespace {
     /// Labels and annotations say whose twin it is.
-    #[serde(deserialize_with = "annotated")]
+    #[serde(deserialize_with = "ours_annotated")]
     pub(crate) metadata: ObjectMeta,
 }
 
@@ -39,13 +40,23 @@ impl Namespace {
         self.labels().get(key).map(String::as_str)
     }
 
-    /// The cluster and the Namespace there that it is the twin of, if this member made it for map `map`.
+    /// The cluster and the Namespace there that it is the twin of, if this member made it for map `map`. Somebody may have taken labels
+    /// off; then what this member once wrote is its own.
     pub(crate) fn twin_of(&self, map: &str) -> Option<(&str, &str)> {
-        let annotation = |key: &str| self.annotations().get(key).map(String::as_str);
-        let is_ours = self.label(general::MANAGED_BY) == Some(general::FREEPORT)
-            && annotation(label::MANAGED_BY_NAMESPACE_MAP) == Some(map);
-        let of = self.label(label::REMOTE_CLUSTER_ID).zip(annotation(label::ORIGINAL_NAME));
-        of.filter(|_| is_ours)
+        let (home, _) = self.home().filter(|(_, record)| *record == map)?;
+        let is_ours = match self.label(general::MANAGED_BY) {
+            Some(by) => by == general::FREEPORT,
+            None => is_written_by(&self.metadata, general::MEMBER),
+        };
+        let is_of_home = self.label(label::REMOTE_CLUSTER_ID).is_none_or(|label| label == home);
+        let original = self.annotations().get(label::ORIGINAL_NAME)?;
+        (is_ours && is_of_home).then_some((home, original.as_str()))
+    }
+
+    /// The cluster that it was made for, and the map, as it says itself.
+    pub(crate) fn home(&self) -> Option<(&str, &str)> {
+        let map = self.annotations().get(label::MANAGED_BY_NAMESPACE_MAP)?;
+        names::of_namespace_map(map).map(|(home, _)| (home, map.as_str()))
     }
 }
 

@@ -106,27 +106,30 @@ fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step
 
 fn made(namespace: &str, twin: &str, around: &Around<'_>) -> Namespace {
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let security = around.incoming.map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
-    let labels = [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)];
     let annotations =
         [pair(label::MANAGED_BY_NAMESPACE_MAP, around.record), pair(label::ORIGINAL_NAME, namespace)];
     let metadata = ObjectMeta {
         name: Some(twin.to_owned()),
-        labels: Some(labels.into_iter().chain(security).collect()),
+        labels: Some(labels(around).collect()),
         annotations: Some(annotations.into()),
         ..ObjectMeta::default()
     };
     Namespace { metadata }
 }
 
-/// The twin with the level of Pod Security that is allowed now; without a consent it has the one that it had.
+/// The twin with its labels, and the level of Pod Security that is allowed now; without a consent it has the one that it had.
 fn mended(have: &Namespace, around: &Around<'_>) -> Namespace {
     let mut want = have.clone();
-    if let Some(incoming) = around.incoming {
-        let level = incoming.pod_security.as_str().to_owned();
-        want.metadata.labels.get_or_insert_default().insert(label::POD_SECURITY.to_owned(), level);
-    }
+    want.metadata.labels.get_or_insert_default().extend(labels(around));
     want
+}
+
+fn labels(around: &Around<'_>) -> impl Iterator<Item = (String, String)> {
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let security = around.incoming.map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
+    [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)]
+        .into_iter()
+        .chain(security)
 }
 
 #[cfg(test)]
@@ -196,6 +199,12 @@ mod tests {
         );
         let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| None));
         assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");
+        let mut unlabelled = ours.clone();
+        unlabelled.metadata.labels = None;
+        assert_eq!(becomes(shop, None, &[unlabelled.clone()]), "NotOurs", "we never wrote it");
+        unlabelled.metadata.managed_fields =
+            serde_json::from_value(json!([{"manager": "freeport-member"}])).unwrap();
+        assert_eq!(becomes(shop, None, &[unlabelled]), "mend", "somebody took its labels off");
         let mut going = ours.clone();
         going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
         assert_eq!(becomes(shop, Some(&consent), &[going]), "wait");

@@ -51,7 +51,12 @@ pub(super) async fn bind_with(cluster: &Cluster, namespace: &str, name: &str, mo
 }
 
 /// The Pod at the host, once it is there and is not the one with this uid.
-pub(in super::super) async fn twin_pod(world: &World, twin: &str, name: &str, other_than: Option<String>) -> Pod {
+pub(in super::super) async fn twin_pod(
+    world: &World,
+    twin: &str,
+    name: &str,
+    other_than: Option<String>,
+) -> Pod {
     eventually(&format!("{twin}/{name} is there"), || async {
         let found = world.cluster("east").api::<Pod>(twin).get_opt(name).await.unwrap();
         let found = found.filter(|pod| pod.metadata.deletion_timestamp.is_none() && pod.uid() != other_than);
