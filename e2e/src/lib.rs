@@ -21,6 +21,7 @@
 //! | [`proxy`] | a proxy in front of an API server, for one daemon |
 //! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
+//! | [`shell`](mod@shell) | commands as users type them |
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`trap`] | at which of its writes a daemon is killed |
@@ -63,6 +64,7 @@ pub mod restore;
 pub mod say;
 pub mod seen;
 pub mod shared;
+pub mod shell;
 pub mod trap;
 pub mod victim;
 pub mod waiting;

@@ -1,13 +1,13 @@
 //! `manifests/`, applied by the commands that docs/cli.md tells.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
 use fleet::Fleet;
-use tokio::process::Command;
+
+use crate::shell::shell;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
 
@@ -22,7 +22,7 @@ pub async fn apply(fleet: &Fleet, leader: &str, member: &str) -> String {
         .replace("--context east", &format!("--context {member}"))
         .replace("manifests/clusterset-member.yaml", &edited(fleet, leader).display().to_string())
         .replace("-f manifests/", &format!("-f {FOLDER}/"));
-    shell(fleet, &commands).await
+    shell(fleet, &[], &commands).await
 }
 
 /// The member's ClusterSet with the leader's address; goes with the fleet.
@@ -32,21 +32,4 @@ fn edited(fleet: &Fleet, leader: &str) -> PathBuf {
     let edited = leader.dir().join("clusterset-member.yaml");
     fs::write(&edited, example.replace("https://LEADER:6443", &leader.server())).unwrap();
     edited
-}
-
-async fn shell(fleet: &Fleet, commands: &str) -> String {
-    let (kubectl, cache) = (fleet.kubectl(), fleet.clusters()[0].dir().join("kubectl-cache"));
-    let path =
-        env::join_paths([kubectl.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
-    let ran = Command::new("/bin/sh")
-        .args(["-ec", commands])
-        .envs([("KUBECONFIG", fleet.kubeconfig()), ("KUBECACHEDIR", cache), ("PATH", path.into())])
-        .env("NO_PROXY", "10.0.0.0/8")
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let ran = ran.await.unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(ran.status.success(), "{commands}\n{said}\n{}", String::from_utf8_lossy(&ran.stderr));
-    said
 }

@@ -180,11 +180,22 @@ pub async fn build_daemons() -> Result<(PathBuf, PathBuf), Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn deploy(fleet: &Fleet, set: &str, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let composition = Composition::of_all(fleet, set);
-    let servers = leader_servers(fleet, &composition)?;
+    deploy_as(fleet, &Composition::of_all(fleet, set), say).await
+}
+
+/// [`deploy`] of clusters of the fleet. With offloading, their webhooks run in their nodes, too.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deploy_as(
+    fleet: &Fleet,
+    composition: &Composition,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), Error> {
+    let servers = leader_servers(fleet, composition)?;
     let image = load_daemons(fleet, DaemonImage::OfContent).await?;
     let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
-    install(fleet, &composition, &servers, inside, say).await?;
+    install(fleet, composition, &servers, inside, say).await?;
     name_imports(fleet, say).await
 }
 

@@ -5,7 +5,7 @@
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
 //! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
-//! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes; NamespaceMaps and OffloadOffers in the Common Area | own OffloadOffers, keys of own NamespaceMaps, status of maps for us; twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
+//! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes with their Pods; NamespaceMaps, OffloadOffers and ShadowPods in the Common Area | own OffloadOffers and ShadowPods, keys of own NamespaceMaps, status of maps for us; status of Pods of virtual nodes, twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
 //! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
 //! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names

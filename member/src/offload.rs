@@ -6,7 +6,7 @@
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
-//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`shadow`] | the controllers |
+//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
 //! | [`key`] | our key pair, and its public half in our offers |
 //! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
@@ -24,6 +24,7 @@ mod map;
 mod namespace;
 mod node;
 mod peer;
+mod pod;
 mod secret;
 mod selection;
 mod shadow;
@@ -50,13 +51,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::certificate::{Answer, Lifetimes, run as keep_certificate};
 use self::{
-    index::{MAP, NAMESPACE, STATUS},
+    index::{EXCHANGE, MAP, NAMESPACE, STATUS},
     key::Keeper,
     knowledge::Knowledge,
     map::Maps,
     namespace::Namespaces,
     node::Nodes,
     peer::Consenting,
+    pod::exchange::Exchanges,
     shadow::ShadowPods,
     status::OffloadingStatus,
 };
@@ -145,6 +147,7 @@ struct OffloadingRun {
     local_writer: Writer,
     leader_writer: Writer,
     key: Keeper,
+    exchanges: Exchanges,
     /// Whether all has been seen that others are told and made from, and our ID is ours.
     begun: watch::Sender<bool>,
     webhook: watch::Receiver<Answer>,
@@ -154,17 +157,22 @@ impl OffloadingRun {
     fn new(access: Access, webhook: watch::Receiver<Answer>) -> Self {
         let Access { env, home, us, leases, leader, guard, .. } = &access;
         let knowledge = Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone()));
+        let vouching = Vouching::new(OFFLOADING, leases.clone());
+        let local_writer = local_writer(env);
+        let leader_writer =
+            Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict();
         Self {
             key: Keeper::new(env, knowledge.clone()),
+            exchanges: Exchanges::new(&access, &knowledge, &vouching, (&local_writer, &leader_writer)),
             knowledge,
-            vouching: Vouching::new(OFFLOADING, leases.clone()),
+            vouching,
             peers: Watches::guarded(home.guard()),
             nodes: Watches::guarded(home.guard()),
             here: Watches::guarded(home.guard()),
             area: guard.clone().map(Watches::guarded).unwrap_or_default(),
             none: Watches::default(),
-            local_writer: local_writer(env),
-            leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
+            local_writer,
+            leader_writer,
             begun: watch::Sender::new(false),
             webhook,
             access,
@@ -180,6 +188,7 @@ impl OffloadingRun {
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
             watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
+            exchanges: self.exchanges.clone(),
             begun: self.begun.subscribe(),
         };
         if before(stop, self.peers.listed()).await {
@@ -304,7 +313,13 @@ impl Run for OffloadingRun {
     }
 
     fn restored(&self) -> BoxFuture<'_, ()> {
-        self.area.restored().boxed()
+        async move {
+            tokio::select! {
+                () = self.area.restored() => {}
+                () = self.exchanges.restored() => {}
+            }
+        }
+        .boxed()
     }
 
     fn run(&self, begin: BoxFuture<'static, ()>, stop: CancellationToken) -> BoxFuture<'_, ()> {
@@ -315,7 +330,8 @@ impl Run for OffloadingRun {
             let exchange = async {
                 if before(&stop, self.complete(begin)).await {
                     let hosting = async { tokio::join!(self.run_maps(&stop), self.run_shadows(&stop)) };
-                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), hosting);
+                    let pods = self.exchanges.run(&stop);
+                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), hosting, pods);
                 }
             };
             let key = self.key.run(&self.access.env, &stop);
@@ -328,7 +344,7 @@ impl Run for OffloadingRun {
         let vouched = !self.vouching.hear(news).is_empty();
         self.knowledge.hear();
         if vouched {
-            self.knowledge.clusters.enqueue_all(MAP);
+            self.knowledge.clusters.enqueue_all(MAP.and(EXCHANGE));
             self.knowledge.shadows.enqueue_all(Readers::ALL);
         }
     }
@@ -345,6 +361,7 @@ impl Run for OffloadingRun {
     fn retry_failed(&self) {
         self.knowledge.clusters.retry_failed();
         self.knowledge.namespaces.retry_failed();
+        self.exchanges.retry_failed();
         self.knowledge.shadows.retry_failed();
     }
 }

@@ -1,6 +1,6 @@
 //! What offloading leaves behind. In the member's cluster: the webhook's configuration; and, when no member does it, labels, finalizers,
-//! Nodes and twins. In the Common Area: maps and offers of a member that will not return, emptied before they are deleted, since a map that
-//! merely vanishes takes no twin along.
+//! Nodes and twins. In the Common Area: maps, offers and ShadowPods of a member that will not return; maps emptied before they are deleted,
+//! since a map that merely vanishes takes no twin along.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use api::{
     label as general,
     offload::{
         label, map::NamespaceMap, names, namespace::NamespaceOffloading, offer::OffloadOffer,
-        peer::OffloadPeer, view::NamespaceMapView,
+        peer::OffloadPeer, shadow_pod::ShadowPod, view::NamespaceMapView,
     },
 };
 use k8s_openapi::{
@@ -82,7 +82,8 @@ fn without_finalizer(offloading: &Object) -> Option<Vec<String>> {
     (finalizers.len() < before).then_some(finalizers)
 }
 
-/// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps and offers.
+/// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps, offers and
+/// ShadowPods.
 pub(super) async fn withdraw(
     there: &mut Eraser<'_>,
     area: &str,
@@ -131,6 +132,13 @@ pub(super) async fn withdraw(
     for offer in there.list::<OffloadOffer>(Some(area), "").await? {
         if names::of_offer(&offer.name).is_some_and(|(host, _)| host == id) {
             there.delete(&offer).await?;
+        }
+    }
+    // Its Pods went with its twins, or go with them when their host is back. Homes whose Pods ran there write theirs again, while
+    // they have that Node.
+    for pod in there.list::<ShadowPod>(Some(area), "").await? {
+        if names::of_shadow_pod(&pod.name).is_some_and(|(origin, host, _)| origin == id || host == id) {
+            there.delete(&pod).await?;
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
-//! deletes the member's access, withdraws its records in its place, and deletes its slices, maps, offers and its announce. The leader daemon does
+//! deletes the member's access, withdraws its records in its place, and deletes its slices, maps, offers, ShadowPods and its announce. The leader daemon does
 //! the rest. The Lease stays and is marked: importers that did not run meanwhile read from it that the member has left.
 
 use std::time::{Duration, Instant};

@@ -14,6 +14,8 @@ pub(super) const MCS: &str = "multicluster.x-k8s.io";
 pub(super) const CORE: &str = "";
 /// Group of EndpointSlices.
 pub(super) const DISCOVERY: &str = "discovery.k8s.io";
+/// Group of ServiceCIDRs.
+pub(super) const NETWORKING: &str = "networking.k8s.io";
 /// Group of Leases.
 pub(super) const COORDINATION: &str = "coordination.k8s.io";
 /// Group of OffloadPeers and the records of offloading that are ours.

@@ -185,6 +185,7 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
     };
     let (map, offer) = ("offloading.liqo.io/v1beta1", "multicluster.freeport.dev/v1alpha1");
     let wanted = |origin: &str, destination: &str| json!({"origin": origin, "destination": destination, "desiredMapping": {"shop": "shop-x"}});
+    let shadow_pod = |origin: &str, destination: &str| json!({"origin": origin, "destination": destination, "namespace": "shop-x", "pod": "web", "uid": "7", "sealed": ""});
     for object in [
         record(map, "NamespaceMap", "1.east.leader", wanted("east", "leader")),
         record(map, "NamespaceMap", "1.leader.east", wanted("leader", "east")),
@@ -196,6 +197,8 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
                 "host": "east", "home": "leader", "resources": {}, "publicKey": "",
             }),
         ),
+        record(offer, "ShadowPod", "1.east.leader.7", shadow_pod("east", "leader")),
+        record(offer, "ShadowPod", "1.leader.east.7", shadow_pod("leader", "east")),
     ] {
         apply(clusters, "hub", &object).await;
     }
@@ -221,6 +224,8 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
         "deleted OffloadOffer clusterset-demo/1.east.leader",
         // What it said it holds for others is gone with it.
         "deleted NamespaceMap clusterset-demo/1.leader.east",
+        "deleted ShadowPod clusterset-demo/1.east.leader.7",
+        "deleted ShadowPod clusterset-demo/1.leader.east.7",
     ] {
         assert!(said.contains(&format!("hub: {done}")), "{done}: {said}");
     }

@@ -5,6 +5,7 @@ mod deployed;
 mod dns;
 mod downtime;
 mod families;
+mod offload;
 mod placement;
 mod readiness;
 mod routing;

@@ -14,7 +14,7 @@ use e2e::{
     waiting::{VOUCHED, always, eventually, within},
     world::World,
 };
-use fleet::cluster_set::{self, DaemonImage};
+use fleet::cluster_set::{self, Composition, DaemonImage};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
@@ -63,7 +63,7 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> 
 }
 
 impl Pods {
-    /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands.
+    /// `leader` leads and `east` belongs by what `manifests/` holds, then all do by the commands, and offload.
     async fn up() -> Self {
         let (fleet, clusters) = bring_up_nodes("pods", &FAMILIES).await.unwrap();
         cluster_set::load_daemons(&fleet, DaemonImage::OfManifests).await.unwrap();
@@ -75,7 +75,8 @@ impl Pods {
             says(world.cluster("east"), SYSTEM, ("True", "Connected"))
         })
         .await;
-        cluster_set::deploy(&world.fleet, SET, &mut |_: &str| {}).await.unwrap();
+        let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
+        cluster_set::deploy_as(&world.fleet, &composition, &mut |_: &str| {}).await.unwrap();
         join_all(world.clusters().iter().map(|cluster| cluster.run_server(CLIENT.0, CLIENT.1))).await;
         world
     }

@@ -4,6 +4,7 @@ mod consent;
 mod guest;
 mod hosted;
 mod life;
+mod pods;
 mod round;
 mod vanish;
 mod world;

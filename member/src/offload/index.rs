@@ -25,6 +25,7 @@ use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinBinding, 
 pub(crate) const PEER: Readers = Readers::one(0);
 pub(crate) const NODE: Readers = Readers::one(1);
 pub(crate) const MAP: Readers = Readers::one(2);
+pub(crate) const EXCHANGE: Readers = Readers::one(3);
 
 /// Controllers of Namespaces, by the numbers of their queues.
 pub(crate) const NAMESPACE: Readers = Readers::one(0);
@@ -135,7 +136,7 @@ impl Entry for NamespaceEntry {
 }
 
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
-fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
+pub(super) fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
     let version = new.resource_version();
     let is_same = place.as_mut().is_some_and(|old| {
         old.meta_mut().resource_version = version;
@@ -167,12 +168,12 @@ impl Part<String, ClusterEntry> for VirtualNode {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        NODE.and(PEER).when(replace(&mut entry.node, self))
+        NODE.and(PEER).and(EXCHANGE).when(replace(&mut entry.node, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.node = None;
-        NODE.and(PEER)
+        NODE.and(PEER).and(EXCHANGE)
     }
 }
 
@@ -182,12 +183,12 @@ impl Part<String, ClusterEntry> for PeerOffer {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        NODE.and(PEER).when(replace(&mut entry.offer, self))
+        NODE.and(PEER).and(EXCHANGE).when(replace(&mut entry.offer, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.offer = None;
-        NODE.and(PEER)
+        NODE.and(PEER).and(EXCHANGE)
     }
 }
 
@@ -212,12 +213,12 @@ impl Part<String, ClusterEntry> for OwnMap {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        NODE.when(replace(&mut entry.own_map, self))
+        NODE.and(EXCHANGE).when(replace(&mut entry.own_map, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.own_map = None;
-        NODE
+        NODE.and(EXCHANGE)
     }
 }
 

@@ -23,7 +23,7 @@ use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
 use super::{
-    index::{ClusterEntry, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS, ShadowEntry},
+    index::{ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS, ShadowEntry},
     view::{Namespace, OwnMap},
 };
 use crate::identity::Identity;
@@ -61,8 +61,8 @@ impl Knowledge {
         let queues = |count: usize| (0..count).map(|_| Queue::new(Duration::ZERO));
         Self {
             us,
-            // In the order of `PEER`, `NODE` and `MAP`, and of `NAMESPACE` and `STATUS`.
-            clusters: Store::new(queues(3)),
+            // In the order of `PEER`, `NODE`, `MAP` and `EXCHANGE`, and of `NAMESPACE` and `STATUS`.
+            clusters: Store::new(queues(4)),
             namespaces: Store::new(queues(2)),
             shadows: Store::new([Queue::new(POD_PACE)]),
             system,
@@ -197,7 +197,7 @@ impl Knowledge {
         let turned = all.into_iter().filter(|id| before.get(*id) != now.get(*id));
         let turned: Vec<_> = turned.filter(|id| self.clusters.get(id).is_some()).cloned().collect();
         if !turned.is_empty() {
-            self.clusters.enqueue(turned.into_iter().map(|id| (id, PEER.and(NODE))).collect());
+            self.clusters.enqueue(turned.into_iter().map(|id| (id, PEER.and(NODE).and(EXCHANGE))).collect());
             self.enqueue_offloaded(STATUS);
         }
     }

@@ -1,4 +1,4 @@
-//! Leaving: takes our offers and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label and uid;
+//! Leaving: takes our offers, ShadowPods and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label and uid;
 //! takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs or the
 //! rights for a kind are missing, nothing of it was made.
 
@@ -13,6 +13,7 @@ use api::{
         label,
         map::NamespaceMapSpec,
         namespace::NamespaceOffloadingStatus,
+        shadow_pod::{Deletion, ShadowPodSpec},
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
     view::Lenient,
@@ -28,17 +29,18 @@ use serde_json::{Value, json};
 
 use super::{
     local_writer,
+    pod::view::OwnShadowPod,
     view::{Namespace, OwnMap, OwnOffer, VirtualNode},
 };
 use crate::feature::Access;
 
-/// For the hosts to delete our twins. That none is wanted any more is said, and enough where a host is away.
+/// For the hosts to delete our Pods and twins. That none is wanted any more is said, and enough where a host is away.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at what they have done.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Deletes our offers, empties our maps, and deletes each once its host has nothing left. One whose host does not answer in time stays,
-/// so that it deletes the twins when it is back.
+/// Deletes our offers, says of our Pods that they end, empties our maps, and deletes each record once its host has nothing left. A map whose
+/// host does not answer in time stays, so that it deletes the twins when it is back, with all Pods in them.
 pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;
     let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
@@ -47,21 +49,44 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     for offer in records(&offers, &is_us("spec.host")).await? {
         writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
     }
+    let pods = Api::<OwnShadowPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<OwnMap>::namespaced(leader.clone(), &us.common_area);
     let begun = Instant::now();
     loop {
-        let left = records(&maps, &is_us("spec.origin")).await?;
         let is_late = begun.elapsed() >= PATIENCE;
-        if left.is_empty() || is_late {
+        let pods = records(&pods, &is_us("spec.origin")).await?;
+        for pod in &pods {
+            acted(end(&writer, pod, is_late).await)?;
+        }
+        let maps = records(&maps, &is_us("spec.origin")).await?;
+        if is_late || pods.is_empty() && maps.is_empty() {
             return Ok(());
         }
-        for map in left {
-            match take_back(&writer, &map).await {
-                Ok(()) | Err(Error::Stale | Error::Gone) => {}
-                Err(error) => return Err(failure(&error)),
-            }
+        for map in &maps {
+            acted(take_back(&writer, map).await)?;
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// What changed meanwhile is looked at again.
+fn acted(done: Result<(), Error>) -> Result<(), Failure> {
+    match done {
+        Ok(()) | Err(Error::Stale | Error::Gone) => Ok(()),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// Says that the Pod ends; deletes its record when the host has ended it, or nobody waits any longer.
+async fn end(writer: &Writer, pod: &OwnShadowPod, is_late: bool) -> Result<(), Error> {
+    match pod.wanted() {
+        Some(spec) if spec.deletion.is_none() && !is_late => {
+            let spec = ShadowPodSpec { deletion: Some(Deletion::default()), ..spec.clone() };
+            let want = OwnShadowPod { spec: Lenient(Ok(Some(spec))), ..pod.clone() };
+            writer.put(Some(pod), &want).await.map(drop)
+        }
+        Some(_) if !pod.is_done() && !is_late => Ok(()),
+        Some(_) | None => writer.delete(pod, false).await,
     }
 }
 

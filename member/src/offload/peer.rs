@@ -30,6 +30,7 @@ use self::verdict::{Around, PENDING, in_words, ready};
 use super::{
     index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
     knowledge::Knowledge,
+    pod::exchange::Exchanges,
     view::OwnOffer,
     withdrawn,
 };
@@ -65,8 +66,9 @@ pub(super) struct Consenting {
     pub(super) local: Client,
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
-    /// All watches of offloading.
+    /// All watches of offloading, but those of exchanges.
     pub(super) watches: [Watches; 4],
+    pub(super) exchanges: Exchanges,
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) begun: tokio::sync::watch::Receiver<bool>,
 }
@@ -128,7 +130,9 @@ impl Consenting {
     async fn say(&self, cluster: &String) -> Result<(), Error> {
         let Some(entry) = self.knowledge.clusters.get(cluster) else { return Ok(()) };
         let Some(peer) = &entry.peer else { return Ok(()) };
-        let troubles: Vec<_> = self.watches.iter().flat_map(|w| w.troubles(Instant::now())).collect();
+        let now = Instant::now();
+        let troubles = self.watches.iter().flat_map(|watches| watches.troubles(now));
+        let troubles: Vec<_> = troubles.chain(self.exchanges.troubles(cluster, now)).collect();
         let around = Around {
             us: &self.knowledge.us.cluster,
             wire: self.wire,

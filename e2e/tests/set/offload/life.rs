@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use api::{
     cluster_set::ClusterSet,
-    offload::{map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer},
+    offload::{
+        map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
+        shadow_pod::ShadowPod,
+    },
 };
 use e2e::{
     daemon::End,
@@ -15,7 +18,10 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::{Api, Resource, ResourceExt, api::ListParams};
 use serde_json::json;
 
-use super::world::{OFFLOADING, agreed, gone, offload, phase};
+use super::{
+    pods::world::{bind, twin_pod},
+    world::{OFFLOADING, agreed, gone, offload, phase},
+};
 
 const CONNECTED: (&str, &str) = ("True", "Connected");
 
@@ -83,7 +89,9 @@ async fn records(world: &World, cluster: &str) -> Vec<String> {
     let offers = world.leader().api::<OffloadOffer>(AREA).list(&ListParams::default()).await.unwrap();
     let maps = maps.into_iter().filter(|map| map.spec.origin == cluster).map(|map| map.name_any());
     let offers = offers.into_iter().filter(|offer| offer.spec.host == cluster).map(|offer| offer.name_any());
-    maps.chain(offers).collect()
+    let pods = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
+    let pods = pods.into_iter().filter(|pod| pod.spec.origin == cluster).map(|pod| pod.name_any());
+    maps.chain(offers).chain(pods).collect()
 }
 
 #[test]
@@ -94,6 +102,8 @@ fn leaving_leaves_nothing_and_joining_again_brings_it_back() {
         let ns = world.namespace("leaving", &["west"]).await;
         offload(world, &ns, json!({})).await;
         phase(world, &ns, "Ready").await;
+        bind(west, &ns, "web").await;
+        twin_pod(world, "leaving-west", "web", None).await;
 
         let set: ClusterSet = west.take(SYSTEM, SET).await;
         gone(world, "east", "leaving-west").await;

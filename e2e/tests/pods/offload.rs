@@ -1,0 +1,113 @@
+//! A Deployment of one cluster whose Pods run in another, by the commands of docs/offload.md.
+
+use std::collections::BTreeSet;
+
+use e2e::{ask::Protocol::Http, cluster::Cluster, shell::shell, waiting::eventually};
+use fleet::{
+    agnhost::{HTTP_PORT, ready_address, service_spec},
+    images, program,
+};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Pod, Service},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::json;
+
+use crate::pods::world::{Pods, shared};
+
+const NS: &str = "shop";
+const TWIN: &str = "shop-west";
+
+/// The commands of "First steps" for clusters that offload: those before the last, which ends it, and the last.
+fn commands() -> (String, String) {
+    let docs = include_str!("../../../docs/offload.md");
+    let (_, commands) = docs.split_once("## First steps").unwrap();
+    let (_, commands) = commands.split_once("```\n").unwrap();
+    let (commands, _) = commands.split_once("```").unwrap();
+    let server = format!("--image={} -- /agnhost netexec --http-port={HTTP_PORT}", images::agnhost());
+    let is_later = |line: &&str| !line.starts_with("freeport init") && !line.starts_with("freeport join");
+    let line = |line: &str| match line.contains("--image=IMAGE") {
+        // What comes after `--` is the server's.
+        true => format!("{} {server}", line.replace("--image=IMAGE ", "")),
+        false => line.to_owned(),
+    };
+    let mut lines: Vec<_> = commands.lines().filter(is_later).map(line).collect();
+    let last = lines.pop().unwrap();
+    assert!(last.starts_with("freeport unoffload"), "{last}");
+    (lines.join("\n"), last)
+}
+
+/// The ready Pods of `web`: names, uids, and the Node of each.
+async fn web(cluster: &Cluster, namespace: &str) -> Result<BTreeSet<(String, String, String)>, String> {
+    let params = ListParams::default().labels("app=web");
+    let pods = cluster.api::<Pod>(namespace).list(&params).await.map_err(|error| error.to_string())?;
+    let told = |pod: &Pod| (pod.name_any(), pod.spec.as_ref().unwrap().node_name.clone(), pod.status.clone());
+    if pods.iter().any(|pod| ready_address(pod).is_none()) {
+        return Err(format!("{:?}", pods.iter().map(told).collect::<Vec<_>>()));
+    }
+    let of = |pod: Pod| (pod.name_any(), pod.uid().unwrap(), pod.spec.unwrap().node_name.unwrap());
+    Ok(pods.into_iter().map(of).collect())
+}
+
+fn names(pods: &BTreeSet<(String, String, String)>) -> BTreeSet<String> {
+    pods.iter().map(|(name, _, _)| name.clone()).collect()
+}
+
+/// The Pods of `web` at home and at the host, once there are so many of the same names.
+async fn both(world: &Pods, number: usize) -> [BTreeSet<(String, String, String)>; 2] {
+    eventually(&format!("{number} Pods run in {TWIN}"), || async {
+        let (here, there) = (web(world.cluster("west"), NS).await?, web(world.cluster("east"), TWIN).await?);
+        let is_remote = here.iter().all(|(_, _, node)| node == "freeport-east");
+        match is_remote && here.len() == number && names(&here) == names(&there) {
+            true => Ok([here, there]),
+            false => Err(format!("{here:?}, {there:?}")),
+        }
+    })
+    .await
+}
+
+#[test]
+fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
+    shared(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        west.create_namespace(NS).await;
+        let freeport = [program::path("cli", "freeport").await.unwrap()];
+        let (commands, unoffload) = commands();
+        shell(&world.fleet, &freeport, &commands).await;
+        let [here, there] = both(world, 3).await;
+
+        let service = json!({"metadata": {"name": "web"}, "spec": service_spec("web")});
+        let _: Service = west.create(NS, service).await;
+        world.answer("west", Http, ("web.shop.svc.cluster.local", 80), &names(&here)).await;
+
+        let (name, uid, _) = there.first().unwrap();
+        east.delete::<Pod>(TWIN, name).await;
+        let again = eventually("the Pod that was deleted there is made again", || async {
+            let [here_now, there_now] = both(world, 3).await;
+            let is_other = there_now.iter().all(|(_, now, _)| now != uid);
+            if is_other { Ok(here_now) } else { Err(format!("{there_now:?}")) }
+        })
+        .await;
+        assert_eq!(again, here, "and at home it is the same");
+
+        let one = json!({"spec": {"replicas": 1}});
+        let _: Deployment = west.patch(NS, "web", &one).await;
+        both(world, 1).await;
+
+        shell(&world.fleet, &freeport, &unoffload).await;
+        let twins = Api::<Namespace>::all(east.client.clone());
+        assert!(twins.get_opt(TWIN).await.unwrap().is_none());
+        eventually("the Deployment has another Pod, at home", || async {
+            let params = ListParams::default().labels("app=web");
+            let pods = west.api::<Pod>(NS).list(&params).await.map_err(|error| error.to_string())?;
+            let at_home = pods.iter().filter(|pod| {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+                node.is_some_and(|node| node != "freeport-east") && ready_address(pod).is_some()
+            });
+            if at_home.count() == 1 { Ok(()) } else { Err(format!("{:?}", pods.items)) }
+        })
+        .await;
+        west.delete_namespace(NS).await;
+    });
+}

@@ -1,0 +1,221 @@
+//! The status of a Pod here, from what its host says of it: pure.
+//!
+//! Of what a host says counts only what was asked for: containers that the Pod has, and addresses that a Pod can have.
+
+use api::{
+    condition::Condition,
+    offload::{
+        pod_status::{ContainerStatus, PodCondition, PodState},
+        shadow_pod::{ACCEPTED, ShadowPodStatus},
+    },
+    view::shortened,
+};
+use ipnet::IpNet;
+use serde_json::{Map, Value, json};
+
+use super::view::BoundPod;
+
+/// Reason of a Pod that waits: it has no twin to run in yet.
+pub(super) const BACK_OFF: &str = "OffloadingBackOff";
+/// Reason of a Pod that waits: something of it means nothing in another cluster.
+pub(super) const REFUSED: &str = "OffloadingRefused";
+/// Reason of a Pod that failed: it ran in a twin that is gone.
+pub(super) const ABORTED: &str = "OffloadingAborted";
+
+/// Reason of an Event: the host does not run the Pod.
+const HOST_REFUSED: &str = "HostRefused";
+/// Reason of an Event: the host claims an address that no Pod there can have.
+const ADDRESS_REFUSED: &str = "AddressRefused";
+
+const PENDING: &str = "Pending";
+const FAILED: &str = "Failed";
+
+/// Most bytes of what is quoted from a host.
+const QUOTE_MAX: usize = 1024;
+
+/// Condition type of a Pod that its home's scheduler sets.
+const SCHEDULED: &str = "PodScheduled";
+/// Condition types of a Pod that a kubelet sets, and takes off.
+const OF_THE_KUBELET: [&str; 6] = [
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodReadyToStartContainers",
+    "PodResizePending",
+    "PodResizeInProgress",
+];
+/// Those that say whether it takes traffic.
+const READY: [&str; 2] = ["Ready", "ContainersReady"];
+
+/// What a Pod is to say of itself, and what is told beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Said {
+    pub(super) state: PodState,
+    pub(super) warning: Option<Warning>,
+}
+
+/// An Event that something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Warning {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// Whether the Pod has ever been started by a host.
+pub(super) fn has_started(have: &PodState) -> bool {
+    have.start_time.is_some() || have.phase.as_deref().is_some_and(|phase| phase != PENDING)
+}
+
+/// It waits, for this reason.
+pub(super) fn waits(have: &PodState, reason: &'static str, message: String) -> Option<Said> {
+    says(have, PENDING, reason, message)
+}
+
+/// It ran in a twin that is gone: its owner makes it anew.
+pub(super) fn aborted(have: &PodState, host: &str) -> Option<Said> {
+    let message = format!("its Namespace has no twin in cluster {host} any more, where it ran");
+    says(have, FAILED, ABORTED, message)
+}
+
+fn says(have: &PodState, phase: &str, reason: &'static str, message: String) -> Option<Said> {
+    let mut state = PodState {
+        phase: Some(phase.to_owned()),
+        reason: Some(reason.to_owned()),
+        message: Some(message.clone()),
+        ..have.clone()
+    };
+    unready(&mut state);
+    let warning = (have.reason.as_deref() != Some(reason)).then_some(Warning { reason, message });
+    (state != *have).then_some(Said { state, warning })
+}
+
+fn unready(state: &mut PodState) {
+    let of_ready = |condition: &&mut PodCondition| READY.contains(&condition.type_.as_str());
+    state.conditions.iter_mut().filter(of_ready).for_each(|condition| condition.status = "False".to_owned());
+}
+
+/// What the Pod is to say where its host says this, if that is something else than it says.
+pub(super) fn mirrored(
+    pod: &BoundPod,
+    have: &PodState,
+    said: &ShadowPodStatus,
+    host: &str,
+    services: &[IpNet],
+) -> Option<Said> {
+    let refused =
+        said.conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False");
+    let (mut state, impossible) = match (&said.pod, refused) {
+        (None, None) => return None,
+        (None, Some(_)) => (PodState { phase: Some(PENDING.to_owned()), ..have.clone() }, vec![]),
+        (Some(state), _) => asked_for(pod, state.clone()).with_possible_addresses(services),
+    };
+    state.phase = state.phase.or_else(|| have.phase.clone());
+    if have.is_final() && state.phase != have.phase {
+        return None;
+    }
+    if let Some(refused) = refused.filter(|_| !state.is_final()) {
+        state.reason = Some(refused.reason.clone());
+        state.message = Some(shortened(refused.message.clone(), QUOTE_MAX));
+        unready(&mut state);
+    }
+    state.conditions = merged(&have.conditions, state.conditions);
+    let warning = warning(have, refused, &impossible, host);
+    (state != *have).then_some(Said { state, warning })
+}
+
+fn warning(
+    have: &PodState,
+    refused: Option<&Condition>,
+    impossible: &[String],
+    host: &str,
+) -> Option<Warning> {
+    match refused {
+        Some(refused) if have.reason.as_ref() != Some(&refused.reason) => {
+            let words = shortened(format!("{}: {}", refused.reason, refused.message), QUOTE_MAX);
+            Some(Warning {
+                reason: HOST_REFUSED,
+                message: format!("cluster {host} does not run it: {words}"),
+            })
+        }
+        _ if !impossible.is_empty() => {
+            let message = format!("left out of what cluster {host} says: {}", impossible.join("; "));
+            Some(Warning { reason: ADDRESS_REFUSED, message: shortened(message, QUOTE_MAX) })
+        }
+        _ => None,
+    }
+}
+
+/// What the host says of what the Pod has.
+fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
+    let keep = |statuses: &mut Vec<ContainerStatus>, field: &str| {
+        let containers = pod.spec.0.as_ref().ok().and_then(|spec| spec.get(field)?.as_array());
+        let is_there = |name: &str| containers.is_some_and(|all| all.iter().any(|one| one["name"] == name));
+        statuses.retain(|status| is_there(&status.name));
+    };
+    keep(&mut said.container_statuses, "containers");
+    keep(&mut said.init_container_statuses, "initContainers");
+    // Those of the home do not travel.
+    said.ephemeral_container_statuses.clear();
+    said
+}
+
+/// The host's conditions in the place of ours of their types. The scheduler's is the home's, as are those of others that the host says
+/// nothing of.
+fn merged(have: &[PodCondition], mut said: Vec<PodCondition>) -> Vec<PodCondition> {
+    said.retain(|condition| condition.type_ != SCHEDULED);
+    let mut all = Vec::new();
+    for old in have {
+        match said.iter().position(|new| new.type_ == old.type_) {
+            Some(at) => all.push(said.remove(at)),
+            None if OF_THE_KUBELET.contains(&old.type_.as_str()) => {}
+            None => all.push(old.clone()),
+        }
+    }
+    all.extend(said);
+    all
+}
+
+/// The merge patch of the status that turns `have` into `want`, where the status as a whole is `raw`.
+pub(super) fn patch(raw: &Value, have: &PodState, want: &PodState) -> Value {
+    let (had, wanted) = (json!(have), json!(want));
+    let mut patch = Map::new();
+    for field in FIELDS {
+        if had.get(field) != wanted.get(field) {
+            patch.insert(field.to_owned(), wanted.get(field).cloned().unwrap_or(Value::Null));
+        }
+    }
+    if patch.contains_key("conditions") {
+        patch.insert("conditions".to_owned(), conditions(raw, have, want));
+    }
+    if patch.contains_key("podIPs") {
+        patch.insert("podIP".to_owned(), json!(want.pod_ips.first().map(|first| &first.ip)));
+    }
+    Value::Object(patch)
+}
+
+/// What a [`PodState`] has, as it is called on the wire.
+const FIELDS: [&str; 9] = [
+    "phase",
+    "reason",
+    "message",
+    "startTime",
+    "conditions",
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+    "podIPs",
+];
+
+/// The list as a whole. Conditions that stay keep what we do not read of them.
+fn conditions(raw: &Value, have: &PodState, want: &PodState) -> Value {
+    let there = raw.get("conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let one = |condition: &PodCondition| {
+        let stays = have.conditions.contains(condition);
+        let as_it_is = there.iter().find(|old| stays && old["type"] == condition.type_.as_str());
+        as_it_is.cloned().unwrap_or_else(|| json!(condition))
+    };
+    want.conditions.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What a Pod says of itself, after what its host says.
+
+use super::*;
+
+fn pod(status: &Value) -> BoundPod {
+    let spec = json!({"containers": [{"name": "web"}], "initContainers": [{"name": "init"}]});
+    serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec, "status": status})).unwrap()
+}
+
+fn mirror(status: &Value, said: Value) -> Option<Said> {
+    let services = ["10.96.0.0/12".parse().unwrap()];
+    let said = serde_json::from_value(said).unwrap();
+    mirrored(&pod(status), &PodState::of(status), &said, "east", &services)
+}
+
+fn container(name: &str) -> Value {
+    json!({"name": name, "image": "i", "imageID": "x", "ready": true, "restartCount": 0})
+}
+
+fn condition(type_: &str, status: &str) -> Value {
+    json!({"type": type_, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+#[test]
+fn a_pod_here_is_as_the_host_says_and_a_second_look_writes_nothing() {
+    let scheduled =
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "observedGeneration": 1});
+    let had = json!({"phase": "Pending", "reason": BACK_OFF, "qosClass": "BestEffort",
+        "conditions": [scheduled, condition("Ready", "False"), condition("PodResizePending", "True")]});
+    let said = json!({"pod": {
+        "phase": "Running", "startTime": "2026-01-01T00:00:00Z",
+        "conditions": [condition("PodScheduled", "False"), condition("Ready", "True"), condition("Initialized", "True")],
+        "containerStatuses": [container("web"), container("miner")], "initContainerStatuses": [container("init")],
+        "podIPs": [{"ip": "10.1.0.7"}, {"ip": "fd00::7"}],
+    }});
+    let want = mirror(&had, said.clone()).unwrap();
+    assert_eq!(want.warning, None);
+    let patch = patch(&had, &PodState::of(&had), &want.state);
+    let conditions = json!([scheduled, condition("Ready", "True"), condition("Initialized", "True")]);
+    assert_eq!(
+        patch,
+        json!({
+            "phase": "Running", "reason": null, "startTime": "2026-01-01T00:00:00Z", "conditions": conditions,
+            "containerStatuses": [container("web")], "initContainerStatuses": [container("init")],
+            "podIPs": [{"ip": "10.1.0.7"}, {"ip": "fd00::7"}], "podIP": "10.1.0.7",
+        })
+    );
+    let mut now = had.clone();
+    for (field, value) in patch.as_object().unwrap() {
+        now[field] = value.clone();
+    }
+    assert_eq!(mirror(&now, said), None);
+    assert_eq!(mirror(&now, json!({})), None, "nothing is said");
+}
+
+#[test]
+fn what_the_host_refuses_is_said_once() {
+    let refused = json!({"type": "Accepted", "status": "False", "reason": "NotAccepted", "message": "ask them",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let had = json!({"phase": "Pending", "conditions": [condition("Other", "True")]});
+    let want = mirror(&had, json!({"conditions": [refused]})).unwrap();
+    let said = (want.state.phase.as_deref(), want.state.reason.as_deref(), want.state.message.as_deref());
+    assert_eq!(said, (Some("Pending"), Some("NotAccepted"), Some("ask them")));
+    assert_eq!(want.warning.unwrap().reason, HOST_REFUSED);
+    let now = json!(want.state);
+    assert_eq!(mirror(&now, json!({"conditions": [refused]})), None);
+
+    let running = json!({"phase": "Running", "conditions": [condition("Ready", "True")]});
+    let want = mirror(&running, json!({"pod": running, "conditions": [refused]})).unwrap();
+    assert_eq!(want.state.conditions[0].status, "False");
+    assert_eq!(want.state.phase.as_deref(), Some("Running"));
+}
+
+#[test]
+fn an_address_that_cannot_be_is_left_out_and_said_once() {
+    let said = json!({"pod": {"phase": "Running", "podIPs": [{"ip": "10.96.0.1"}, {"ip": "fd00::7"}]}});
+    let want = mirror(&json!({"phase": "Pending"}), said.clone()).unwrap();
+    assert_eq!(json!(want.state.pod_ips), json!([{"ip": "fd00::7"}]));
+    let warning = want.warning.unwrap();
+    assert!(warning.reason == ADDRESS_REFUSED && warning.message.contains("10.96.0.1"), "{warning:?}");
+    assert_eq!(mirror(&json!(want.state), said), None);
+}
+
+#[test]
+fn a_pod_that_has_finished_stays_finished() {
+    let failed = json!({"phase": "Failed", "reason": ABORTED});
+    assert_eq!(mirror(&failed, json!({"pod": {"phase": "Running"}})), None);
+    let later = json!({"pod": {"phase": "Failed", "reason": "Error"}});
+    assert_eq!(mirror(&failed, later).unwrap().state.reason.as_deref(), Some("Error"));
+}
+
+#[test]
+fn what_waits_or_is_aborted_says_so_once() {
+    let running =
+        json!({"phase": "Running", "conditions": [condition("Ready", "True")], "startTime": "x"});
+    let have = PodState::of(&running);
+    assert!(has_started(&have) && !has_started(&PodState::of(&json!({"phase": "Pending"}))));
+    let said = aborted(&have, "east").unwrap();
+    assert_eq!(
+        (said.state.phase.as_deref(), said.state.conditions[0].status.as_str()),
+        (Some("Failed"), "False")
+    );
+    assert_eq!(said.warning.unwrap().reason, ABORTED);
+    assert_eq!(aborted(&said.state, "east"), None);
+    let waiting = waits(&PodState::default(), BACK_OFF, "because".into()).unwrap();
+    let other = waits(&waiting.state, BACK_OFF, "for another reason".into()).unwrap();
+    assert_eq!(other.warning, None, "not told again");
+}
