@@ -190,8 +190,10 @@ fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
         };
         account::until_allowed(&eve, AREA, "multicluster.crd.antrea.io", "resourceexports", "create").await;
         create_own(&eve, &targets).await;
-        let guests =
-            [(records::map("away", "eve"), records::maps()), (records::shadow("away", "eve"), records::shadows())];
+        let guests = [
+            (records::map("away", "eve"), records::maps()),
+            (records::shadow("away", "eve"), records::shadows()),
+        ];
         for (guest, kind) in &guests {
             Do::Create(guest.clone()).by(admin, AREA, kind).await.unwrap();
         }

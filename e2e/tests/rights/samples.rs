@@ -164,7 +164,8 @@ pub(crate) fn pod(name: &str) -> Value {
 /// A Pod of another cluster, as the member makes it in a twin.
 pub(crate) fn hosted(name: &str) -> Value {
     let mut pod = pod(name);
-    pod["metadata"]["labels"] = json!({"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west"});
+    pod["metadata"]["labels"] =
+        json!({"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/origin": "west"});
     pod
 }
 
@@ -172,6 +173,8 @@ pub(crate) fn hosted(name: &str) -> Value {
 pub(crate) fn bound(name: &str, node: &str) -> Value {
     let mut pod = pod(name);
     pod["spec"]["nodeName"] = json!(node);
+    // No taint of a Node takes it away.
+    pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     // No kubelet ends it.
     pod["spec"]["terminationGracePeriodSeconds"] = json!(0);
     pod

@@ -93,13 +93,22 @@ impl ShadowPods {
         entry.is_some_and(|entry| matches!(entry.incoming(), Asked::Yes(_)))
     }
 
-    async fn carry_out(&self, record: &PeerPod, spec: &ShadowPodSpec, own: Option<HostedPod>, step: Step) -> Done {
+    async fn carry_out(
+        &self,
+        record: &PeerPod,
+        spec: &ShadowPodSpec,
+        own: Option<HostedPod>,
+        step: Step,
+    ) -> Done {
         match step {
             Step::Leave => Done::with(own, None),
-            Step::Refuse(why) => Done { result: Ok(Outcome::Requeue(AGAIN)), ..Done::with(own, Some(no(why))) },
+            Step::Refuse(why) => {
+                Done { result: Ok(Outcome::Requeue(AGAIN)), ..Done::with(own, Some(no(why))) }
+            }
             Step::Create(new) => self.create(spec, &new).await,
             Step::Keep(want) => {
-                let mended = self.knowledge.shadows.put(&self.local_writer, SHADOW, own.as_ref(), &want).await;
+                let mended =
+                    self.knowledge.shadows.put(&self.local_writer, SHADOW, own.as_ref(), &want).await;
                 let result = mended.map(|_| Outcome::Done);
                 Done { result, ..Done::with(own, Some(yes())) }
             }
@@ -127,7 +136,9 @@ impl ShadowPods {
         };
         match made {
             Ok(pod) => Done::with(Some(pod), Some(yes())),
-            Err(error) => Done { verdict: refused(spec, &error).map(no), result: Err(error), ..Done::with(None, None) },
+            Err(error) => {
+                Done { verdict: refused(spec, &error).map(no), result: Err(error), ..Done::with(None, None) }
+            }
         }
     }
 

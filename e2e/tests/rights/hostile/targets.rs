@@ -128,7 +128,11 @@ pub(super) fn at_the_leader(us: &str) -> Vec<Target> {
         Target {
             own: Some(records::shadow(us, "south")),
             another: Some(records::shadow(us, "away")),
-            squats: vec![records::shadow("south", us), records::shadow("away", "south"), records::shadow(us, us)],
+            squats: vec![
+                records::shadow("south", us),
+                records::shadow("away", "south"),
+                records::shadow(us, us),
+            ],
             ..Target::new("shadowpods", records::shadows(), area)
         },
         Target {

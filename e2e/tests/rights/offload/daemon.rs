@@ -309,8 +309,13 @@ fn what_a_user_asks_for_stays_the_users() {
             json!({"liqo.io/resource-controlled-by": "This resource is ..."});
         let unasked = Do::Create(by_label.clone()).by(member, &space, &offloadings()).await.unwrap_err();
         assert!(unasked.is_by_policy("does not have the label liqo.io/enabled"), "{unasked:?}");
-        done(parties, false, &namespaces(), Do::Patch(space.clone(), labelled("liqo.io/enabled", &json!("true"))))
-            .await;
+        done(
+            parties,
+            false,
+            &namespaces(),
+            Do::Patch(space.clone(), labelled("liqo.io/enabled", &json!("true"))),
+        )
+        .await;
         eventually("the label is known", || async {
             let asked = Do::DryCreate(by_label.clone()).by(member, &space, &offloadings()).await;
             asked.map_err(|refusal| format!("{refusal:?}"))

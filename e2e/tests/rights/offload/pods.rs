@@ -52,7 +52,11 @@ fn in_a_twin() -> Vec<Attempt> {
         attempt("change somebody's Pod", Do::Patch("foreign".into(), note()), NOT_ITS),
         attempt("delete somebody's Pod", Do::Delete("foreign".into()), NOT_ITS),
         attempt("say how somebody's Pod is", Do::PatchStatus("foreign".into(), running.clone()), NOT_ITS),
-        attempt("say how its own Pod is, which a kubelet does", Do::PatchStatus("web".into(), running), NOT_ITS),
+        attempt(
+            "say how its own Pod is, which a kubelet does",
+            Do::PatchStatus("web".into(), running),
+            NOT_ITS,
+        ),
         attempt(
             "take its label off",
             Do::Patch("web".into(), json!({"metadata": {"labels": {"liqo.io/managed-by": null}}})),
@@ -78,9 +82,8 @@ fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
         soon(parties, false, "pods-twin", &pods(), Do::Create(pod("foreign"))).await;
         soon(parties, true, "pods-twin", &pods(), Do::Create(hosted("web"))).await;
         try_all(&parties.member, "pods-twin", &in_a_twin(), is_wrong).await;
-        let with = |field: &'static str, value: Value| {
-            changed(hosted("new"), |pod| pod["spec"][field] = value)
-        };
+        let with =
+            |field: &'static str, value: Value| changed(hosted("new"), |pod| pod["spec"][field] = value);
         for todo in [
             with("hostNetwork", json!(true)),
             with("hostPID", json!(true)),
@@ -105,14 +108,19 @@ fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
         for pod in [bound("virtual", "freeport-east"), bound("worker", "worker"), pod("nowhere")] {
             soon(parties, false, &space, &pods(), Do::Create(pod)).await;
         }
-        let (member, running) = (&parties.member, json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}}));
+        let (member, running) = (
+            &parties.member,
+            json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}}),
+        );
         for name in ["worker", "nowhere"] {
             for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
                 let refused = todo.by(member, &space, &pods()).await.unwrap_err();
                 assert!(refused.is_by_policy(NOT_ITS), "{todo:?}: {refused:?}");
             }
         }
-        for todo in [Do::Create(hosted("new")), Do::Patch("virtual".into(), note()), Do::DeleteAll("app=web".into())] {
+        for todo in
+            [Do::Create(hosted("new")), Do::Patch("virtual".into(), note()), Do::DeleteAll("app=web".into())]
+        {
             let refused = todo.by(member, &space, &pods()).await.unwrap_err();
             assert_eq!(refused.code, 403, "{todo:?}: {refused:?}");
         }
@@ -135,12 +143,15 @@ fn other_bindings() -> Vec<Attempt> {
     };
     vec![
         attempt("another name", |binding| binding["metadata"]["name"] = json!("freeport-other")),
-        attempt("a Role of its own rights", |binding| binding["roleRef"]["name"] = json!("freeport-member-offload")),
+        attempt("a Role of its own rights", |binding| {
+            binding["roleRef"]["name"] = json!("freeport-member-offload")
+        }),
         attempt("somebody else", |binding| binding["subjects"][0]["name"] = json!("freeport-webhook")),
-        attempt("an account of its name elsewhere", |binding| binding["subjects"][0]["namespace"] = json!("default")),
+        attempt("an account of its name elsewhere", |binding| {
+            binding["subjects"][0]["namespace"] = json!("default")
+        }),
         attempt("everybody", |binding| {
-            binding["subjects"] =
-                json!([{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]);
+            binding["subjects"] = json!([{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]);
         }),
         attempt("one more", |binding| {
             let more = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
@@ -156,19 +167,31 @@ fn the_member_lets_itself_alone_make_pods_in_twins_alone() {
         soon(parties, true, EVERYWHERE, &namespaces(), Do::CreateAs(label::MEMBER, twin("bound-twin"))).await;
         try_all(member, "bound-twin", &other_bindings(), is_wrong).await;
         let elsewhere = Do::Create(binding()).by(member, "default", &bindings()).await.unwrap_err();
-        assert!(elsewhere.is_by_policy("it writes only RoleBinding freeport-offload of twins"), "{elsewhere:?}");
+        assert!(
+            elsewhere.is_by_policy("it writes only RoleBinding freeport-offload of twins"),
+            "{elsewhere:?}"
+        );
         // Kubernetes lets nobody bind what he may not do: the policy is not asked.
         let mut admin = binding();
         admin["roleRef"]["name"] = json!("cluster-admin");
         assert_eq!(Do::Create(admin).by(member, "bound-twin", &bindings()).await.unwrap_err().code, 403);
         soon(parties, true, "bound-twin", &bindings(), Do::Create(binding())).await;
-        let others = json!({"subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]});
-        let refused = Do::Patch("freeport-offload".into(), others.clone()).by(member, "bound-twin", &bindings()).await;
+        let others =
+            json!({"subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]});
+        let refused =
+            Do::Patch("freeport-offload".into(), others.clone()).by(member, "bound-twin", &bindings()).await;
         assert!(refused.as_ref().is_err_and(|refusal| refusal.is_by_policy("of itself")), "{refused:?}");
         soon(parties, false, "bound-twin", &bindings(), Do::Patch("freeport-offload".into(), others)).await;
         let back = json!({"subjects": binding()["subjects"]});
         soon(parties, true, "bound-twin", &bindings(), Do::Patch("freeport-offload".into(), back)).await;
-        assert_eq!(Do::Delete("freeport-offload".into()).by(member, "bound-twin", &bindings()).await.unwrap_err().code, 403);
+        assert_eq!(
+            Do::Delete("freeport-offload".into())
+                .by(member, "bound-twin", &bindings())
+                .await
+                .unwrap_err()
+                .code,
+            403
+        );
         soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete("bound-twin".into())).await;
     });
 }

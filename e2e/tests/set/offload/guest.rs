@@ -69,7 +69,14 @@ impl<'a> Guest<'a> {
     }
 
     /// The same in another Namespace, and sealed to another key.
-    pub(super) fn asks_in(&self, namespace: &str, pod: &str, uid: &str, spec: Value, key: &PublicKey) -> ShadowPodSpec {
+    pub(super) fn asks_in(
+        &self,
+        namespace: &str,
+        pod: &str,
+        uid: &str,
+        spec: Value,
+        key: &PublicKey,
+    ) -> ShadowPodSpec {
         let mut asked = ShadowPodSpec {
             origin: "south".into(),
             destination: "east".into(),
@@ -118,7 +125,11 @@ impl<'a> Guest<'a> {
         eventually(&format!("{record} is {phase}"), || async {
             let status = self.status(record).await?;
             let said = status.pod.as_ref().and_then(|pod| pod.phase.clone());
-            if said.as_deref() == Some(phase) { Ok(status) } else { Err(format!("{status:?}; {}", log(self.world))) }
+            if said.as_deref() == Some(phase) {
+                Ok(status)
+            } else {
+                Err(format!("{status:?}; {}", log(self.world)))
+            }
         })
         .await
     }

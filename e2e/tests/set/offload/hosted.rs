@@ -91,7 +91,8 @@ fn a_pod_of_another_cluster_runs_in_its_twin_and_its_home_knows_how_it_is() {
         guest.pods().patch("web", &PatchParams::default(), &Patch::Merge(strip)).await.unwrap();
         eventually("labels are put back", || async {
             let now = json!(guest.pods().get("web").await.unwrap().labels());
-            let is_whole = now["app"] == "web" && now["liqo.io/managed-by"] == "shadowpod" && now["theirs"] == "stays";
+            let is_whole =
+                now["app"] == "web" && now["liqo.io/managed-by"] == "shadowpod" && now["theirs"] == "stays";
             if is_whole { Ok(()) } else { Err(format!("{now}; {}", world.log_tail("freeport-member-east"))) }
         })
         .await;
@@ -191,7 +192,8 @@ fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
 fn a_name_that_is_taken_is_left_alone_and_used_when_it_is_free() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "taken-pod").await;
-        let foreign: Pod = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": plain()})).unwrap();
+        let foreign: Pod =
+            serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": plain()})).unwrap();
         let foreign = guest.pods().create(&PostParams::default(), &foreign).await.unwrap();
         let record = guest.write(&guest.asks("web", "u-3", plain())).await;
         guest.is_told(&record, "NameTaken").await;
@@ -206,7 +208,10 @@ fn a_name_that_is_taken_is_left_alone_and_used_when_it_is_free() {
         guest.take_back(&record, 0).await;
         guest.is_told(&next, "Accepted").await;
         guest.is_deleted(&record).await;
-        assert_eq!(guest.pods().get("web").await.unwrap().labels()["multicluster.freeport.dev/origin-uid"], "u-4");
+        assert_eq!(
+            guest.pods().get("web").await.unwrap().labels()["multicluster.freeport.dev/origin-uid"],
+            "u-4"
+        );
         guest.leave(&[&record, &next]).await;
     });
 }
@@ -248,13 +253,16 @@ fn what_vanishes_takes_no_hosted_pod_along() {
         let is_back = || async {
             let binding = bindings.get("freeport-offload").await.map_err(|error| error.to_string())?;
             let subjects = json!(binding.subjects);
-            match subjects.as_array().is_some_and(|all| all.len() == 1) && subjects[0]["name"] == "freeport-member" {
+            match subjects.as_array().is_some_and(|all| all.len() == 1)
+                && subjects[0]["name"] == "freeport-member"
+            {
                 true => Ok(()),
                 false => Err(format!("{subjects}; {}", world.log_tail("freeport-member-east"))),
             }
         };
         eventually("the RoleBinding is put back", is_back).await;
-        let others = json!({"subjects": [{"kind": "ServiceAccount", "name": "other", "namespace": "default"}]});
+        let others =
+            json!({"subjects": [{"kind": "ServiceAccount", "name": "other", "namespace": "default"}]});
         let _: RoleBinding = east.patch(&guest.twin, "freeport-offload", &others).await;
         eventually("its subject is put back", is_back).await;
         guest.leave(&[&record, &refused]).await;

@@ -1,10 +1,7 @@
 //! What matters to Pods of other clusters that run here, and to the twins they run in.
 
 use api::offload::{label, view::OffloadPeerView};
-use kit::{
-    index::Readers,
-    objects::Change,
-};
+use kit::{index::Readers, objects::Change};
 use kube::ResourceExt;
 
 use super::Knowledge;
@@ -34,7 +31,8 @@ impl Knowledge {
         self.namespaces.change(change);
         let changed = twins.iter().zip(before.into_iter().zip(bindings())).filter(|(_, (was, is))| was != is);
         let home = |twin: &String| self.namespace(twin)?.label(label::REMOTE_CLUSTER_ID).map(str::to_owned);
-        let homes = changed.filter_map(|(twin, _)| home(twin)).filter(|home| self.clusters.get(home).is_some());
+        let homes =
+            changed.filter_map(|(twin, _)| home(twin)).filter(|home| self.clusters.get(home).is_some());
         self.clusters.enqueue(homes.map(|home| (home, MAP)).collect());
     }
 
@@ -50,8 +48,9 @@ impl Knowledge {
     /// The Namespace, if it is a twin that cluster `home` asked for, and stays.
     pub(crate) fn twin(&self, namespace: &str, home: &str) -> Option<Namespace> {
         let record = api::offload::names::namespace_map(home, &self.us.cluster);
-        let is_twin =
-            |namespace: &Namespace| !namespace.is_going() && namespace.twin_of(&record).is_some_and(|(of, _)| of == home);
+        let is_twin = |namespace: &Namespace| {
+            !namespace.is_going() && namespace.twin_of(&record).is_some_and(|(of, _)| of == home)
+        };
         self.namespace(namespace).filter(is_twin)
     }
 }

@@ -109,13 +109,16 @@ fn step(
 }
 
 pub(super) fn no_twin(spec: &ShadowPodSpec) -> Refused {
-    let message = format!("Namespace {} is no twin of a Namespace of cluster {}", spec.namespace, spec.origin);
+    let message =
+        format!("Namespace {} is no twin of a Namespace of cluster {}", spec.namespace, spec.origin);
     Refused { reason: "NoTwin", message }
 }
 
 pub(super) fn name_taken(spec: &ShadowPodSpec) -> Refused {
-    let message =
-        format!("Namespace {} has a Pod {} that was not made for this one: it has to go first", spec.namespace, spec.pod);
+    let message = format!(
+        "Namespace {} has a Pod {} that was not made for this one: it has to go first",
+        spec.namespace, spec.pod
+    );
     Refused { reason: "NameTaken", message }
 }
 
@@ -160,14 +163,19 @@ fn made(spec: &ShadowPodSpec, key: Option<&PrivateKey>) -> Result<NewPod, Refuse
         of.into_iter().flat_map(|all| all.keys().cloned()).collect::<Vec<_>>()
     };
     let metadata = &mut new.metadata;
-    let note = json!({"labels": keys(metadata.labels.as_ref()), "annotations": keys(metadata.annotations.as_ref())});
+    let note =
+        json!({"labels": keys(metadata.labels.as_ref()), "annotations": keys(metadata.annotations.as_ref())});
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(general::EXPORTED_METADATA.to_owned(), note.to_string());
     Ok(new)
 }
 
 /// How the Pod is, as its home is to know.
-pub(super) fn state(spec: &ShadowPodSpec, have: &ShadowPodStatus, pod: Option<&HostedPod>) -> Option<PodState> {
+pub(super) fn state(
+    spec: &ShadowPodSpec,
+    have: &ShadowPodStatus,
+    pod: Option<&HostedPod>,
+) -> Option<PodState> {
     let was_final = is_final(have.pod.as_ref());
     match pod {
         // Its containers were ended because somebody here deleted it: it has not finished, and is made again.

@@ -56,7 +56,9 @@ impl HostedPod {
     /// Whether it was made for this ShadowPod. Somebody may have taken labels off; then what we once wrote is this one.
     pub(crate) fn is_of(&self, spec: &ShadowPodSpec) -> bool {
         match self.labels().get(label::ORIGIN_UID) {
-            Some(uid) => *uid == spec.uid && self.labels().get(label::ORIGIN).is_none_or(|home| *home == spec.origin),
+            Some(uid) => {
+                *uid == spec.uid && self.labels().get(label::ORIGIN).is_none_or(|home| *home == spec.origin)
+            }
             None => is_written_by(&self.metadata, general::MEMBER),
         }
     }

@@ -29,7 +29,8 @@ fn merge(into: &mut Value, more: &Value) {
 }
 
 fn record(spec: &ShadowPodSpec, status: &Value) -> PeerPod {
-    let metadata = json!({"name": spec.name(), "namespace": "area", "creationTimestamp": "2026-11-01T12:00:00Z"});
+    let metadata =
+        json!({"name": spec.name(), "namespace": "area", "creationTimestamp": "2026-11-01T12:00:00Z"});
     serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
 }
 
@@ -73,7 +74,12 @@ fn word(step: &Step) -> &'static str {
 }
 
 /// What becomes of the record of a Pod with uid `u1`.
-fn becomes(more: &Value, status: &Value, pod: Option<&HostedPod>, change: impl Fn(&mut Around<'_>)) -> &'static str {
+fn becomes(
+    more: &Value,
+    status: &Value,
+    pod: Option<&HostedPod>,
+    change: impl Fn(&mut Around<'_>),
+) -> &'static str {
     let (record, key) = (record(&spec("u1", more), status), key(1));
     let entry = entry(&[record], pod);
     let steps = plan(&entry, |spec| {
@@ -98,7 +104,11 @@ fn a_record_is_held_against_its_pod() {
     let there = own("u1", &json!({}), "Running");
     let stays = |change: &dyn Fn(&mut Around<'_>)| becomes(&new, &none, Some(&there), change);
     assert_eq!(stays(&|_| ()), "keep");
-    assert_eq!(stays(&|a| (a.is_accepted, a.has_twin, a.key) = (false, false, None)), "keep", "what is there stays");
+    assert_eq!(
+        stays(&|a| (a.is_accepted, a.has_twin, a.key) = (false, false, None)),
+        "keep",
+        "what is there stays"
+    );
     for foreign in [own("u0", &json!({}), "Running"), hosted(&json!({}), &json!({}), "Running")] {
         assert_eq!(becomes(&new, &none, Some(&foreign), |_| ()), "NameTaken");
     }
@@ -106,7 +116,11 @@ fn a_record_is_held_against_its_pod() {
         let ended = json!({"pod": {"phase": phase}});
         assert_eq!(becomes(&new, &ended, None, |_| ()), "leave", "never again");
     }
-    assert_eq!(becomes(&new, &json!({"pod": {"phase": "Running"}}), None, |_| ()), "create", "somebody deleted it");
+    assert_eq!(
+        becomes(&new, &json!({"pod": {"phase": "Running"}}), None, |_| ()),
+        "create",
+        "somebody deleted it"
+    );
 }
 
 #[test]
@@ -142,7 +156,10 @@ fn of_two_records_about_one_name_the_last_gets_it_and_one_waits_until_the_other_
     assert_eq!(words(&both, None), ["u1 NameTaken", "u2 create"]);
     assert_eq!(words(&both, Some(&own("u1", &json!({}), "Running"))), ["u1 keep", "u2 NameTaken"]);
     let going = record(&spec("u1", &json!({"deletion": {}})), &json!({}));
-    assert_eq!(words(&[going.clone(), new.clone()], Some(&own("u1", &json!({}), "Running"))), ["u1 delete", "u2 NameTaken"]);
+    assert_eq!(
+        words(&[going.clone(), new.clone()], Some(&own("u1", &json!({}), "Running"))),
+        ["u1 delete", "u2 NameTaken"]
+    );
     assert_eq!(words(&[going, new], None), ["u1 confirm", "u2 create"]);
 }
 
@@ -183,7 +200,9 @@ fn labels_of_the_home_come_and_go_and_others_stay() {
 #[test]
 fn a_state_is_of_the_pod_that_its_home_asked_for() {
     let (asked, deletion) = (spec("u1", &json!({})), spec("u1", &json!({"deletion": {}})));
-    let said = |phase: &str| -> ShadowPodStatus { serde_json::from_value(json!({"pod": {"phase": phase}})).unwrap() };
+    let said = |phase: &str| -> ShadowPodStatus {
+        serde_json::from_value(json!({"pod": {"phase": phase}})).unwrap()
+    };
     let phase = |spec, have: &ShadowPodStatus, pod: Option<&HostedPod>| state(spec, have, pod)?.phase;
     let some = |phase: &str| Some(phase.to_owned());
     let pod = |phase: &str| own("u1", &json!({}), phase);
