@@ -5,6 +5,7 @@ mod deployed;
 mod dns;
 mod downtime;
 mod families;
+mod placement;
 mod readiness;
 mod routing;
 mod stateful;
