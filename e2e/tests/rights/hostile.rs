@@ -64,7 +64,11 @@ async fn whose(parties: &Parties, us: &Client, target: &Target, verb: &str) -> S
             for name in names(&parties.world.leader().client, namespace, target).await {
                 if Some(&name) != own.as_ref() || *namespace != target.namespace {
                     let done = request(verb, &name, target).by(us, namespace, &target.kind).await;
-                    note(format!("{namespace}/{name}"), done);
+                    // What goes already is let go again, whoever asks.
+                    if done.is_err() || stays(&parties.world.leader().client, namespace, &name, target).await
+                    {
+                        note(format!("{namespace}/{name}"), done);
+                    }
                 }
             }
         }
@@ -99,6 +103,12 @@ fn request(verb: &str, name: &str, target: &Target) -> Do {
         "delete" | "deletecollection" => Do::DryDelete(name.to_owned()),
         verb => panic!("no request for {verb} {}", target.resource),
     }
+}
+
+/// Whether the object is there, and not on its way out.
+async fn stays(admin: &Client, namespace: &str, name: &str, target: &Target) -> bool {
+    let there = within(admin, namespace, &target.kind).get_opt(name).await.unwrap();
+    there.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
 }
 
 async fn names(admin: &Client, namespace: &str, target: &Target) -> Vec<String> {

@@ -173,6 +173,8 @@ pub(crate) fn hosted(name: &str) -> Value {
 pub(crate) fn bound(name: &str, node: &str) -> Value {
     let mut pod = pod(name);
     pod["spec"]["nodeName"] = json!(node);
+    // No taint of a Node takes it away.
+    pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     // No kubelet ends it.
     pod["spec"]["terminationGracePeriodSeconds"] = json!(0);
     pod

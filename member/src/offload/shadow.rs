@@ -60,6 +60,11 @@ impl Done {
     fn with(pod: Option<HostedPod>, verdict: Option<Verdict>) -> Self {
         Self { pod, verdict, is_deleted: false, result: Ok(Outcome::Done) }
     }
+
+    /// Whether there is anything to say. Without a Pod and without a word about it, what was said before stands.
+    fn is_known(&self) -> bool {
+        self.pod.is_some() || self.verdict.is_some() || self.is_deleted
+    }
 }
 
 impl ShadowPods {
@@ -77,8 +82,11 @@ impl ShadowPods {
         let mut outcome = Ok(Outcome::Done);
         for (record, spec, step) in plan(&entry, around) {
             let own = entry.pod.clone().filter(|pod| pod.is_of(spec));
-            let done = self.carry_out(record, spec, own, step).await;
-            let said = self.say(record, spec, &done).await;
+            let done = self.carry_out(spec, own, step).await;
+            let said = match done.is_known() {
+                true => self.say(record, spec, &done).await,
+                false => Ok(()),
+            };
             outcome = match (outcome, said.and(done.result)) {
                 (Err(error), _) | (Ok(_), Err(error)) => Err(error),
                 (Ok(Outcome::Done), Ok(next)) => Ok(next),
@@ -93,13 +101,7 @@ impl ShadowPods {
         entry.is_some_and(|entry| matches!(entry.incoming(), Asked::Yes(_)))
     }
 
-    async fn carry_out(
-        &self,
-        record: &PeerPod,
-        spec: &ShadowPodSpec,
-        own: Option<HostedPod>,
-        step: Step,
-    ) -> Done {
+    async fn carry_out(&self, spec: &ShadowPodSpec, own: Option<HostedPod>, step: Step) -> Done {
         match step {
             Step::Leave => Done::with(own, None),
             Step::Refuse(why) => {
@@ -117,7 +119,7 @@ impl ShadowPods {
                 let result = self.local_writer.delete_within(&*pod, grace).await.map(|()| Outcome::Done);
                 Done { result, ..Done::with(own, None) }
             }
-            Step::Confirm(at) => self.confirm(record, spec, &at).await,
+            Step::Confirm(at) => self.confirm(spec, &at).await,
         }
     }
 
@@ -143,7 +145,7 @@ impl ShadowPods {
     }
 
     /// Finds out whether nothing of it is left: somebody may have taken off the labels by which it is known.
-    async fn confirm(&self, record: &PeerPod, spec: &ShadowPodSpec, at: &HostedPod) -> Done {
+    async fn confirm(&self, spec: &ShadowPodSpec, at: &HostedPod) -> Done {
         let have = Done::with(None, None);
         match self.local_writer.read(at).await {
             Ok(there) if there.is_of(spec) => {
@@ -157,10 +159,7 @@ impl ShadowPods {
                 Done { result, ..have }
             }
             Ok(_) | Err(Error::Gone) => Done { is_deleted: true, ..have },
-            Err(error) => {
-                tracing::warn!(record = record.metadata.name, "cannot find out whether the Pod has gone");
-                Done { result: Err(error), ..have }
-            }
+            Err(error) => Done { result: Err(error), ..have },
         }
     }
 

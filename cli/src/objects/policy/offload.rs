@@ -231,15 +231,6 @@ variables.about + 'it writes only RoleBinding freeport-offload of twins, of itse
     },
     Check {
         holds: "
-!variables.isOffloading || request.operation != 'CREATE' ||
-variables.labelsOfNamespace[?'liqo.io/enabled'].orValue('') == 'true'",
-        refused: Refused::Forbidden,
-        rule: "the member makes a NamespaceOffloading where label liqo.io/enabled of the Namespace asks for it",
-        says: "
-variables.about + 'Namespace ' + request.namespace + ' does not have the label liqo.io/enabled: true'",
-    },
-    Check {
-        holds: "
 !variables.isOffloading || variables.isStatus ||
 variables.isByLabel && (request.operation == 'CREATE' || variables.wasByLabel) ||
 request.operation == 'UPDATE' && variables.written.?spec.orValue({}) == variables.before.?spec.orValue({}) &&
@@ -249,6 +240,15 @@ request.operation == 'UPDATE' && variables.written.?spec.orValue({}) == variable
         rule: "what users ask for is theirs: the member writes only NamespaceOffloadings that a label asks for",
         says: "
 variables.about + 'it writes only those with annotation liqo.io/resource-controlled-by, and of others the status and a finalizer'",
+    },
+    Check {
+        holds: "
+!variables.isOffloading || request.operation != 'CREATE' ||
+variables.labelsOfNamespace[?'liqo.io/enabled'].orValue('') == 'true'",
+        refused: Refused::Forbidden,
+        rule: "the member makes a NamespaceOffloading where label liqo.io/enabled of the Namespace asks for it",
+        says: "
+variables.about + 'Namespace ' + request.namespace + ' does not have the label liqo.io/enabled: true'",
     },
     // A finalizer would keep what it is on from going. That on a NamespaceOffloading waits for the twins.
     Check {

@@ -148,13 +148,13 @@ fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
             spec[field] = value;
             spec
         };
-        let privileged = container(json!({"securityContext": {"privileged": true}}));
+        let mighty = container(json!({"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}));
         let mounted = with("volumes", json!([{"name": "v", "hostPath": {"path": "/"}}]));
         let another = PrivateKey::read(&[9; KEY_LENGTH]).unwrap().public();
         let twin = guest.twin.clone();
         let mut records = Vec::new();
         for (pod, spec, reason, words) in [
-            ("privileged", guest.asks("privileged", "h-1", privileged), "Refused", "violates PodSecurity"),
+            ("mighty", guest.asks("mighty", "h-1", mighty), "Refused", "violates PodSecurity"),
             ("mounted", guest.asks("mounted", "h-2", mounted), "FieldRefused", "spec.volumes[v].hostPath"),
             ("no-pod", guest.asks("no-pod", "h-3", json!({"containers": []})), "Refused", "containers"),
             ("sealed", guest.asks_in(&twin, "sealed", "h-4", plain(), &another), "CannotOpen", "sealed"),

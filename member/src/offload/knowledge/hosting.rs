@@ -54,3 +54,33 @@ impl Knowledge {
         self.namespace(namespace).filter(is_twin)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::identity::Identity;
+
+    fn known(metadata: &Value) -> Knowledge {
+        let us = Identity { cluster: "east".into(), common_area: "area".into() };
+        let known = Knowledge::new(us, "freeport".into(), None);
+        let namespace = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        known.change_namespaces(Change::Apply(namespace));
+        known
+    }
+
+    #[test]
+    fn a_twin_is_of_one_home_and_stays() {
+        let labels = json!({"app.kubernetes.io/managed-by": "freeport", "liqo.io/remote-cluster-id": "west"});
+        let annotations =
+            json!({"liqo.io/managed-by-namespace-map": "1.west.east", "liqo.io/original-name": "shop"});
+        let mut twin = json!({"name": "shop-west", "labels": labels, "annotations": annotations});
+        assert!(known(&twin).twin("shop-west", "west").is_some());
+        assert!(known(&twin).twin("shop-west", "north").is_none(), "another's");
+        assert!(known(&twin).twin("shop", "west").is_none());
+        twin["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
+        assert!(known(&twin).twin("shop-west", "west").is_none(), "it goes");
+        assert!(known(&json!({"name": "shop-west"})).twin("shop-west", "west").is_none(), "somebody's");
+    }
+}
