@@ -123,7 +123,7 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         let bound = is(world, &ns, "bound", "Pending", "OffloadingRefused").await;
         let message = bound.status.unwrap().message.unwrap();
         assert!(message.contains("spec.volumes[conf].configMap"), "{message}");
-        event(west, &ns, "bound", "OffloadingRefused").await.unwrap();
+        eventually("an Event says so", || event(west, &ns, "bound", "OffloadingRefused")).await;
 
         let claims = running("127.0.0.1");
         kubelet_says(east, "waits-west", "early", claims).await;
