@@ -123,7 +123,7 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         let bound = is(world, &ns, "bound", "Pending", "OffloadingRefused").await;
         let message = bound.status.unwrap().message.unwrap();
         assert!(message.contains("spec.volumes[conf].configMap"), "{message}");
-        event(west, &ns, "bound", "OffloadingRefused").await.unwrap();
+        eventually("an Event says so", || event(west, &ns, "bound", "OffloadingRefused")).await;
 
         let claims = running("127.0.0.1");
         kubelet_says(east, "waits-west", "early", claims).await;
@@ -174,7 +174,8 @@ fn a_pod_ends_by_decision_only() {
         assert_eq!(job.status.unwrap().phase.as_deref(), Some("Succeeded"));
         eventually("no record is left", || async {
             let left = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
-            let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+            let ours = left.iter().filter(|record| record.spec.origin == "west");
+            let left: Vec<_> = ours.map(ResourceExt::name_any).collect();
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         })
         .await;

@@ -91,8 +91,7 @@ fn a_pod_that_has_finished_stays_finished() {
 
 #[test]
 fn what_waits_or_is_aborted_says_so_once() {
-    let running =
-        json!({"phase": "Running", "conditions": [condition("Ready", "True")], "startTime": "x"});
+    let running = json!({"phase": "Running", "conditions": [condition("Ready", "True")], "startTime": "x"});
     let have = PodState::of(&running);
     assert!(has_started(&have) && !has_started(&PodState::of(&json!({"phase": "Pending"}))));
     let said = aborted(&have, "east").unwrap();
