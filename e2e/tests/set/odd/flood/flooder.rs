@@ -25,7 +25,7 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Requests at once: as many as one controller of a member makes.
 const WRITERS: usize = 16;
@@ -45,7 +45,7 @@ impl<'a> Flooder<'a> {
         let records = Api::namespaced(client, AREA);
         let flooder = Self { world, records, namespace: namespace.to_owned() };
         eventually("the member may write", || async {
-            let first = flooder.create(0, &Value::Null).await;
+            let first = flooder.create(0, 0).await;
             first.map_err(|error| error.to_string())
         })
         .await;
@@ -59,17 +59,19 @@ impl<'a> Flooder<'a> {
         leave(self.world).await;
     }
 
-    async fn create(&self, number: usize, raw: &Value) -> Result<(), kube::Error> {
+    async fn create(&self, number: usize, kilobytes: usize) -> Result<(), kube::Error> {
         let mut object = record::service(MEMBER, &self.service(number));
-        object["spec"]["raw"] = raw.clone();
+        let text = |number: usize| (format!("text-{number}"), json!("x".repeat(50_000)));
+        let annotations: serde_json::Map<_, _> = (0..kilobytes / 50).map(text).collect();
+        object["spec"]["service"]["exportedAnnotations"] = json!(annotations);
         let object = serde_json::from_value(object).unwrap();
         self.records.create(&PostParams::default(), &object).await.map(drop)
     }
 
-    /// Writes so many records, with this in their field `raw`.
-    pub(super) async fn write(&self, count: usize, raw: &Value) {
+    /// Writes so many records, about so large.
+    pub(super) async fn write(&self, count: usize, kilobytes: usize) {
         let begun = Instant::now();
-        let written = stream::iter(0..count).map(|number| self.create(number, raw));
+        let written = stream::iter(0..count).map(|number| self.create(number, kilobytes));
         written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
         eprintln!("{:.0} records a second", count as f64 / begun.elapsed().as_secs_f64());
     }
@@ -116,7 +118,7 @@ impl<'a> Flooder<'a> {
     pub(super) async fn clear(&self) {
         let there = self.there().await.unwrap();
         let names: Vec<_> = there.into_iter().filter_map(|record| record.metadata.name).collect();
-        let withdrawn = Patch::Merge(json!({"spec": {"raw": null, "service": {"withdrawn": true}}}));
+        let withdrawn = Patch::Merge(json!({"spec": {"service": {"withdrawn": true}}}));
         let withdrawn = &withdrawn;
         let gone = stream::iter(names).map(|name| async move {
             drop(self.records.patch(&name, &PatchParams::default(), withdrawn).await);
