@@ -27,8 +27,8 @@ use self::{flooder::Flooder, relay::Relay};
 const IMPORTER: &str = "freeport-member-west";
 const EXPORTS: usize = 10;
 const RECORDS: usize = 400;
-/// So many records of a megabyte are more than a member may have.
-const LARGE: usize = 70;
+/// So many records of 200 kB, which is about the most that is valid, are more than a member may have.
+const LARGE: usize = 350;
 /// Each of them costs every cluster four writes.
 const IMPORTS: usize = 1000;
 /// A Namespace that no cluster has, so that nobody imports what is said to be in it.
@@ -48,7 +48,7 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         })
         .await;
         flooder.clear().await;
-        report(world, &ns, &format!("{LARGE} records of 1 MB"), async |_| flooder.write(LARGE, 1000).await)
+        report(world, &ns, &format!("{LARGE} records of 200 kB"), async |_| flooder.write(LARGE, 200).await)
             .await;
         within(VOUCHED, "the newest are refused", || flooder.over_quota()).await;
         flooder.leave().await;
