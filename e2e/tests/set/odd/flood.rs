@@ -27,8 +27,8 @@ use self::{flooder::Flooder, relay::Relay};
 const IMPORTER: &str = "freeport-member-west";
 const EXPORTS: usize = 10;
 const RECORDS: usize = 400;
-/// So many records of 200 kB, which is about the most that is valid, are more than a member may have.
-const LARGE: usize = 350;
+/// So many records of a megabyte are more than a member may have, though each of them is refused for what it says itself.
+const LARGE: usize = 70;
 /// Each of them costs every cluster four writes.
 const IMPORTS: usize = 1000;
 /// A Namespace that no cluster has, so that nobody imports what is said to be in it.
@@ -48,9 +48,10 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         })
         .await;
         flooder.clear().await;
-        report(world, &ns, &format!("{LARGE} records of 200 kB"), async |_| flooder.write(LARGE, 200).await)
+        report(world, &ns, &format!("{LARGE} records of 1 MB"), async |_| flooder.write(LARGE, 1000).await)
             .await;
-        within(VOUCHED, "the newest are refused", || flooder.over_quota()).await;
+        flooder.create(LARGE, 0).await.unwrap();
+        within(VOUCHED, "the newest is refused", || flooder.over_quota()).await;
         flooder.leave().await;
         let (flooder, count) = (Flooder::new(world, &ns).await, count.min(IMPORTS));
         report(world, &ns, &format!("{count} imports"), async |_| flooder.write(count, 0).await).await;
@@ -80,6 +81,11 @@ fn a_flood_without_daemons() {
         .await;
         report(world, &ns, &format!("API servers alone, changes of {count} records"), async |over| {
             flooder.change(count, over).await;
+        })
+        .await;
+        flooder.clear().await;
+        report(world, &ns, &format!("API servers alone, {LARGE} records of 1 MB"), async |_| {
+            flooder.write(LARGE, 1000).await;
         })
         .await;
         flooder.leave().await;

@@ -59,7 +59,8 @@ impl<'a> Flooder<'a> {
         leave(self.world).await;
     }
 
-    async fn create(&self, number: usize, kilobytes: usize) -> Result<(), kube::Error> {
+    /// Writes one record.
+    pub(super) async fn create(&self, number: usize, kilobytes: usize) -> Result<(), kube::Error> {
         let mut object = record::service(MEMBER, &self.service(number));
         let text = |number: usize| (format!("text-{number}"), json!("x".repeat(50_000)));
         let annotations: serde_json::Map<_, _> = (0..kilobytes / 50).map(text).collect();
@@ -92,7 +93,7 @@ impl<'a> Flooder<'a> {
         eprintln!("{:.0} changes a second", done as f64 / begun.elapsed().as_secs_f64());
     }
 
-    /// Some records say that they are too much, the oldest do not.
+    /// Some records say that they are too much, others do not.
     pub(super) async fn over_quota(&self) -> Result<(), String> {
         let records = self.there().await?;
         let is_refused = |record: &ResourceExport| {
