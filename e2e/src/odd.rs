@@ -6,6 +6,7 @@
 //! | [`random`] | numbers by a seed |
 //! | [`schema`] | what an API server says of its kinds |
 //! | [`change`] | odd values in the place of good ones |
+//! | [`crd`] | CRDs of other releases |
 //! | [`good`] | a good object of each kind |
 //! | [`author`] | who writes a kind, and with which rights |
 //! | [`authors`] | all of them |
@@ -14,6 +15,7 @@
 mod author;
 pub mod authors;
 mod change;
+mod crd;
 pub mod editor;
 pub mod good;
 mod random;

@@ -13,12 +13,20 @@ use std::{
 
 use kube::Resource;
 
-use crate::objects::{Change, Guard, ObjectName, Tag, name, version};
+use crate::{
+    objects::{Change, Guard, ObjectName, Tag, name, version},
+    queue::Party,
+};
 
 /// What is known about one key.
 pub trait Entry: Clone + Default {
     /// Nothing is known any more: the entry can go.
     fn is_empty(&self) -> bool;
+
+    /// Who wrote what it says: their keys are reconciled in turn with those of others.
+    fn party(&self) -> Party {
+        Party::NOBODY
+    }
 }
 
 /// A watched kind, or the part of it that one watch selects: how an object of it lies in an entry.

@@ -1,6 +1,7 @@
 //! The keys that a controller has to reconcile, shared between those who enqueue them and the controller.
 
 mod schedule;
+mod turns;
 
 use std::{
     hash::Hash,
@@ -9,6 +10,8 @@ use std::{
 };
 
 use tokio::sync::Notify;
+
+pub use self::turns::Party;
 
 use self::schedule::Schedule;
 
@@ -45,9 +48,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Asks for a reconcile of these keys.
     pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
+        self.enqueue_of(keys.into_iter().map(|key| (key, Party::NOBODY)));
+    }
+
+    /// Asks for a reconcile of these keys, each in the turn of those whose it is.
+    pub fn enqueue_of(&self, keys: impl IntoIterator<Item = (K, Party)>) {
         let now = now();
         let mut schedule = self.lock();
-        keys.into_iter().for_each(|key| schedule.enqueue(key, now));
+        keys.into_iter().for_each(|(key, party)| schedule.enqueue(key, party, now));
         drop(schedule);
         self.0.enqueued.notify_one();
     }

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     index::{Dirty, Entry, Index, Part, Readers, Shared},
     objects::{Change, ObjectName, name},
-    queue::Queue,
+    queue::{Party, Queue},
     write::{Error, Writer},
 };
 
@@ -75,11 +75,17 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         // Their entries may change in other ways.
         let related: Vec<_> = dirty.keys().flat_map(self.related).map(|key| (key, Readers::ALL)).collect();
         let related = related.into_iter().filter(|(key, _)| self.get(key).is_some());
-        let all: Vec<_> = related.chain(dirty).collect();
+        let all: Vec<_> =
+            related.chain(dirty).map(|(key, readers)| (self.party(&key), key, readers)).collect();
         for (number, queue) in (0..).zip(self.queues.iter()) {
             let reader = Readers::one(number);
-            queue.enqueue(all.iter().filter(|(_, readers)| readers.has(reader)).map(|(key, _)| key.clone()));
+            let read = all.iter().filter(|(_, _, readers)| readers.has(reader));
+            queue.enqueue_of(read.map(|(party, key, _)| (key.clone(), *party)));
         }
+    }
+
+    fn party(&self, key: &K) -> Party {
+        self.index.with(|index| index.get(key).map_or(Party::NOBODY, |entry| entry.party()))
     }
 
     /// Asks these controllers to reconcile all that is known.

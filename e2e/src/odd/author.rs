@@ -4,8 +4,16 @@ use cli::objects::{SYSTEM, access};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{MEMBER, USER, schema::Schemas};
+use super::{
+    MEMBER, USER, change,
+    crd::{self, Age},
+    random::Random,
+    schema::Schemas,
+};
 use crate::fixture::{AREA, World};
+
+pub(super) const CRD: &str = "CustomResourceDefinition";
+const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Writes one kind.
 pub(super) struct Author {
@@ -20,11 +28,20 @@ pub(super) struct Author {
     pub(super) there: Option<Value>,
     /// What a new one means something with: its path, and a good one of it by the same name.
     pub(super) beside: Option<Beside>,
-    pub(super) schemas: Schemas,
+    /// Makes it odd.
+    pub(super) change: Change,
 }
+
+type Change = Box<dyn Fn(&mut Random, &mut Value)>;
 
 /// Path of other objects, and a good one by its name.
 pub(super) type Beside = (String, fn(&str) -> Value);
+
+/// Odd values anywhere in an object of this kind, of which the API server publishes the schema.
+async fn anywhere(client: &Client, kind: &'static str, group: &str) -> Change {
+    let schemas = Schemas::read(client, group).await;
+    Box::new(move |random, object| change::change(random, &schemas, schemas.of(kind), object))
+}
 
 pub(super) async fn by_member(
     kind: &'static str,
@@ -40,7 +57,6 @@ pub(super) async fn by_member(
         ("Impersonate-Group", format!("system:serviceaccounts:{AREA}")),
         ("Impersonate-Group", "system:authenticated".to_owned()),
     ];
-    let schemas = Schemas::read(&world.leader().client, group).await;
     let good = Box::new(good);
     let mut author = Author {
         kind,
@@ -50,7 +66,7 @@ pub(super) async fn by_member(
         good,
         there: None,
         beside: None,
-        schemas,
+        change: anywhere(&world.leader().client, kind, group).await,
     };
     if let Some(name) = (author.good)("")["metadata"]["name"].as_str().filter(|_| kind != "ResourceExport") {
         author.there = author.administrate(world, "GET", &format!("{path}/{name}"), None).await.ok();
@@ -77,7 +93,7 @@ impl User<'_> {
             ("Impersonate-User", USER.to_owned()),
             ("Impersonate-Group", "system:authenticated".to_owned()),
         ];
-        let schemas = Schemas::read(&self.world.cluster(self.cluster).client, group).await;
+        let change = anywhere(&self.world.cluster(self.cluster).client, kind, group).await;
         Author {
             kind,
             cluster: self.cluster,
@@ -86,7 +102,7 @@ impl User<'_> {
             good: Box::new(good),
             there: None,
             beside,
-            schemas,
+            change,
         }
     }
 }
@@ -99,26 +115,39 @@ pub(super) async fn by_administrator(
     plural: &str,
     name: &str,
 ) -> Author {
-    let path = format!("{group}/namespaces/{SYSTEM}/{plural}");
-    let schemas = Schemas::read(&world.cluster("east").client, group).await;
-    let mut author = Author {
+    let change = anywhere(&world.cluster("east").client, kind, group).await;
+    there(world, "east", kind, (format!("{group}/namespaces/{SYSTEM}/{plural}"), name), change).await
+}
+
+/// Of a CRD: who installs other releases.
+pub(super) async fn by_installer(world: &World, cluster: &'static str, name: &str, age: Age) -> Author {
+    let change: Change = Box::new(move |random, crd| crd::change(random, age, crd));
+    there(world, cluster, CRD, (CRDS.to_owned(), name), change).await
+}
+
+/// Of an object that is there, by an administrator.
+async fn there(
+    world: &World,
+    cluster: &'static str,
+    kind: &'static str,
+    (path, name): (String, &str),
+    change: Change,
+) -> Author {
+    let of = format!("{path}/{name}");
+    let there = request(&world.cluster(cluster).client, &[], "GET", &of, None).await.unwrap();
+    let mut good = there.clone();
+    good["metadata"] = json!({"name": name, "labels": there["metadata"]["labels"]});
+    good.as_object_mut().unwrap().remove("status");
+    Author {
         kind,
-        cluster: "east",
+        cluster,
         path,
         headers: vec![],
-        good: Box::new(|_| Value::Null),
-        there: None,
+        good: Box::new(move |_| good.clone()),
+        there: Some(there),
         beside: None,
-        schemas,
-    };
-    let there = author.send(world, "GET", &format!("{}/{name}", author.path), None).await.unwrap();
-    let mut good = there.clone();
-    let meta = json!({"name": name, "labels": there["metadata"]["labels"]});
-    good["metadata"] = meta;
-    good.as_object_mut().unwrap().remove("status");
-    author.good = Box::new(move |_| good.clone());
-    author.there = Some(there);
-    author
+        change,
+    }
 }
 
 impl Author {

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::{
     Cases, MEMBER, USER,
-    author::{Author, User, by_administrator, by_member, request},
+    author::{Author, CRD, User, by_administrator, by_installer, by_member, request},
     change,
+    crd::Age,
     good::{announce, endpoint_slice, export, import, lease, service, service_record, slice_record},
     random::Random,
 };
@@ -29,6 +30,15 @@ const TRIES: usize = 20;
 const ANTREA: &str = "apis/multicluster.crd.antrea.io/v1alpha1";
 const MCS: &str = "apis/multicluster.x-k8s.io/v1alpha1";
 const DISCOVERY: &str = "apis/discovery.k8s.io/v1";
+
+/// Without fields of records there are no records, so those of the leader are as they are or newer.
+const CRDS: [(&str, &str, Age); 5] = [
+    ("east", "clustersets.multicluster.crd.antrea.io", Age::Any),
+    ("east", "serviceexports.multicluster.x-k8s.io", Age::Any),
+    ("east", "serviceimports.multicluster.x-k8s.io", Age::Any),
+    ("leader", "resourceexports.multicluster.crd.antrea.io", Age::Newer),
+    ("leader", "resourceimports.multicluster.crd.antrea.io", Age::Newer),
+];
 
 /// All of them.
 pub struct Authors<'a> {
@@ -105,6 +115,9 @@ impl<'a> Authors<'a> {
         );
         let secret = secret_of_set(world).await;
         all.push(by_administrator(world, "Secret", "api/v1", "secrets", &secret).await);
+        for (cluster, crd, age) in CRDS {
+            all.push(by_installer(world, cluster, crd, age).await);
+        }
         Self { world, all }
     }
 
@@ -123,8 +136,7 @@ impl<'a> Authors<'a> {
     async fn try_to_write(&self, random: &mut Random, at: usize, number: u64) -> Option<Taken> {
         let (author, name) = (&self.all[at], format!("odd-{number}"));
         let mut object = (author.good)(&name);
-        let schema = author.schemas.of(author.kind);
-        change::change(random, &author.schemas, schema, &mut object);
+        (author.change)(random, &mut object);
         let text = change::text(random, &object);
         let (method, path) = match &author.there {
             Some(there) => ("PATCH", format!("{}/{}", author.path, there["metadata"]["name"].as_str()?)),
@@ -167,22 +179,41 @@ impl<'a> Authors<'a> {
             }
             return;
         };
+        self.restore(author, there).await;
+        if author.kind == CRD {
+            // Somebody may have written an object without the fields that its CRD did not have.
+            for author in self.all.iter().filter(|author| author.kind != CRD) {
+                if let Some(there) = &author.there {
+                    self.restore(author, there).await;
+                }
+            }
+        }
+    }
+
+    /// Makes it what it was.
+    async fn restore(&self, author: &Author, there: &Value) {
+        let path = format!("{}/{}", author.path, there["metadata"]["name"].as_str().unwrap());
         eventually("it is as it was", || async {
-            let now =
-                author.administrate(world, "GET", &path, None).await.map_err(|error| error.to_string())?;
+            let now = author.administrate(self.world, "GET", &path, None).await;
+            let now = now.map_err(|error| error.to_string())?;
             let mut again = there.clone();
             for field in ["uid", "resourceVersion"] {
                 again["metadata"][field] = now["metadata"][field].clone();
             }
-            let put = author.administrate(world, "PUT", &path, Some(again.to_string())).await;
-            let Err(error) = put else { return Ok(()) };
+            let put = author.administrate(self.world, "PUT", &path, Some(again.to_string())).await;
+            let error = match put {
+                // A CRD that was just changed may be in use as it was.
+                Ok(now) if now["spec"] != there["spec"] => return Err(format!("{now}")),
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
             if matches!(&error, kube::Error::Api(status) if status.code == 422) {
                 // Something in it cannot be changed any more.
-                drop(author.administrate(world, "DELETE", &path, None).await);
+                drop(author.administrate(self.world, "DELETE", &path, None).await);
                 for field in ["uid", "resourceVersion"] {
                     again["metadata"].as_object_mut().unwrap().remove(field);
                 }
-                drop(author.administrate(world, "POST", &author.path, Some(again.to_string())).await);
+                drop(author.administrate(self.world, "POST", &author.path, Some(again.to_string())).await);
             }
             Err(format!("{error}; now: {now}"))
         })
@@ -191,7 +222,7 @@ impl<'a> Authors<'a> {
 }
 
 /// Gives member [`MEMBER`] the access that `freeport join` gives, its Lease and its announce.
-async fn join(world: &World) {
+pub async fn join(world: &World) {
     let leader = world.leader();
     for object in access::objects(SET, MEMBER, None) {
         let body: DynamicObject = serde_json::from_value(object.body.clone()).unwrap();
@@ -204,7 +235,7 @@ async fn join(world: &World) {
 }
 
 /// Takes back what [`join`] gave.
-async fn leave(world: &World) {
+pub async fn leave(world: &World) {
     let leader = world.leader();
     for (path, name) in [(leases(), name::member_lease(MEMBER)), (announces(), name::announce(MEMBER))] {
         drop(request(&leader.client, &[], "DELETE", &format!("{path}/{name}"), None).await);

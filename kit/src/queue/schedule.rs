@@ -2,7 +2,7 @@
 //!
 //! A key is reconciled once at a time, as soon as it is enqueued but not more often than `pace` allows. After each failure it
 //! waits longer; when it is enqueued meanwhile it waits only as long as after the first failure, so that a busy object that
-//! keeps failing does not become a storm of requests.
+//! keeps failing does not become a storm of requests. Of the keys that are due, each party has its [turn](super::turns).
 
 use std::{
     cmp::Reverse,
@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Outcome;
+use super::{
+    Outcome,
+    turns::{Party, Turns},
+};
 use crate::backoff::Backoff;
 
 /// First wait after a failure.
@@ -29,6 +32,8 @@ pub(super) struct Schedule<K> {
     /// Times at which keys are due; an entry counts only if the key is still due at that time.
     due: BinaryHeap<Reverse<(Instant, u64)>>,
     tickets: HashMap<u64, K>,
+    /// Those that were found due.
+    turns: Turns<(Instant, u64)>,
     next_ticket: u64,
     running: usize,
     /// Idle keys are looked for when there are more keys than this.
@@ -36,6 +41,8 @@ pub(super) struct Schedule<K> {
 }
 
 struct State {
+    /// Whose it was when it was enqueued last.
+    party: Party,
     /// When it is due, and the ticket in `due`; `None` while it is not enqueued.
     due: Option<(Instant, u64)>,
     /// It is being reconciled.
@@ -55,6 +62,7 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
             keys: HashMap::new(),
             due: BinaryHeap::new(),
             tickets: HashMap::new(),
+            turns: Turns::new(),
             next_ticket: 0,
             running: 0,
             crowded: CROWDED,
@@ -62,8 +70,9 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
     }
 
     /// Asks for a reconcile of `key`.
-    pub(super) fn enqueue(&mut self, key: K, now: Instant) {
+    pub(super) fn enqueue(&mut self, key: K, party: Party, now: Instant) {
         let state = self.keys.entry(key.clone()).or_insert(State::new());
+        state.party = party;
         if state.running {
             state.again = true;
             return;
@@ -79,18 +88,21 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
     /// The cause of failures may be over: enqueues every key whose last reconcile failed.
     pub(super) fn retry_failed(&mut self, now: Instant) {
         // One that is being reconciled may be about to fail for the same cause.
-        let waiting = self.keys.iter().filter(|(_, state)| state.failures > 0).map(|(key, _)| key.clone());
-        let waiting: Vec<_> = waiting.collect();
-        waiting.into_iter().for_each(|key| self.enqueue(key, now));
+        let waiting = self.keys.iter().filter(|(_, state)| state.failures > 0);
+        let waiting: Vec<_> = waiting.map(|(key, state)| (key.clone(), state.party)).collect();
+        waiting.into_iter().for_each(|(key, party)| self.enqueue(key, party, now));
     }
 
     /// The next key to reconcile, if one is due.
     pub(super) fn take(&mut self, now: Instant) -> Option<K> {
-        while let Some(Reverse((at, ticket))) = self.due.peek().copied() {
-            if at > now {
-                return None;
-            }
+        while let Some(Reverse((at, ticket))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now)
+        {
             self.due.pop();
+            if let Some(state) = self.tickets.get(&ticket).and_then(|key| self.keys.get(key)) {
+                self.turns.put(state.party, (at, ticket));
+            }
+        }
+        while let Some((at, ticket)) = self.turns.take() {
             let Some(key) = self.tickets.remove(&ticket) else {
                 continue;
             };
@@ -136,7 +148,8 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
 
     /// When the next key is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.due.peek().map(|Reverse((at, _))| *at)
+        let waiting = self.turns.first().map(|(at, _)| *at);
+        waiting.or_else(|| self.due.peek().map(|Reverse((at, _))| *at))
     }
 
     /// Keys with something left to write: those that are running, due, or waiting after a failure. A key that is only to be reconciled
@@ -184,7 +197,7 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
 
 impl State {
     fn new() -> Self {
-        Self { due: None, running: false, again: false, failures: 0, last: None }
+        Self { party: Party::NOBODY, due: None, running: false, again: false, failures: 0, last: None }
     }
 }
 
@@ -193,6 +206,7 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const NOBODY: Party = Party::NOBODY;
 
     fn queue(pace: Duration) -> (Schedule<&'static str>, Instant) {
         (Schedule::new(pace), Instant::now())
@@ -201,11 +215,11 @@ mod tests {
     #[test]
     fn a_key_is_reconciled_once_at_a_time_and_again_if_enqueued_meanwhile() {
         let (mut q, t) = queue(Duration::ZERO);
-        q.enqueue("a", t);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
+        q.enqueue("a", NOBODY, t);
         assert_eq!(q.take(t), Some("a"));
         assert_eq!(q.take(t), None);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
         assert_eq!(q.take(t), None, "still running");
         assert_eq!(q.busy(t).collect::<Vec<_>>(), [&"a"]);
         assert!(!q.is_idle(t));
@@ -219,22 +233,22 @@ mod tests {
     #[test]
     fn the_first_runs_at_once_and_the_next_keeps_the_pace() {
         let (mut q, t) = queue(250 * MS);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
         assert_eq!(q.take(t), Some("a"));
         q.done(&"a", Outcome::Done, t + MS);
-        q.enqueue("a", t + 2 * MS);
+        q.enqueue("a", NOBODY, t + 2 * MS);
         assert_eq!(q.take(t + 249 * MS), None);
         assert_eq!(q.next_due(), Some(t + 250 * MS));
         assert_eq!(q.take(t + 250 * MS), Some("a"));
         q.done(&"a", Outcome::Done, t + 251 * MS);
-        q.enqueue("a", t + 900 * MS);
+        q.enqueue("a", NOBODY, t + 900 * MS);
         assert_eq!(q.take(t + 900 * MS), Some("a"), "long after, at once again");
     }
 
     #[test]
     fn failures_wait_longer_and_what_is_enqueued_meanwhile_waits_only_for_the_first_step() {
         let (mut q, mut t) = queue(Duration::ZERO);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
         for wait in [200, 400, 800, 1600] {
             assert_eq!(q.take(t), Some("a"));
             q.done(&"a", Outcome::Failed, t);
@@ -244,7 +258,7 @@ mod tests {
         }
         assert_eq!(q.take(t), Some("a"));
         q.done(&"a", Outcome::Failed, t);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
         assert_eq!(q.take(t), None);
         t += FIRST_WAIT;
         assert_eq!(q.take(t), Some("a"));
@@ -261,10 +275,24 @@ mod tests {
     #[test]
     fn reconciling_again_later_is_idle() {
         let (mut q, t) = queue(Duration::ZERO);
-        q.enqueue("a", t);
+        q.enqueue("a", NOBODY, t);
         q.take(t);
         q.done(&"a", Outcome::Requeue(Duration::from_secs(5)), t);
         assert!(q.is_idle(t));
         assert_eq!(q.take(t + Duration::from_secs(5)), Some("a"));
+    }
+
+    #[test]
+    fn a_party_with_many_keys_that_are_due_does_not_make_another_wait() {
+        let (mut q, t) = (Schedule::new(Duration::ZERO), Instant::now());
+        let (much, little) = (Party::of(["much"]), Party::of(["little"]));
+        (0..100).for_each(|key| q.enqueue(key, much, t));
+        assert_eq!(q.take(t), Some(0));
+        q.enqueue(1000, little, t + MS);
+        let taken = [q.take(t + MS), q.take(t + MS), q.take(t + MS)];
+        assert!(taken.contains(&Some(1000)), "{taken:?}");
+        assert_eq!(q.next_due(), Some(t));
+        (0..97).for_each(|_| assert!(q.take(t + MS).is_some()));
+        assert_eq!((q.take(t + MS), q.next_due()), (None, None));
     }
 }

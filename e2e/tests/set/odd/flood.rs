@@ -2,7 +2,10 @@
 //! of the others are exported meanwhile, and what it took is printed, with the memory of the daemons. `FREEPORT_FLOOD=10000` for as many
 //! records; in CI there are fewer.
 //!
-//! Nothing is asserted of times. The figures of a long run are in docs/operations.md.
+//! Nothing is asserted of times. The figures of a long run are in docs/operations.md, with those of the API servers alone.
+
+mod flooder;
+mod relay;
 
 use std::{
     env,
@@ -10,51 +13,49 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{
-    ServiceName, name,
-    resource_export::{FAILURE, OVER_QUOTA, ResourceExport},
-};
 use e2e::{
     daemon::{DAEMONS, End, LEADER},
-    fixture::{AREA, World, alone},
-    record,
+    fixture::{World, alone},
     seen::{imported, not_imported},
     waiting::{VOUCHED, eventually, within},
 };
-use futures::{
-    StreamExt,
-    future::{join_all, ready},
-    stream,
-};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use futures::future::join_all;
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 
-const MEMBER: &str = "north";
+use self::{flooder::Flooder, relay::Relay};
+
+const IMPORTER: &str = "freeport-member-west";
 const EXPORTS: usize = 10;
 const RECORDS: usize = 400;
-/// Requests at once.
-const WRITERS: usize = 16;
-/// So many records of a megabyte are more than a member may have.
+/// So many records of a megabyte are more than a member may have, though each of them is refused for what it says itself.
 const LARGE: usize = 70;
+/// Each of them costs every cluster four writes.
+const IMPORTS: usize = 1000;
+/// A Namespace that no cluster has, so that nobody imports what is said to be in it.
+const NOWHERE: &str = "flood";
 
 #[test]
 fn a_member_that_floods_the_common_area_holds_nobody_up() {
     alone(async |world| {
         let ns = world.namespace_everywhere("quiet").await;
         let processes = processes(world).await;
+        let flooder = Flooder::new(world, NOWHERE).await;
         report(world, &ns, "without a flood", async |_| {}).await;
-        let count = env::var("FREEPORT_FLOOD").map_or(RECORDS, |count| count.parse().unwrap());
-        report(world, &ns, &format!("{count} records"), async |_| write(world, count, &Value::Null).await)
+        let count = records();
+        report(world, &ns, &format!("{count} records"), async |_| flooder.write(count, 0).await).await;
+        report(world, &ns, &format!("changes of {count} records"), async |over| {
+            flooder.change(count, over).await
+        })
+        .await;
+        flooder.clear().await;
+        report(world, &ns, &format!("{LARGE} records of 1 MB"), async |_| flooder.write(LARGE, 1000).await)
             .await;
-        clear(world).await;
-        let large = json!({"text": "x".repeat(1_000_000)});
-        report(world, &ns, &format!("{LARGE} records of 1 MB"), async |_| write(world, LARGE, &large).await)
-            .await;
-        within(VOUCHED, "the newest are refused", || over_quota(world)).await;
-        clear(world).await;
-        write(world, 1, &Value::Null).await;
-        report(world, &ns, "changes of one record", async |over| change(world, over).await).await;
-        clear(world).await;
+        flooder.create(LARGE, 0).await.unwrap();
+        within(VOUCHED, "the newest is refused", || flooder.over_quota()).await;
+        flooder.leave().await;
+        let (flooder, count) = (Flooder::new(world, &ns).await, count.min(IMPORTS));
+        report(world, &ns, &format!("{count} imports"), async |_| flooder.write(count, 0).await).await;
+        flooder.leave().await;
         assert_eq!(self::processes(world).await, processes, "no daemon was started again");
         report(world, &ns, "a member that crashes again and again", async |over| crash(world, over).await)
             .await;
@@ -62,74 +63,102 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
     });
 }
 
+#[test]
+#[ignore = "measures API servers, for docs/operations.md"]
+fn a_flood_without_daemons() {
+    alone(async |world| {
+        let ns = world.namespace_everywhere("quiet").await;
+        let flooder = Flooder::new(world, NOWHERE).await;
+        for daemon in DAEMONS {
+            world.end(daemon, End::Stop).await;
+        }
+        let relay = Relay::start(world, &ns).await;
+        report(world, &ns, "API servers alone, without a flood", async |_| {}).await;
+        let count = records();
+        report(world, &ns, &format!("API servers alone, {count} records"), async |_| {
+            flooder.write(count, 0).await;
+        })
+        .await;
+        report(world, &ns, &format!("API servers alone, changes of {count} records"), async |over| {
+            flooder.change(count, over).await;
+        })
+        .await;
+        flooder.clear().await;
+        report(world, &ns, &format!("API servers alone, {LARGE} records of 1 MB"), async |_| {
+            flooder.write(LARGE, 1000).await;
+        })
+        .await;
+        flooder.leave().await;
+        drop(relay);
+        world.release(&ns).await;
+    });
+}
+
+fn records() -> usize {
+    env::var("FREEPORT_FLOOD").map_or(RECORDS, |count| count.parse().unwrap())
+}
+
 /// Exports Services one after another, again and again until the flood is over, and prints how long they took.
 async fn report(world: &World, ns: &str, what: &str, flood: impl AsyncFn(&AtomicBool)) {
     let (exporter, west) = (world.leader(), world.cluster("west"));
     let (has_ended, is_enough) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (begun, busy) = (Instant::now(), busy(world).await);
     let flood = async {
         flood(&is_enough).await;
         has_ended.store(true, SeqCst);
     };
     let exports = async {
-        let mut times = Vec::new();
+        let (mut times, mut longest) = (Vec::new(), 0);
         while times.len() < EXPORTS || !has_ended.load(SeqCst) {
             let begun = Instant::now();
             exporter.exported(ns, "web", &["10.1.0.1"]).await;
             eventually("imported", || imported(west, ns, "web")).await;
             times.push(begun.elapsed());
+            longest = longest.max(waiting(world).await);
             exporter.unexport(ns, "web").await;
             eventually("taken back", || not_imported(west, ns, "web")).await;
-            exporter.delete::<k8s_openapi::api::core::v1::Service>(ns, "web").await;
-            exporter.delete::<k8s_openapi::api::discovery::v1::EndpointSlice>(ns, "web-1").await;
+            exporter.delete::<Service>(ns, "web").await;
+            exporter.delete::<EndpointSlice>(ns, "web-1").await;
             is_enough.store(times.len() >= EXPORTS, SeqCst);
         }
         times.sort();
-        times
+        (times, longest)
     };
-    let ((), times) = futures::join!(flood, exports);
+    let ((), (times, longest)) = futures::join!(flood, exports);
     let median = times[times.len() / 2];
-    let (leader, west) = (memory(world, LEADER).await, memory(world, "freeport-member-west").await);
+    let (busy, begun, memory) = (self::busy(world).await - busy, begun.elapsed(), memory(world).await);
     eprintln!(
-        "{what}: {} exports, median {median:.2?}, longest {:.2?}; memory: leader {leader} MiB, west {west} MiB",
+        "{what}: {} exports in {begun:.0?}, median {median:.2?}, longest {:.2?}; the daemons were busy for {busy:.1} s; at most {longest} \
+         keys waited in the leader{memory}",
         times.len(),
         times.last().unwrap_or(&Duration::ZERO)
     );
 }
 
-/// What the daemon has resident now, in MiB.
-async fn memory(world: &World, daemon: &str) -> u64 {
-    let bytes = world.metrics(daemon).await.unwrap().sum("process_resident_memory_bytes");
-    (bytes / f64::from(1 << 20)) as u64
+/// For how long the daemons that run had a CPU, all together, in seconds.
+async fn busy(world: &World) -> f64 {
+    let mut busy = 0.0;
+    for daemon in DAEMONS {
+        busy += world.metrics(daemon).await.map_or(0.0, |metrics| metrics.sum("process_cpu_seconds_total"));
+    }
+    busy
 }
 
-fn service(number: usize) -> ServiceName {
-    ServiceName::new("flood", format!("s{number}"))
+/// Keys that wait in the leader now, if it runs.
+async fn waiting(world: &World) -> u64 {
+    world.metrics(LEADER).await.map_or(0, |metrics| metrics.sum("freeport_queue_keys") as u64)
 }
 
-/// Writes so many records of the member, with this in their field `raw`.
-async fn write(world: &World, count: usize, raw: &Value) {
-    let records = world.leader().api::<ResourceExport>(AREA);
-    let written = stream::iter(0..count).map(|number| {
-        let mut object = record::service(MEMBER, &service(number));
-        object["spec"]["raw"] = raw.clone();
-        let (records, object) = (&records, serde_json::from_value(object).unwrap());
-        async move { records.create(&PostParams::default(), &object).await.map(drop) }
-    });
-    written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
-}
-
-/// Changes the first record as fast as the API server takes it.
-async fn change(world: &World, is_enough: &AtomicBool) {
-    let records = world.leader().api::<ResourceExport>(AREA);
-    let (name, begun) = (name::service_export(MEMBER, &service(0)), Instant::now());
-    let changes = stream::iter(1_u32..).take_while(|_| ready(!is_enough.load(SeqCst))).map(async |number| {
-        let port = 1 + i64::from(number % 60_000);
-        let patch =
-            json!({"spec": {"service": {"serviceSpec": {"ports": [{"port": port, "protocol": "TCP"}]}}}});
-        records.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
-    });
-    let done = changes.buffer_unordered(WRITERS).filter(|changed| ready(changed.is_ok())).count().await;
-    eprintln!("{:.0} changes a second", done as f64 / begun.elapsed().as_secs_f64());
+/// What the daemons that run have resident now.
+async fn memory(world: &World) -> String {
+    let mut memory = String::new();
+    for daemon in [LEADER, IMPORTER] {
+        if let Ok(metrics) = world.metrics(daemon).await {
+            let bytes = metrics.sum("process_resident_memory_bytes");
+            memory += &format!("; {daemon} {} MiB", (bytes / f64::from(1 << 20)) as u64);
+        }
+    }
+    memory
 }
 
 /// A member that crashes as soon as it has begun.
@@ -141,48 +170,6 @@ async fn crash(world: &World, is_enough: &AtomicBool) {
         crashes += 1;
     }
     eprintln!("{crashes} crashes");
-}
-
-/// Some records say that they are too much, the oldest do not.
-async fn over_quota(world: &World) -> Result<(), String> {
-    let records = of_member(world).await?;
-    let is_refused = |record: &ResourceExport| {
-        let conditions = record.status.iter().flat_map(|status| &status.conditions);
-        conditions
-            .filter(|c| c.type_.as_deref() == Some(FAILURE))
-            .any(|c| c.reason.as_deref() == Some(OVER_QUOTA))
-    };
-    let refused = records.iter().filter(|record| is_refused(record)).count();
-    if refused > 0 && refused < records.len() {
-        Ok(())
-    } else {
-        Err(format!("{refused} of {}", records.len()))
-    }
-}
-
-async fn of_member(world: &World) -> Result<Vec<ResourceExport>, String> {
-    let records = world.leader().api::<ResourceExport>(AREA);
-    let of_member = ListParams::default().labels(&format!("sourceClusterID={MEMBER}"));
-    records.list(&of_member).await.map(|list| list.items).map_err(|error| error.to_string())
-}
-
-/// Takes all records of the member back.
-async fn clear(world: &World) {
-    let records = world.leader().api::<ResourceExport>(AREA);
-    let names: Vec<_> =
-        of_member(world).await.unwrap().into_iter().filter_map(|record| record.metadata.name).collect();
-    let withdrawn = Patch::Merge(json!({"spec": {"raw": null, "service": {"withdrawn": true}}}));
-    let (records, withdrawn) = (&records, &withdrawn);
-    let gone = stream::iter(names).map(|name| async move {
-        drop(records.patch(&name, &PatchParams::default(), withdrawn).await);
-        drop(records.delete(&name, &DeleteParams::default()).await);
-    });
-    gone.buffer_unordered(WRITERS).collect::<Vec<()>>().await;
-    within(VOUCHED, "the flood is gone", || async {
-        let left = of_member(world).await?.len();
-        if left == 0 { Ok(()) } else { Err(format!("{left} records")) }
-    })
-    .await;
 }
 
 async fn processes(world: &World) -> Vec<Option<u32>> {

@@ -8,7 +8,10 @@ use api::{
     resource_import::{ResourceImport, ResourceImportSpec},
     view::{Lenient, ours},
 };
-use kit::index::{Entry, Part, Readers};
+use kit::{
+    index::{Entry, Part, Readers},
+    queue::Party,
+};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +93,17 @@ impl Entry for ServiceEntry {
             && self.import.is_none()
             && self.endpoints.is_empty()
             && self.endpoints_import.is_none()
+    }
+
+    /// Those who have a record; once they are gone, those whom the import names.
+    fn party(&self) -> Party {
+        let records: BTreeSet<_> = self.offers.keys().chain(self.refused.keys()).collect();
+        if !records.is_empty() {
+            return Party::of(records);
+        }
+        let spec = self.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
+        let named = spec.and_then(|spec| spec.exporters.as_ref()).into_iter().flatten();
+        Party::of(named.map(|exporter| &exporter.cluster_id).collect::<BTreeSet<_>>())
     }
 }
 

@@ -7,7 +7,7 @@ use api::{
     slice::SlicePayload,
 };
 use jiff::Timestamp;
-use kit::index::Entry;
+use kit::{index::Entry, queue::Party};
 use kube::ResourceExt;
 
 use super::{
@@ -156,6 +156,14 @@ impl Entry for ServiceEntry {
             ..Self::default()
         };
         *self == learned
+    }
+
+    /// Those who export it, by what the leader merged, their slices and what is here of it.
+    fn party(&self) -> Party {
+        let named = self.leader_import.iter().flat_map(|import| import.spec.exporters.iter().flatten());
+        let named = named.map(|exporter| exporter.cluster_id.as_str());
+        let all: BTreeSet<_> = named.chain(self.peers.keys().map(String::as_str)).collect();
+        Party::of([(all, self.export.is_some() || self.own_service.is_some())])
     }
 }
 
