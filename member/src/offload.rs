@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`view`], [`index`] | what is known of each other cluster and of each Namespace; depends on nothing below |
 //! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`room`] | how much is kept of what others ask for: pure |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
 //! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
@@ -25,6 +26,7 @@ mod namespace;
 mod node;
 mod peer;
 mod pod;
+mod room;
 mod secret;
 mod selection;
 mod shadow;
@@ -33,7 +35,7 @@ mod view;
 mod watches;
 mod withdrawn;
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use api::{label, membership::Wire, unwritten::OFFLOADING};
 use futures::{FutureExt, future::BoxFuture};
@@ -349,11 +351,15 @@ impl Run for OffloadingRun {
         }
     }
 
-    /// Hosts in whose maps something is left to write: each may be, as long as one Namespace waits.
+    /// Hosts in whose maps or Pods something is left to write: each may be, as long as one Namespace waits; and homes of whose Pods
+    /// something is left to say.
     fn unwritten(&self) -> Vec<String> {
         let is_written = self.sees_all() && self.knowledge.namespaces.busy(NAMESPACE).is_empty();
         match is_written || self.access.wire == Wire::Antrea {
-            true => vec![],
+            true => {
+                let hosts = self.exchanges.unwritten(Instant::now()).into_iter();
+                hosts.chain(self.knowledge.waiting_homes()).collect::<BTreeSet<_>>().into_iter().collect()
+            }
             false => self.access.leases.with(|leases| leases.members().into_keys().collect()),
         }
     }

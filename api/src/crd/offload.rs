@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(spec("OffloadOffer")["required"], json!(["home", "host", "publicKey", "resources"]));
         let sealed = ["destination", "namespace", "origin", "pod", "sealed", "uid"];
         assert_eq!(spec("ShadowPod")["required"], json!(sealed));
-        assert_eq!(spec("ShadowPod")["properties"]["sealed"]["maxLength"], 512 << 10);
+        assert_eq!(spec("ShadowPod")["properties"]["sealed"]["maxLength"], 64 << 10);
         let amounts = &spec("OffloadOffer")["properties"]["resources"]["additionalProperties"];
         assert_eq!(amounts["x-kubernetes-int-or-string"], true);
         assert_eq!(amounts["maxLength"], 64);

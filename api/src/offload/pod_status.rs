@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::address;
+use crate::view::shortened;
 
 /// Phases that a Pod can have.
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
@@ -85,6 +86,28 @@ impl PodState {
             false
         });
         (self, refused)
+    }
+
+    /// The same with what a cluster may say of its Pods and no more: a phase that there is, and sentences of this many bytes.
+    pub fn within(mut self, message_max: usize) -> Self {
+        self.phase = self.phase.filter(|phase| PHASES.contains(&phase.as_str()));
+        let cut = |message: &mut Option<String>| {
+            *message = message.take().map(|message| shortened(message, message_max));
+        };
+        cut(&mut self.message);
+        self.conditions.iter_mut().for_each(|condition| cut(&mut condition.message));
+        let all = [
+            &mut self.container_statuses,
+            &mut self.init_container_statuses,
+            &mut self.ephemeral_container_statuses,
+        ];
+        for status in all.into_iter().flatten() {
+            for state in [&mut status.state, &mut status.last_state].into_iter().flatten() {
+                state.waiting.iter_mut().for_each(|waiting| cut(&mut waiting.message));
+                state.terminated.iter_mut().for_each(|terminated| cut(&mut terminated.message));
+            }
+        }
+        self
     }
 
     /// Whether the Pod has finished: it never runs again.
@@ -243,6 +266,19 @@ mod tests {
         for odd in [json!(null), json!([]), json!({"phase": "Dancing", "conditions": 7, "podIPs": null})] {
             assert_eq!(PodState::of(&odd), PodState::default(), "{odd}");
         }
+    }
+
+    #[test]
+    fn what_is_said_without_end_is_cut() {
+        let long = "x".repeat(100_000);
+        let state = json!({
+            "phase": "Dancing", "message": long, "conditions": [{"type": "Ready", "status": "True", "message": long}],
+            "containerStatuses": [{"name": "web", "lastState": {"terminated": {"exitCode": 1, "message": long}}}],
+        });
+        let state: PodState = serde_json::from_value(state).unwrap();
+        let state = state.within(100);
+        assert_eq!(state.phase, None);
+        assert!(json!(state).to_string().len() < 1000, "{state:?}");
     }
 
     #[test]

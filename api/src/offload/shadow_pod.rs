@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{names, pod_status::PodState};
 
-/// Most characters of a sealed text. Pods have a hundredth of it; all who may read the Common Area have to hold it.
-pub const SEALED_MAX: usize = 512 << 10;
+/// Most characters of a sealed text. Pods have a tenth of it; a host holds those of all its homes.
+pub const SEALED_MAX: usize = 64 << 10;
 
-/// ShadowPod asks one cluster, the destination, to run a Pod of another, the origin, in the twin of its Namespace. What the Pod is
-/// made of only the destination can read. The member of the origin writes `spec` into the Common Area, the member of the destination
-/// `status`; users write neither.
+/// ShadowPod asks one cluster, the destination, to run a Pod of another, the origin, in the twin of its Namespace.
+/// What the Pod is made of only the destination can read. The member of the origin writes `spec` into the Common
+/// Area, the member of the destination `status`; users write neither.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "multicluster.freeport.dev",
@@ -77,7 +77,8 @@ pub struct Deletion {
     pub grace_period_seconds: Option<i32>,
 }
 
-/// How the Pod is, as its host says. In plain text: it holds nothing of what the Pod was made of but its images.
+/// How the Pod is, as its host says. In plain text, which every member can read: names of containers, images, addresses, and the beginning
+/// of messages, which may quote commands and the end of logs.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShadowPodStatus {

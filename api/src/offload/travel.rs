@@ -1,7 +1,7 @@
 //! What travels of a Pod, and what becomes of it at the host.
 //!
-//! On the raw JSON, so that a field of a Kubernetes newer than we are travels. The home refuses early what cannot travel; the host looks
-//! again, since a home may be hostile: both by [`spec`].
+//! On the raw JSON, so that a field of a Kubernetes newer than we are travels. The home refuses early what cannot travel;
+//! the host looks again, since a home may be hostile: both by [`spec`].
 
 mod spec;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use api::{
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
-    core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service},
+    core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount},
     discovery::v1::EndpointSlice,
     events::v1::Event,
     rbac::v1::RoleBinding,
@@ -24,6 +24,10 @@ pub(crate) fn nodes() -> ApiResource {
 
 pub(crate) fn pods() -> ApiResource {
     ApiResource::erase::<Pod>(&())
+}
+
+pub(crate) fn accounts() -> ApiResource {
+    ApiResource::erase::<ServiceAccount>(&())
 }
 
 pub(crate) fn bindings() -> ApiResource {

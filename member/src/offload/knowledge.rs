@@ -23,13 +23,15 @@ use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
 use super::{
-    index::{ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, STATUS, ShadowEntry},
+    index::{
+        ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
+    },
     view::{Namespace, OwnMap},
 };
 use crate::identity::Identity;
 
 /// How often a Pod of another cluster is looked at, at the most: each look may be a write in the Common Area.
-const POD_PACE: Duration = Duration::from_millis(100);
+pub(crate) const POD_PACE: Duration = Duration::from_millis(100);
 
 /// Other clusters by their IDs.
 pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
@@ -110,6 +112,15 @@ impl Knowledge {
     /// Namespace of this daemon.
     pub(crate) fn system(&self) -> &str {
         &self.system
+    }
+
+    /// Homes of whose Pods here something is left to say.
+    pub(crate) fn waiting_homes(&self) -> Vec<String> {
+        let busy = self.shadows.busy(SHADOW).into_iter().filter_map(|place| self.shadows.get(&place));
+        let homes = |entry: Arc<ShadowEntry>| -> Vec<_> {
+            entry.asked().map(|(_, spec)| spec.origin.clone()).collect()
+        };
+        busy.flat_map(homes).collect()
     }
 
     /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.

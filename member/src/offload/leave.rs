@@ -1,6 +1,6 @@
-//! Leaving: takes our offers, ShadowPods and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label and uid;
-//! takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs or the
-//! rights for a kind are missing, nothing of it was made.
+//! Leaving: takes our offers, ShadowPods and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label
+//! and uid; takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs
+//! or the rights for a kind are missing, nothing of it was made.
 
 use std::{
     fmt::Debug,

@@ -1,6 +1,7 @@
 //! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, their RoleBindings `freeport-offload`, and
-//! OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes twins whose key their home has taken out of a map that is there. Safe to run twice: each
-//! entry is held against its twin, on events and every 30 s, and only differences are sent.
+//! OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes
+//! twins whose key their home has taken out of a map that is there. Safe to run twice: each entry is held against its twin, on events and
+//! every 30 s, and only differences are sent.
 //!
 //! A Namespace that is not a twin of that home for that map is never touched. A map that vanished, does not decode, or is of before a
 //! restore of the Common Area takes no twin along.

@@ -1,9 +1,11 @@
-//! Pods of other clusters, at the host: watches the ShadowPods whose destination we are, the Pods that were made for them, twins and
-//! OffloadPeers; makes those Pods, mends their labels and annotations, deletes them where their home says so, and writes how they are
-//! (`status` of the ShadowPod). Safe to run twice: what is there is held against what is asked for, and only differences are sent.
+//! Pods of other clusters, at the host: watches the ShadowPods whose destination we are, the Pods that were made for
+//! them, twins and OffloadPeers; makes those Pods, mends their labels and annotations, deletes them where their home
+//! says so, and writes how they are (`status` of the ShadowPod). Safe to run twice: what is there is held against
+//! what is asked for, and only differences are sent.
 //!
-//! A record or a consent that vanished takes no Pod along. A Pod that somebody deletes before it has finished is made again; one that
-//! has finished never is.
+//! A record or a consent that vanished takes no Pod along. A Pod that somebody deletes before it has finished is made
+//! again; one that has finished never is. Of each home so many records are kept with what they are made of; the
+//! others wait.
 
 mod plan;
 
@@ -18,12 +20,13 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    objects::Change,
     queue::Outcome,
     write::{Error, Writer},
 };
 use presence::vouch::Vouching;
 
-use self::plan::{Around, Refused, Step, plan, state};
+use self::plan::{Around, MESSAGE_MAX, Planned, Refused, Step, plan, state};
 use super::{
     index::{Asked, SHADOW},
     knowledge::Knowledge,
@@ -32,9 +35,6 @@ use super::{
 
 /// How soon what is refused here is tried again, where nothing tells that it may be allowed now.
 const AGAIN: Duration = Duration::from_secs(30);
-
-/// Most bytes of a sentence in a condition.
-const MESSAGE_MAX: usize = 1024;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -71,18 +71,21 @@ impl ShadowPods {
     /// Brings the Pod of a Namespace and name up to date, and the records that are about it.
     pub(super) async fn reconcile(self, place: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.shadows.get(&place) else { return Ok(Outcome::Done) };
+        if let Some(record) = entry.records.values().find(|record| record.is_due()) {
+            return self.read(record).await;
+        }
         let key = self.knowledge.key();
         let around = |spec: &ShadowPodSpec| Around {
             us: &self.knowledge.us.cluster,
             is_accepted: self.is_accepted(&spec.origin),
+            is_of_home: self.knowledge.is_of_home(&spec.namespace, &spec.origin),
             has_twin: self.knowledge.twin(&spec.namespace, &spec.origin).is_some(),
             is_current: self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&spec.origin)),
             key: key.as_ref(),
         };
         let mut outcome = Ok(Outcome::Done);
-        for (record, spec, step) in plan(&entry, around) {
-            let own = entry.pod.clone().filter(|pod| pod.is_of(spec));
-            let done = self.carry_out(spec, own, step).await;
+        for Planned { record, spec, own, step } in plan(&entry, around) {
+            let done = self.carry_out(record, spec, own.cloned(), step).await;
             let said = match done.is_known() {
                 true => self.say(record, spec, &done).await,
                 false => Ok(()),
@@ -101,11 +104,30 @@ impl ShadowPods {
         entry.is_some_and(|entry| matches!(entry.incoming(), Asked::Yes(_)))
     }
 
-    async fn carry_out(&self, spec: &ShadowPodSpec, own: Option<HostedPod>, step: Step) -> Done {
+    /// Reads what a record is made of. That it is here now enqueues it again.
+    async fn read(&self, record: &PeerPod) -> Result<Outcome, Error> {
+        match self.leader_writer.read(record).await {
+            Ok(record) => self.knowledge.shadows.change(Change::<PeerPod>::Apply(record)),
+            // The watch tells.
+            Err(Error::Gone) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn carry_out(
+        &self,
+        record: &PeerPod,
+        spec: &ShadowPodSpec,
+        own: Option<HostedPod>,
+        step: Step,
+    ) -> Done {
         match step {
             Step::Leave => Done::with(own, None),
             Step::Refuse(why) => {
-                Done { result: Ok(Outcome::Requeue(AGAIN)), ..Done::with(own, Some(no(why))) }
+                // One without room is asked again when it has.
+                let next = if record.is_over() { Outcome::Done } else { Outcome::Requeue(AGAIN) };
+                Done { result: Ok(next), ..Done::with(own, Some(no(why))) }
             }
             Step::Create(new) => self.create(spec, &new).await,
             Step::Keep(want) => {
@@ -120,6 +142,7 @@ impl ShadowPods {
                 Done { result, ..Done::with(own, None) }
             }
             Step::Confirm(at) => self.confirm(spec, &at).await,
+            Step::Gone => Done { is_deleted: true, ..Done::with(None, None) },
         }
     }
 
@@ -184,7 +207,12 @@ impl ShadowPods {
         if record.status.0.as_ref() == Ok(&want) {
             return Ok(());
         }
-        match self.knowledge.shadows.put_status(&self.leader_writer, SHADOW, record, &want).await {
+        let answer = match record.is_over() {
+            // There is no room for it: the watch tells.
+            true => self.leader_writer.put_status(record, &want).await,
+            false => self.knowledge.shadows.put_status(&self.leader_writer, SHADOW, record, &want).await,
+        };
+        match answer {
             Ok(_) | Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
         }

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::{
     knowledge::Knowledge,
+    room::Room,
     view::{HostedPod, Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, PeerPod, TwinBinding, VirtualNode},
 };
 use crate::feature::Access;
@@ -78,7 +79,10 @@ pub(super) fn watch_leader(access: &Access, known: &Knowledge, watches: &Watches
     let sink_of = sink(known, |known, change| known.clusters.change(change));
     watch(env, watches, (peers, is_us("spec.home")), common_area("OffloadOffer"), sink_of, tasks);
     let pods = Api::<PeerPod>::namespaced(leader.clone(), area);
-    let sink_of = sink(known, |known, change| known.shadows.change(change));
+    let sink_of = {
+        let (known, mut room) = (known.clone(), Room::default());
+        move |change| known.change_records(&mut room, change)
+    };
     watch(env, watches, (pods, is_us("spec.destination")), common_area("ShadowPod"), sink_of, tasks);
 }
 

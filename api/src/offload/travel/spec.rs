@@ -14,8 +14,9 @@ pub struct DoesNotTravel {
     pub why: &'static str,
 }
 
-/// Fields that are about the home's own Nodes, scheduler and accounts.
-const OF_THE_HOME: [&str; 17] = [
+/// Fields that are about the home's own Nodes, scheduler, accounts and controllers: who would set the condition of a
+/// readiness gate is at home.
+const OF_THE_HOME: [&str; 18] = [
     "affinity",
     "automountServiceAccountToken",
     "ephemeralContainers",
@@ -28,12 +29,19 @@ const OF_THE_HOME: [&str; 17] = [
     "preemptionPolicy",
     "priority",
     "priorityClassName",
+    "readinessGates",
     "schedulerName",
     "schedulingGates",
     "schedulingGroup",
     "serviceAccount",
     "serviceAccountName",
 ];
+
+/// Taints that Nodes of every cluster get by themselves.
+const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// Where the value of a variable may come from: the Pod itself.
+const SOURCES: [&str; 3] = ["fieldRef", "fileKeyRef", "resourceFieldRef"];
 
 /// Kinds of volumes that mean the same in every cluster.
 const VOLUMES: [&str; 2] = ["emptyDir", "downwardAPI"];
@@ -95,10 +103,13 @@ fn name(of: &Map<String, Value>) -> &str {
     of.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Takes out the toleration by which the Pod came to the virtual node: at the host it would take the Pod to the next one.
+/// Takes out tolerations of all but [`TAINTS`]: at the host they would take the Pod to Nodes that are set apart, or
+/// to the next cluster.
 fn tolerations(spec: &mut Map<String, Value>) {
     if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
-        tolerations.retain(|toleration| toleration.get("key") != Some(&json!(label::NOT_ALLOWED)));
+        tolerations.retain(|toleration| {
+            toleration.get("key").and_then(Value::as_str).is_some_and(|key| TAINTS.contains(&key))
+        });
     }
 }
 
@@ -150,8 +161,7 @@ fn container(container: &mut Map<String, Value>, list: &str, tokens: &[String]) 
     }
     for variable in items(container, "env") {
         let from = variable.get("valueFrom").and_then(Value::as_object);
-        let kind =
-            from.and_then(|from| from.keys().find(|kind| kind.ends_with("KeyRef") && *kind != "fileKeyRef"));
+        let kind = from.and_then(|from| from.keys().find(|kind| !SOURCES.contains(&kind.as_str())));
         if let Some(kind) = kind {
             let field = format!("{path}.env[{}].valueFrom.{kind}", name(variable));
             return Err(refused(field, "write its value"));

@@ -40,8 +40,12 @@ fn pod() -> Value {
             "hostIPC": true, "serviceAccountName": "web", "serviceAccount": "web", "runtimeClassName": "liqo",
             "tolerations": [
                 {"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists", "effect": "NoExecute"},
-                {"key": "gpu", "operator": "Exists"},
+                {"key": "gpu", "operator": "Exists"}, {"operator": "Exists"}, {"key": "", "operator": "Exists"},
+                {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
             ],
+            "readinessGates": [{"conditionType": "example.com/behind-balancer"}],
             "restartPolicy": "Always", "terminationGracePeriodSeconds": 5, "fieldOfTheFuture": {"x": 1},
         },
     })
@@ -65,7 +69,10 @@ fn what_is_about_the_home_stays_at_home() {
             {"name": "me", "downwardAPI": {"items": []}},
             {"name": "all", "projected": {"sources": [{"downwardAPI": {}}]}},
         ],
-        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "tolerations": [
+            {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+        ],
         "restartPolicy": "Always", "terminationGracePeriodSeconds": 5, "fieldOfTheFuture": {"x": 1},
     });
     assert_eq!(travelling.spec, want);
@@ -126,13 +133,26 @@ fn what_does_not_travel_is_named() {
         let name = volume["name"].as_str().unwrap().to_owned();
         assert_eq!(with("/spec/volumes/0", volume), format!("spec.volumes[{name}].{field}"));
     }
-    let env = json!([{"name": "P", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]);
-    assert_eq!(with("/spec/containers/0/env", env), "spec.containers[web].env[P].valueFrom.secretKeyRef");
-    let env = json!([{"name": "P", "valueFrom": {"configMapKeyRef": {"name": "s", "key": "k"}}}]);
-    assert_eq!(with("/spec/containers/0/env", env), "spec.containers[web].env[P].valueFrom.configMapKeyRef");
+    for from in ["secretKeyRef", "configMapKeyRef", "sourceOfTheFuture"] {
+        let env = json!([{"name": "P", "valueFrom": {from: {"name": "s", "key": "k"}}}]);
+        let field = format!("spec.containers[web].env[P].valueFrom.{from}");
+        assert_eq!(with("/spec/containers/0/env", env), field);
+    }
     let init = json!({"name": "init", "envFrom": [{"secretRef": {"name": "s"}}]});
     assert_eq!(with("/spec/initContainers/0", init), "spec.initContainers[init].envFrom");
     let mut claims = pod();
     claims["spec"]["resourceClaims"] = json!([{"name": "gpu"}]);
     assert_eq!(travelling(&claims).unwrap_err().to_string().split(' ').next(), Some("spec.resourceClaims"));
+}
+
+#[test]
+fn a_variable_may_come_from_the_pod_itself() {
+    let from = json!([
+        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        {"name": "C", "valueFrom": {"fileKeyRef": {"volumeName": "tmp", "path": "env", "key": "C"}}},
+    ]);
+    let mut pod = pod();
+    pod["spec"]["containers"][0]["env"] = from.clone();
+    assert_eq!(travelling(&pod).unwrap().spec["containers"][0]["env"], from);
 }

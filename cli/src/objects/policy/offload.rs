@@ -11,13 +11,16 @@
 //!   of the Namespace asks for.
 //! - The Secrets with the webhook's certificate and with the member's key, and the Leases of virtual nodes, have names.
 //!
-//! - A Pod is the member's in a twin, with the label by which it finds it there. Of a Pod on a virtual node it says how that is, and
-//!   deletes it when it has ended there.
+//! - A Pod is the member's in a twin, with the label by which it finds it there, if it had that label before or the member made it. Of a
+//!   Pod on a virtual node it says how that is, and deletes it when it has ended there.
 //! - The RoleBinding by which it makes Pods has one name, one ClusterRole and one subject, in twins.
 //!
 //! Pods of a Namespace that is not offloaded never depend on the webhook, so the label by which it is asked goes to no Namespace
 //! that never is.
 
+mod variables;
+
+use self::variables::VARIABLES;
 use super::{Check, Policy, Refused, member_own::IS_THE_MEMBER, requests, requests_outside};
 use crate::objects::{
     Object,
@@ -30,97 +33,6 @@ pub(crate) const NAME: &str = "freeport-offload";
 /// Leases and Secrets that policy `freeport-member-own` and Roles are about are not looked at.
 const IS_OF_OFFLOADING: &str = "
 request.resource.resource != 'leases' || request.namespace == 'kube-node-lease'";
-
-const VARIABLES: &[(&str, &str)] = &[
-    ("resource", "request.resource.resource"),
-    ("isNamespace", "variables.resource == 'namespaces'"),
-    ("isNode", "variables.resource == 'nodes'"),
-    ("isOffloading", "variables.resource == 'namespaceoffloadings'"),
-    ("isSecret", "variables.resource == 'secrets'"),
-    ("isPod", "variables.resource == 'pods'"),
-    ("isBinding", "variables.resource == 'rolebindings'"),
-    ("isStatus", "has(request.subResource) && request.subResource == 'status'"),
-    ("stays", "request.operation != 'DELETE'"),
-    ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
-    ("metadata", "variables.written.metadata"),
-    ("objectName", "string(variables.metadata.name)"),
-    ("about", "request.kind.kind + ' ' + variables.objectName + ' is not for freeport-member: '"),
-    // As it was before; nothing where it is created.
-    ("before", "request.operation == 'CREATE' ? dyn({'metadata': {}}) : dyn(oldObject)"),
-    ("labels", "variables.metadata.?labels.orValue({})"),
-    ("labelsBefore", "variables.before.metadata.?labels.orValue({})"),
-    (
-        "entries",
-        "variables.before.metadata.?managedFields.orValue([]).filter(entry, entry[?'manager'].orValue('') == 'freeport-member')",
-    ),
-    (
-        "isMarked",
-        "
-variables.labels[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
-(variables.isNamespace ? 'liqo.io/remote-cluster-id' in variables.labels :
- variables.isNode ? variables.labels[?'liqo.io/type'].orValue('') == 'virtual-node' : true)",
-    ),
-    (
-        "wasOurs",
-        "
-variables.labelsBefore[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
-(variables.isNamespace ? 'liqo.io/remote-cluster-id' in variables.labelsBefore :
- variables.isNode ? variables.labelsBefore[?'liqo.io/type'].orValue('') == 'virtual-node' : true) ||
-variables.isNode && size(variables.entries) > 0 ||
-variables.isNamespace && variables.entries.exists(entry,
-    entry[?'fieldsV1'][?'f:metadata'][?'f:annotations'][?'f:liqo.io/managed-by-namespace-map'].hasValue())",
-    ),
-    // Namespaces that take no part: api::offload::twin.
-    (
-        "isOfTheSystem",
-        "
-variables.isNamespace &&
-(variables.objectName.startsWith('kube-') || variables.objectName == 'freeport-system' ||
- 'multicluster.freeport.dev/common-area' in variables.labels)",
-    ),
-    // A change of somebody's Namespace that is the one label at most.
-    (
-        "isTheLabel",
-        "
-variables.isNamespace && request.operation == 'UPDATE' &&
-variables.labels.all(key, key == 'liqo.io/scheduling-enabled' ||
-    variables.labelsBefore[?key].orValue('') == variables.labels[key] && key in variables.labelsBefore) &&
-variables.labelsBefore.all(key, key == 'liqo.io/scheduling-enabled' || key in variables.labels) &&
-variables.labels[?'liqo.io/scheduling-enabled'].orValue('true') == 'true' &&
-['annotations', 'finalizers', 'ownerReferences'].all(field,
-    variables.metadata[?field].orValue('') == variables.before.metadata[?field].orValue('')) &&
-variables.written.?spec.orValue({}) == variables.before.?spec.orValue({})",
-    ),
-    ("labelsOfNamespace", "namespaceObject.?metadata.?labels.orValue({})"),
-    // The Namespace that the object is in.
-    (
-        "isInTwin",
-        "
-variables.labelsOfNamespace[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
-'liqo.io/remote-cluster-id' in variables.labelsOfNamespace",
-    ),
-    (
-        "isHosted",
-        "
-variables.isInTwin && variables.labels[?'liqo.io/managed-by'].orValue('') == 'shadowpod'",
-    ),
-    (
-        "isOnVirtualNode",
-        "
-request.operation != 'CREATE' && string(variables.before.?spec.?nodeName.orValue('')).startsWith('freeport-')",
-    ),
-    // What `liqo.io/enabled` of a Namespace asks for.
-    (
-        "isByLabel",
-        "
-'liqo.io/resource-controlled-by' in variables.metadata.?annotations.orValue({})",
-    ),
-    (
-        "wasByLabel",
-        "
-request.operation == 'DELETE' || 'liqo.io/resource-controlled-by' in variables.before.metadata.?annotations.orValue({})",
-    ),
-];
 
 const CHECKS: &[Check] = &[
     Check {
@@ -203,18 +115,34 @@ variables.written.?spec.?taints.orValue([]).exists(taint,
         says: "
 variables.about + 'it writes Pods with label liqo.io/managed-by: shadowpod in twins, and the status of Pods on virtual nodes; it deletes no others'",
     },
-    // What Pod Security of the level privileged would let pass, and what gives a Pod rights here.
+    // What Pod Security of the level privileged would let pass.
     Check {
         holds: "
 !variables.isPod || request.operation != 'CREATE' ||
 ['hostNetwork', 'hostPID', 'hostIPC'].all(field, variables.written.?spec[?field].orValue(false) == false) &&
-variables.written.?spec.?automountServiceAccountToken.orValue(true) == false &&
 variables.written.?spec.?nodeName.orValue('') == '' &&
-variables.written.?spec.?volumes.orValue([]).all(volume, !('hostPath' in volume))",
+variables.written.?spec.?volumes.orValue([]).all(volume, !('hostPath' in volume)) &&
+['containers', 'initContainers'].all(field, variables.written.?spec[?field].orValue([]).all(container,
+    container[?'ports'].orValue([]).all(port, port[?'hostPort'].orValue(0) == 0)))",
         refused: Refused::Forbidden,
-        rule: "Pods of other clusters get nothing of a node, and no token",
+        rule: "Pods of other clusters get nothing of a node",
         says: "
-'Pod ' + variables.objectName + ' of another cluster must not have hostNetwork, hostPID, hostIPC, hostPath, nodeName or a token'",
+'Pod ' + variables.objectName + ' of another cluster must not have hostNetwork, hostPID, hostIPC, hostPath, hostPort or nodeName'",
+    },
+    // What gives a Pod rights here: podCertificate gives it a certificate in the name of its ServiceAccount.
+    Check {
+        holds: "
+!variables.isPod || request.operation != 'CREATE' ||
+variables.written.?spec.?automountServiceAccountToken.orValue(true) == false &&
+variables.written.?spec.?serviceAccountName.orValue('') in ['', 'default'] &&
+variables.written.?spec.?volumes.orValue([]).all(volume,
+    volume[?'projected'][?'sources'].orValue([]).all(source,
+        !('serviceAccountToken' in source) && !('podCertificate' in source)))",
+        refused: Refused::Forbidden,
+        rule: "Pods of other clusters have ServiceAccount default, and no token of it",
+        says: "
+'Pod ' + variables.objectName + ' of another cluster must have ServiceAccount default, automountServiceAccountToken: false, ' +
+'and no volume with serviceAccountToken or podCertificate'",
     },
     Check {
         holds: "

@@ -2,13 +2,13 @@
 
 use api::label;
 use e2e::waiting::eventually;
-use kube::api::ApiResource;
+use kube::api::{ApiResource, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rights::{
-    attempt::{Attempt, Do, EVERYWHERE, Refusal, try_all},
+    attempt::{Attempt, Do, EVERYWHERE, Refusal, try_all, within},
     parties::{Parties, shared},
-    samples::{binding, bindings, bound, hosted, namespaces, pod, pods, twin},
+    samples::{accounts, binding, bindings, bound, hosted, namespaces, pod, pods, twin},
 };
 
 fn is_wrong(attempt: &Attempt, refusal: &Refusal) -> bool {
@@ -33,6 +33,16 @@ fn changed(mut object: Value, change: impl FnOnce(&mut Value)) -> Do {
     Do::Create(object)
 }
 
+/// A Pod of another cluster with this in its spec.
+fn with(field: &str, value: Value) -> Do {
+    changed(hosted("new"), |pod| pod["spec"][field] = value)
+}
+
+/// What says that somebody's Pod is the member's.
+fn label_of_its_own(value: &Value) -> Value {
+    json!({"metadata": {"labels": {"liqo.io/managed-by": value}}})
+}
+
 /// A twin that the member has made, with its right to make Pods there.
 async fn twin_with_binding(parties: &Parties, name: &str) {
     soon(parties, true, EVERYWHERE, &namespaces(), Do::CreateAs(label::MEMBER, twin(name))).await;
@@ -41,15 +51,25 @@ async fn twin_with_binding(parties: &Parties, name: &str) {
 
 const NOT_ITS: &str = "it writes Pods with label liqo.io/managed-by: shadowpod in twins";
 
-/// In a twin where `foreign` is somebody else's Pod.
+/// In a twin where `foreign` is somebody else's Pod, as is `remote`, which is on a virtual node; `mighty` is a ServiceAccount.
 fn in_a_twin() -> Vec<Attempt> {
     let attempt = |what, todo, says| Attempt { what, kind: pods(), todo, says };
-    let of_a_node = "must not have hostNetwork";
-    let with = |field: &'static str, value: Value| changed(hosted("new"), |pod| pod["spec"][field] = value);
+    let (a_node, a_token) = ("must not have hostNetwork", "must have ServiceAccount default");
+    let token = json!({"serviceAccountToken": {"path": "token"}});
     let running = json!({"status": {"phase": "Running"}});
     vec![
         attempt("a Pod without its label", Do::Create(pod("new")), NOT_ITS),
         attempt("change somebody's Pod", Do::Patch("foreign".into(), note()), NOT_ITS),
+        attempt(
+            "make somebody's Pod its own",
+            Do::Patch("foreign".into(), label_of_its_own(&json!("shadowpod"))),
+            NOT_ITS,
+        ),
+        attempt(
+            "make one its own of which it has said how that is",
+            Do::Patch("remote".into(), label_of_its_own(&json!("shadowpod"))),
+            NOT_ITS,
+        ),
         attempt("delete somebody's Pod", Do::Delete("foreign".into()), NOT_ITS),
         attempt("say how somebody's Pod is", Do::PatchStatus("foreign".into(), running.clone()), NOT_ITS),
         attempt(
@@ -57,18 +77,43 @@ fn in_a_twin() -> Vec<Attempt> {
             Do::PatchStatus("web".into(), running),
             NOT_ITS,
         ),
+        attempt("take its label off", Do::Patch("web".into(), label_of_its_own(&Value::Null)), NOT_ITS),
+        attempt("a Pod on a Node of its choice", with("nodeName", json!("worker")), a_node),
+        attempt("a Pod with a token", with("automountServiceAccountToken", json!(true)), a_token),
+        attempt("a Pod of another account", with("serviceAccountName", json!("mighty")), a_token),
         attempt(
-            "take its label off",
-            Do::Patch("web".into(), json!({"metadata": {"labels": {"liqo.io/managed-by": null}}})),
-            NOT_ITS,
+            "a Pod of another account, by its old field",
+            with("serviceAccount", json!("mighty")),
+            a_token,
         ),
-        attempt("a Pod on a Node of its choice", with("nodeName", json!("worker")), of_a_node),
-        attempt("a Pod with a token", with("automountServiceAccountToken", json!(true)), of_a_node),
+        attempt(
+            "a Pod that asks for a token itself",
+            with("volumes", json!([{"name": "v", "projected": {"sources": [token]}}])),
+            a_token,
+        ),
         attempt(
             "what keeps it from going",
             changed(hosted("new"), |pod| pod["metadata"]["finalizers"] = json!(["example.com/x"])),
             "must not get finalizers",
         ),
+    ]
+}
+
+/// Pods that get something of their Node, which Pod Security refuses too unless the Namespace is privileged.
+fn of_a_node() -> Vec<Do> {
+    let taking = json!([{
+        "name": "web", "image": "example.com/web:1", "ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}],
+    }]);
+    vec![
+        with("hostNetwork", json!(true)),
+        with("hostPID", json!(true)),
+        with("hostIPC", json!(true)),
+        with("volumes", json!([{"name": "v", "hostPath": {"path": "/"}}])),
+        with("containers", taking.clone()),
+        changed(hosted("new"), |pod| {
+            pod["spec"]["initContainers"] = taking;
+            pod["spec"]["initContainers"][0]["name"] = json!("init");
+        }),
     ]
 }
 
@@ -79,40 +124,67 @@ fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
         let host = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}});
         // Not what Pod Security refuses, but what the policy does.
         soon(parties, false, EVERYWHERE, &namespaces(), Do::Patch("pods-twin".into(), host)).await;
-        soon(parties, false, "pods-twin", &pods(), Do::Create(pod("foreign"))).await;
-        soon(parties, true, "pods-twin", &pods(), Do::Create(hosted("web"))).await;
-        try_all(&parties.member, "pods-twin", &in_a_twin(), is_wrong).await;
-        let with =
-            |field: &'static str, value: Value| changed(hosted("new"), |pod| pod["spec"][field] = value);
-        for todo in [
-            with("hostNetwork", json!(true)),
-            with("hostPID", json!(true)),
-            with("volumes", json!([{"name": "v", "hostPath": {"path": "/"}}])),
-        ] {
-            let refused = todo.by(&parties.member, "pods-twin", &pods()).await.unwrap_err();
-            assert!(refused.is_by_policy("must not have hostNetwork"), "{refused:?}");
+        let mighty = Do::Create(json!({"metadata": {"name": "mighty"}}));
+        soon(parties, false, "pods-twin", &accounts(), mighty).await;
+        for pod in [pod("foreign"), bound("remote", "freeport-east")] {
+            soon(parties, false, "pods-twin", &pods(), Do::Create(pod)).await;
         }
-        let strip = json!({"metadata": {"labels": {"liqo.io/managed-by": null}}});
-        soon(parties, false, "pods-twin", &pods(), Do::Patch("web".into(), strip)).await;
-        let back = json!({"metadata": {"labels": {"liqo.io/managed-by": "shadowpod"}}});
-        soon(parties, true, "pods-twin", &pods(), Do::Patch("web".into(), back)).await;
+        soon(parties, true, "pods-twin", &pods(), Do::CreateAs(label::MEMBER, hosted("web"))).await;
+        let (there, running) = (within(&parties.member, "pods-twin", &pods()), json!({"phase": "Running"}));
+        let by = PatchParams { field_manager: Some(label::MEMBER.into()), ..PatchParams::default() };
+        there.patch_status("remote", &by, &Patch::Merge(json!({"status": running}))).await.unwrap();
+        try_all(&parties.member, "pods-twin", &in_a_twin(), is_wrong).await;
+        for todo in of_a_node() {
+            // Pod Security learns a moment later that this Namespace is privileged.
+            eventually(&format!("{todo:?}"), || async {
+                match todo.by(&parties.member, "pods-twin", &pods()).await {
+                    Err(refusal) if refusal.is_by_policy("must not have hostNetwork") => Ok(()),
+                    other => Err(format!("{other:?}")),
+                }
+            })
+            .await;
+        }
+        for (by_member, value) in [(false, Value::Null), (true, json!("shadowpod"))] {
+            let label = Do::Patch("web".into(), label_of_its_own(&value));
+            soon(parties, by_member, "pods-twin", &pods(), label).await;
+        }
         soon(parties, true, "pods-twin", &pods(), Do::Delete("web".into())).await;
         soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete("pods-twin".into())).await;
     });
+}
+
+/// A Pod on a Node whose name is all that it has of a virtual one.
+fn on_a_real_node(name: &str, grace: u32) -> Value {
+    let mut pod = bound(name, "freeport-real");
+    pod["spec"]["tolerations"] = json!([{"key": "example.com/gpu", "operator": "Exists"}]);
+    pod["spec"]["terminationGracePeriodSeconds"] = json!(grace);
+    pod
 }
 
 #[test]
 fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
     shared(async |parties| {
         let space = parties.world.namespace("pods-home", &["leader"]).await;
-        for pod in [bound("virtual", "freeport-east"), bound("worker", "worker"), pod("nowhere")] {
+        let mut placed = bound("placed", "freeport-east");
+        placed["spec"]["tolerations"] = json!([
+            {"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists", "effect": "NoExecute"},
+        ]);
+        let others = ["worker", "nowhere", "real"];
+        for pod in [
+            placed,
+            bound("virtual", "freeport-east"),
+            bound("worker", "worker"),
+            pod("nowhere"),
+            on_a_real_node("real", 0),
+            on_a_real_node("going", 30),
+        ] {
             soon(parties, false, &space, &pods(), Do::Create(pod)).await;
         }
         let (member, running) = (
             &parties.member,
             json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}}),
         );
-        for name in ["worker", "nowhere"] {
+        for name in others {
             for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
                 let refused = todo.by(member, &space, &pods()).await.unwrap_err();
                 assert!(refused.is_by_policy(NOT_ITS), "{todo:?}: {refused:?}");
@@ -124,14 +196,32 @@ fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
             let refused = todo.by(member, &space, &pods()).await.unwrap_err();
             assert_eq!(refused.code, 403, "{todo:?}: {refused:?}");
         }
-        for todo in [Do::PatchStatus("virtual".into(), running), Do::Delete("virtual".into())] {
-            todo.by(member, &space, &pods()).await.unwrap();
+        for name in ["virtual", "placed"] {
+            for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
+                todo.by(member, &space, &pods()).await.unwrap();
+            }
         }
-        for name in ["worker", "nowhere"] {
-            soon(parties, false, &space, &pods(), Do::Delete(name.into())).await;
+        // The taint of a virtual node deletes what does not tolerate it, and no kubelet ends that.
+        soon(parties, false, &space, &pods(), Do::Delete("going".into())).await;
+        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        within(member, &space, &pods()).delete("going", &at_once).await.unwrap();
+        for name in others {
+            take_away(parties, &space, name).await;
         }
         parties.world.release(&space).await;
     });
+}
+
+/// Deletes it, unless Kubernetes has: it collects Pods of Nodes that are not there.
+async fn take_away(parties: &Parties, namespace: &str, name: &str) {
+    let delete = Do::Delete(name.into());
+    eventually(&format!("{name} is deleted"), || async {
+        match delete.by(&parties.world.leader().client, namespace, &pods()).await {
+            Ok(()) | Err(Refusal { code: 404, .. }) => Ok(()),
+            Err(refusal) => Err(format!("{refusal:?}")),
+        }
+    })
+    .await;
 }
 
 fn other_bindings() -> Vec<Attempt> {

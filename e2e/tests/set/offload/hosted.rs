@@ -1,6 +1,7 @@
 //! Pods of another cluster at their host. No kubelet runs here: what it would say of them, these tests say.
 
 use api::offload::{
+    offer::OffloadOffer,
     seal::{KEY_LENGTH, PrivateKey},
     shadow_pod::ShadowPod,
 };
@@ -239,6 +240,13 @@ fn what_vanishes_takes_no_hosted_pod_along() {
         guest.is_told(&record, "Accepted").await;
 
         peer(east, "south", json!({"incoming": null})).await;
+        // The record and the consent are told by different API servers: east has heard of the consent when its offer goes.
+        eventually("the offer is taken back", || async {
+            let offers = world.leader().api::<OffloadOffer>(AREA);
+            let there = offers.get_opt("1.east.south").await.map_err(|error| error.to_string())?;
+            there.map_or(Ok(()), |_| Err(format!("it is there; {}", world.log_tail("freeport-member-east"))))
+        })
+        .await;
         let refused = guest.write(&guest.asks("more", "u-6", plain())).await;
         let message = guest.is_told(&refused, "NotAccepted").await;
         assert!(message.contains("freeport offload accept south"), "{message}");

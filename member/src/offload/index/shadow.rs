@@ -1,10 +1,13 @@
-//! What is known of each Pod that another cluster wants to run here, or that runs here for one: by Namespace and name, since one Pod
-//! may be there under a name, whoever asks for it.
+//! What is known of each Pod that another cluster wants to run here, or that runs here for one: by Namespace and
+//! name, since one Pod may be there under a name, whoever asks for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::offload::shadow_pod::ShadowPodSpec;
-use kit::index::{Entry, Part, Readers};
+use api::offload::{label, shadow_pod::ShadowPodSpec};
+use kit::{
+    index::{Entry, Part, Readers},
+    queue::Party,
+};
 use kube::ResourceExt;
 
 use crate::offload::view::{HostedPod, PeerPod};
@@ -31,11 +34,27 @@ impl ShadowEntry {
     pub(crate) fn asked(&self) -> impl Iterator<Item = (&PeerPod, &ShadowPodSpec)> {
         self.records.values().filter_map(|record| Some((record, record.asked()?)))
     }
+
+    /// There is room for what this record is made of.
+    pub(crate) fn make_due(&mut self, record: &str) {
+        if let Some(record) = self.records.get_mut(record) {
+            record.make_due();
+        }
+    }
 }
 
 impl Entry for ShadowEntry {
     fn is_empty(&self) -> bool {
         self.records.is_empty() && self.pod.is_none()
+    }
+
+    /// The homes that ask for it; without them the home that it was made for.
+    fn party(&self) -> Party {
+        let homes: BTreeSet<&str> = self.asked().map(|(_, spec)| spec.origin.as_str()).collect();
+        if !homes.is_empty() {
+            return Party::of(homes);
+        }
+        Party::of(self.pod.as_ref().and_then(|pod| pod.labels().get(label::ORIGIN)).map(String::as_str))
     }
 }
 
@@ -71,5 +90,44 @@ impl Part<String, ShadowEntry> for HostedPod {
     fn take(entry: &mut ShadowEntry, _: &str) -> Readers {
         entry.pod = None;
         SHADOW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(origin: &str, uid: &str) -> PeerPod {
+        let spec = ShadowPodSpec {
+            origin: origin.into(),
+            destination: "east".into(),
+            namespace: "shop-west".into(),
+            pod: "web".into(),
+            uid: uid.into(),
+            ..ShadowPodSpec::default()
+        };
+        serde_json::from_value(json!({"metadata": {"name": spec.name()}, "spec": spec})).unwrap()
+    }
+
+    fn entry(records: impl IntoIterator<Item = PeerPod>) -> ShadowEntry {
+        let mut entry = ShadowEntry::default();
+        for record in records {
+            let _ = record.put(&mut entry);
+        }
+        entry
+    }
+
+    #[test]
+    fn each_home_has_its_turn() {
+        let west = entry([record("west", "u1")]).party();
+        assert_eq!(entry([record("west", "u1"), record("west", "u2")]).party(), west);
+        assert_ne!(entry([record("north", "u1")]).party(), west);
+        assert_ne!(entry([record("north", "u1"), record("west", "u1")]).party(), west);
+        let labels = json!({"offloading.liqo.io/origin": "west"});
+        let pod = json!({"metadata": {"name": "web", "namespace": "shop-west", "labels": labels}});
+        let there = ShadowEntry { pod: serde_json::from_value(pod).unwrap(), ..ShadowEntry::default() };
+        assert_eq!(there.party(), west);
     }
 }

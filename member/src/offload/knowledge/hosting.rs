@@ -7,7 +7,8 @@ use kube::ResourceExt;
 use super::Knowledge;
 use crate::offload::{
     index::{MAP, SHADOW},
-    view::{Namespace, TwinBinding},
+    room::Room,
+    view::{Namespace, PeerPod, TwinBinding},
 };
 
 impl Knowledge {
@@ -17,7 +18,18 @@ impl Knowledge {
         self.shadows.enqueue_all(SHADOW);
     }
 
-    /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again, but not for its own writes.
+    /// Takes in a change of what other clusters want to run here, as far as there is `room`.
+    pub(crate) fn change_records(&self, room: &mut Room, change: Change<PeerPod>) {
+        let (change, next) = room.admit(change);
+        self.shadows.change(change);
+        if let Some((place, record)) = next {
+            self.shadows.note(&place, |entry| entry.make_due(&record));
+            self.shadows.enqueue([(place, SHADOW)].into());
+        }
+    }
+
+    /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again, but not
+    /// for its own writes.
     pub(crate) fn change_bindings(&self, change: Change<TwinBinding>) {
         let twins = match &change {
             Change::Apply(binding) | Change::Remove(binding) => binding.namespace().into_iter().collect(),
@@ -45,6 +57,11 @@ impl Knowledge {
         self.shadows.enqueue(places.map(|place| (place, Readers::ALL)).collect());
     }
 
+    /// Whether the Namespace was made for cluster `home`, be it that it stays or goes.
+    pub(crate) fn is_of_home(&self, namespace: &str, home: &str) -> bool {
+        self.namespace(namespace).is_some_and(|there| there.home().is_some_and(|(of, _)| of == home))
+    }
+
     /// The Namespace, if it is a twin that cluster `home` asked for, and stays.
     pub(crate) fn twin(&self, namespace: &str, home: &str) -> Option<Namespace> {
         let record = api::offload::names::namespace_map(home, &self.us.cluster);
@@ -60,7 +77,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::identity::Identity;
+    use crate::{identity::Identity, offload::room::RECORDS_MAX};
 
     fn known(metadata: &Value) -> Knowledge {
         let us = Identity { cluster: "east".into(), common_area: "area".into() };
@@ -68,6 +85,27 @@ mod tests {
         let namespace = serde_json::from_value(json!({"metadata": metadata})).unwrap();
         known.change_namespaces(Change::Apply(namespace));
         known
+    }
+
+    #[test]
+    fn a_record_that_has_room_now_is_to_be_read() {
+        let (known, mut room) = (known(&json!({"name": "shop-west"})), Room::default());
+        let record = |number: usize| -> PeerPod {
+            let spec = json!({
+                "origin": "west", "destination": "east", "namespace": "shop-west", "pod": format!("web-{number}"),
+                "uid": format!("u{number}"), "sealed": "content",
+            });
+            let metadata = json!({"name": format!("1.west.east.u{number}"), "namespace": "area"});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        (0..=RECORDS_MAX).for_each(|number| known.change_records(&mut room, Change::Apply(record(number))));
+        let last = || {
+            let entry = known.shadows.get(&format!("shop-west/web-{RECORDS_MAX}")).unwrap();
+            entry.records.values().next().unwrap().clone()
+        };
+        assert!(last().is_over() && last().asked().unwrap().sealed.is_empty());
+        known.change_records(&mut room, Change::Remove(record(0)));
+        assert!(last().is_due() && !last().is_over());
     }
 
     #[test]
@@ -81,6 +119,9 @@ mod tests {
         assert!(known(&twin).twin("shop", "west").is_none());
         twin["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
         assert!(known(&twin).twin("shop-west", "west").is_none(), "it goes");
+        assert!(known(&twin).is_of_home("shop-west", "west"), "it is still its own");
+        assert!(!known(&twin).is_of_home("shop-west", "north"));
+        assert!(!known(&twin).is_of_home("shop", "west"));
         assert!(known(&json!({"name": "shop-west"})).twin("shop-west", "west").is_none(), "somebody's");
     }
 }

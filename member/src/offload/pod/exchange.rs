@@ -1,11 +1,7 @@
 //! The exchange of Pods with each host: its watches and its queue. It runs while the host is a Node here, or has a map of ours: what is
 //! left of a Node that went is taken back too.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use api::offload::names;
 use ipnet::IpNet;
@@ -36,7 +32,7 @@ use crate::{
     feature::Access,
     offload::{
         index::{ClusterEntry, EXCHANGE},
-        knowledge::Knowledge,
+        knowledge::{Knowledge, POD_PACE},
         view::VirtualNode,
     },
 };
@@ -61,6 +57,8 @@ struct Exchange {
     store: Store<String, PodEntry>,
     here: Watches,
     area: Watches,
+    /// Whether all was seen that records are made from.
+    begun: watch::Sender<bool>,
     stop: CancellationToken,
 }
 
@@ -137,9 +135,10 @@ impl Exchanges {
                 return None;
             }
             let exchange = Exchange {
-                store: Store::new([Queue::new(Duration::ZERO)]),
+                store: Store::new([Queue::new(POD_PACE)]),
                 here: Watches::guarded(home.guard()),
                 area: guard.clone().map(Watches::guarded).unwrap_or_default(),
+                begun: watch::Sender::new(false),
                 stop: stop.child_token(),
             };
             running.insert(host.to_owned(), exchange.clone());
@@ -154,13 +153,14 @@ impl Exchanges {
     }
 
     async fn exchange(self, host: String, exchange: Exchange, mut asked: watch::Receiver<bool>) -> String {
-        let Exchange { store, here, area, stop } = &exchange;
+        let Exchange { store, here, area, begun, stop } = &exchange;
         let mut watching = JoinSet::new();
         self.watch(&host, &exchange, &mut watching);
         let pods = self.pods(&host, store);
         let complete = async {
             tokio::join!(here.listed(), area.listed());
             let _ = asked.wait_for(|asked| *asked).await;
+            begun.send_replace(true);
         };
         let driven = async {
             if before(stop, complete).await {
@@ -225,6 +225,20 @@ impl Exchanges {
     pub(crate) fn troubles(&self, host: &str, now: Instant) -> Vec<Trouble> {
         let exchange = self.running.with(|running| running.get(host).cloned());
         exchange.iter().flat_map(|e| [&e.here, &e.area]).flat_map(|watches| watches.troubles(now)).collect()
+    }
+
+    /// Hosts about which something is left to write, or to be looked at first.
+    pub(crate) fn unwritten(&self, now: Instant) -> Vec<String> {
+        let is_unwritten = |exchange: &Exchange| {
+            !exchange.here.are_open(now)
+                || !exchange.area.are_open(now)
+                || !*exchange.begun.borrow()
+                || !exchange.store.busy(POD).is_empty()
+        };
+        self.running.with(|running| {
+            let hosts = running.iter().filter(|(_, exchange)| is_unwritten(exchange));
+            hosts.map(|(host, _)| host.clone()).collect()
+        })
     }
 
     /// The leader answers again: tries at once what failed.

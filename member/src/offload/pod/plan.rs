@@ -84,8 +84,10 @@ enum Unsent {
 pub(super) fn plan(entry: &PodEntry, pod: &BoundPod, around: &Around<'_>) -> Plan {
     let have = PodState::of(pod.said());
     match &entry.record {
+        None if pod.is_going() => {
+            going_without_record(entry.had_record || has_started(&have), pod, &have, around)
+        }
         None if have.is_final() => Plan::NOTHING,
-        None if pod.is_going() => going_without_record(entry.had_record || has_started(&have), pod, around),
         None => without_record(pod, &have, around),
         Some(record) if pod.is_going() || is_over(record, around) => going(record, pod, &have, around),
         Some(record) => running(record, pod, &have, around),
@@ -116,10 +118,12 @@ fn without_record(pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan 
 }
 
 /// A Pod that goes, and of which there is no record. `had_record`: the host may have it all the same, and has to be told.
-fn going_without_record(had_record: bool, pod: &BoundPod, around: &Around<'_>) -> Plan {
+fn going_without_record(had_record: bool, pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan {
     match &around.twin {
         _ if !had_record => Plan::pod(OfPod::Delete),
         Twin::Unwanted => Plan::pod(OfPod::Delete),
+        // What has finished there needs nobody to end it.
+        Twin::NotThere(_) if have.is_final() => Plan::pod(OfPod::Delete),
         Twin::NotThere(_) => Plan::NOTHING,
         Twin::There(twin) => match wanted(pod, twin, Some(deletion(pod)), around) {
             Ok(spec) => Plan::put(spec),
@@ -156,6 +160,8 @@ fn going(record: &OwnShadowPod, pod: &BoundPod, have: &PodState, around: &Around
         return match pod.is_going() {
             // The record goes when the Pod has gone.
             true => Plan::pod(OfPod::Delete),
+            // After a restore of the Common Area that may be of a time before it ran again.
+            false if around.is_silent => Plan::NOTHING,
             false => {
                 let said = aborted(have, around.host).filter(|_| has_started(have) && !have.is_final());
                 Plan { record: OfRecord::Delete, ..Plan::says(said) }
@@ -178,12 +184,26 @@ fn running(record: &OwnShadowPod, pod: &BoundPod, have: &PodState, around: &Arou
     let plan = mirror(record, pod, have, around);
     let Twin::There(twin) = &around.twin else { return plan };
     if have.is_final() {
-        return plan;
+        return finished(record, plan, around);
     }
     match wanted(pod, twin, None, around) {
         Ok(want) if record.wanted() != Some(&want) => Plan { record: OfRecord::Put(Box::new(want)), ..plan },
         // Of what runs there already the record says enough.
         Ok(_) | Err(_) => plan,
+    }
+}
+
+/// A Pod that has finished here. If its host does not say so, because the Common Area was restored or somebody else ended the Pod here, it
+/// must not run there again.
+fn finished(record: &OwnShadowPod, plan: Plan, around: &Around<'_>) -> Plan {
+    let says = record.said().and_then(|said| said.pod.as_ref());
+    let spec = record.wanted().filter(|_| !around.is_silent && !says.is_some_and(PodState::is_final));
+    match spec {
+        Some(spec) => {
+            let spec = ShadowPodSpec { deletion: Some(Deletion::default()), ..spec.clone() };
+            Plan { record: OfRecord::Put(Box::new(spec)), ..plan }
+        }
+        None => plan,
     }
 }
 

@@ -33,8 +33,6 @@ const FAILED: &str = "Failed";
 /// Most bytes of what is quoted from a host.
 const QUOTE_MAX: usize = 1024;
 
-/// Condition type of a Pod that its home's scheduler sets.
-const SCHEDULED: &str = "PodScheduled";
 /// Condition types of a Pod that a kubelet sets, and takes off.
 const OF_THE_KUBELET: [&str; 6] = [
     "Initialized",
@@ -107,7 +105,7 @@ pub(super) fn mirrored(
     let (mut state, impossible) = match (&said.pod, refused) {
         (None, None) => return None,
         (None, Some(_)) => (PodState { phase: Some(PENDING.to_owned()), ..have.clone() }, vec![]),
-        (Some(state), _) => asked_for(pod, state.clone()).with_possible_addresses(services),
+        (Some(state), _) => asked_for(pod, state.clone()).within(QUOTE_MAX).with_possible_addresses(services),
     };
     state.phase = state.phase.or_else(|| have.phase.clone());
     if have.is_final() && state.phase != have.phase {
@@ -159,10 +157,11 @@ fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
     said
 }
 
-/// The host's conditions in the place of ours of their types. The scheduler's is the home's, as are those of others that the host says
-/// nothing of.
+/// The host's conditions in the place of ours of their types: those of its kubelet. All others are the home's, as its scheduler's is.
 fn merged(have: &[PodCondition], mut said: Vec<PodCondition>) -> Vec<PodCondition> {
-    said.retain(|condition| condition.type_ != SCHEDULED);
+    said.retain(|condition| OF_THE_KUBELET.contains(&condition.type_.as_str()));
+    said.sort_by(|a, b| a.type_.cmp(&b.type_));
+    said.dedup_by(|a, b| a.type_ == b.type_);
     let mut all = Vec::new();
     for old in have {
         match said.iter().position(|new| new.type_ == old.type_) {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::offload::{
     index::ShadowEntry,
+    room::RECORDS_MAX,
     view::{HostedPod, NewPod, PeerPod},
 };
 
@@ -23,6 +24,8 @@ pub(super) struct Around<'a> {
     pub(super) us: &'a str,
     /// Whether Pods of its home may come.
     pub(super) is_accepted: bool,
+    /// Whether its Namespace was made for that home. In any other nothing is that home's.
+    pub(super) is_of_home: bool,
     /// Whether its Namespace is a twin of that home, and stays.
     pub(super) has_twin: bool,
     /// Whether what the home says is of after a restore of the Common Area.
@@ -30,6 +33,9 @@ pub(super) struct Around<'a> {
     /// Our key, if it is known.
     pub(super) key: Option<&'a PrivateKey>,
 }
+
+/// Most bytes of a sentence that travels.
+pub(super) const MESSAGE_MAX: usize = 1024;
 
 /// Why there is no Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,43 +54,63 @@ pub(super) enum Step {
     Delete(Box<HostedPod>, Option<u32>),
     /// It is to be deleted and is not known to be there: has it gone?
     Confirm(Box<HostedPod>),
+    /// It is to be deleted, and nothing of it can be there.
+    Gone,
     Refuse(Refused),
     Leave,
 }
 
-/// The steps of all records about one Namespace and name.
+/// A record, and what is to be done about it.
+#[derive(Debug)]
+pub(super) struct Planned<'a> {
+    pub(super) record: &'a PeerPod,
+    pub(super) spec: &'a ShadowPodSpec,
+    /// Its Pod, if that is there.
+    pub(super) own: Option<&'a HostedPod>,
+    pub(super) step: Step,
+}
+
+/// The steps of all records about one Namespace and name. Who has the twin comes first: nobody waits for what others ask.
 pub(super) fn plan<'a, 'b>(
     entry: &'a ShadowEntry,
     around: impl Fn(&ShadowPodSpec) -> Around<'b>,
-) -> Vec<(&'a PeerPod, &'a ShadowPodSpec, Step)> {
-    // Of several the home has made the last one last.
-    let asked = entry.asked().filter(|(_, spec)| spec.deletion.is_none());
-    let next = asked.max_by_key(|(record, _)| (record.creation_timestamp(), record.name_any()));
-    let next = next.map(|(record, _)| record.name_any());
-    let step = |(record, spec): (&'a PeerPod, &'a ShadowPodSpec)| {
-        let is_next = next.as_ref() == Some(&record.name_any());
-        (record, spec, step(record, spec, entry.pod.as_ref(), is_next, &around(spec)))
+) -> Vec<Planned<'a>> {
+    let mut all: Vec<_> = entry.asked().map(|(record, spec)| (record, spec, around(spec))).collect();
+    all.sort_by_key(|(_, _, around)| !around.has_twin);
+    let may_come = |spec: &ShadowPodSpec, around: &Around<'_>| {
+        spec.deletion.is_none() && around.has_twin && around.is_accepted
     };
-    entry.asked().map(step).collect()
+    // Of several the home has made the last one last.
+    let asked = all.iter().filter(|(_, spec, around)| may_come(spec, around));
+    let next = asked.max_by_key(|(record, _, _)| (record.creation_timestamp(), record.name_any()));
+    let next = next.map(|(record, _, _)| record.name_any());
+    let planned = |(record, spec, around): (&'a PeerPod, &'a ShadowPodSpec, Around<'b>)| {
+        let is_next = next.as_ref() == Some(&record.name_any());
+        let pod = entry.pod.as_ref();
+        let own = pod.filter(|pod| around.is_of_home && pod.is_of(spec));
+        Planned { record, spec, own, step: step(record, spec, (pod.is_some(), own), is_next, &around) }
+    };
+    all.into_iter().map(planned).collect()
 }
 
 fn step(
     record: &PeerPod,
     spec: &ShadowPodSpec,
-    pod: Option<&HostedPod>,
+    (is_taken, own): (bool, Option<&HostedPod>),
     is_next: bool,
     around: &Around<'_>,
 ) -> Step {
     if spec.destination != around.us {
         return Step::Leave;
     }
-    let own = pod.filter(|pod| pod.is_of(spec));
     let status = record.status.0.as_ref().ok();
     if spec.deletion.is_some() {
         return match own {
             Some(pod) if is_due(pod, spec) => Step::Delete(Box::new(pod.clone()), grace(spec)),
-            None if !status.is_some_and(|status| status.deleted) => Step::Confirm(Box::new(at(spec))),
-            _ => Step::Leave,
+            None if status.is_some_and(|status| status.deleted) => Step::Leave,
+            None if around.is_of_home => Step::Confirm(Box::new(at(spec))),
+            None => Step::Gone,
+            Some(_) => Step::Leave,
         };
     }
     if let Some(pod) = own {
@@ -102,7 +128,10 @@ fn step(
     if !around.has_twin {
         return Step::Refuse(no_twin(spec));
     }
-    if pod.is_some() || !is_next {
+    if record.is_over() {
+        return Step::Refuse(too_many(spec));
+    }
+    if is_taken || !is_next {
         return Step::Refuse(name_taken(spec));
     }
     made(spec, around.key).map_or_else(Step::Refuse, |new| Step::Create(Box::new(new)))
@@ -120,6 +149,14 @@ pub(super) fn name_taken(spec: &ShadowPodSpec) -> Refused {
         spec.namespace, spec.pod
     );
     Refused { reason: "NameTaken", message }
+}
+
+fn too_many(spec: &ShadowPodSpec) -> Refused {
+    let message = format!(
+        "cluster {} asks for more than {RECORDS_MAX} Pods here: this one comes when others have gone",
+        spec.origin
+    );
+    Refused { reason: "TooManyPods", message }
 }
 
 /// Seconds that the Pod has to end by itself, where its home says so.
@@ -182,7 +219,7 @@ pub(super) fn state(
         Some(pod) if pod.is_going() && spec.deletion.is_none() && pod.status.is_final() && !was_final => {
             have.pod.clone()
         }
-        Some(pod) => Some(pod.status.clone()),
+        Some(pod) => Some(pod.status.clone().within(MESSAGE_MAX)),
         None if was_final || spec.deletion.is_some() => have.pod.clone(),
         None => None,
     }

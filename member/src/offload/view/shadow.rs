@@ -26,9 +26,48 @@ pub(crate) struct PeerPod {
     /// What we say.
     #[serde(default)]
     pub(crate) status: Lenient<ShadowPodStatus>,
+    /// Whether `spec.sealed` is here.
+    #[serde(skip)]
+    content: Content,
+}
+
+/// Whether what a record is made of is kept. No API server says so: we decide it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Content {
+    /// As it was read.
+    #[default]
+    Kept,
+    /// There is no room for it.
+    Over,
+    /// There is room now: it has to be read again.
+    Due,
 }
 
 impl PeerPod {
+    /// The same, without what it is made of.
+    pub(crate) fn without_content(mut self) -> Self {
+        if let Ok(Some(spec)) = &mut self.spec.0 {
+            spec.sealed = String::new();
+        }
+        self.content = Content::Over;
+        self
+    }
+
+    /// There is room now for what it is made of.
+    pub(crate) fn make_due(&mut self) {
+        self.content = Content::Due;
+    }
+
+    /// Whether there is no room for what it is made of.
+    pub(crate) fn is_over(&self) -> bool {
+        self.content == Content::Over
+    }
+
+    /// Whether it has to be read again.
+    pub(crate) fn is_due(&self) -> bool {
+        self.content == Content::Due
+    }
+
     /// What the home wants, as far as it decodes and is named as what it says.
     pub(crate) fn asked(&self) -> Option<&ShadowPodSpec> {
         self.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == self.name_any())
@@ -53,7 +92,8 @@ impl HostedPod {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether it was made for this ShadowPod. Somebody may have taken labels off; then what we once wrote is this one.
+    /// Whether it was made for this ShadowPod, given that its Namespace is a twin of that home. Somebody may have
+    /// taken labels off; then what we once wrote is this one.
     pub(crate) fn is_of(&self, spec: &ShadowPodSpec) -> bool {
         match self.labels().get(label::ORIGIN_UID) {
             Some(uid) => {

@@ -222,3 +222,34 @@ fn what_somebody_changed_of_a_record_is_put_back() {
     let other = ShadowPodSpec { sealed: "other".into(), ..spec };
     are(&planned(&entry(pod, Some(record(&other, &json!({})))), there()), "put", "keep");
 }
+
+#[test]
+fn what_has_finished_here_never_runs_there_again() {
+    let done = pod(&json!({"phase": "Succeeded", "startTime": "2026-01-01T00:00:00Z"}), None);
+    let spec = sent(&pod(&pending(), None));
+    let with = |status: Value| entry(done.clone(), Some(record(&spec, &status)));
+    let restored = with(json!({"pod": {"phase": "Running"}}));
+    are(&planned(&restored, there()), "end None", "keep");
+    assert_eq!(planned_as(&restored, there(), true), Plan::NOTHING, "the host was not heard since");
+    let said = json!({"pod": {"phase": "Succeeded", "startTime": "2026-01-01T00:00:00Z"}});
+    assert_eq!(planned(&with(said), there()), Plan::NOTHING);
+}
+
+#[test]
+fn a_finished_pod_without_a_record_goes_when_it_is_deleted() {
+    let failed = json!({"phase": "Failed", "startTime": "2026-01-01T00:00:00Z"});
+    let going = entry(pod(&failed, Some(30)), None);
+    are(&planned(&going, there()), "end Some(30)", "keep");
+    are(&planned(&going, Twin::NotThere("silent".into())), "keep", "delete");
+    are(&planned(&going, Twin::Unwanted), "keep", "delete");
+    assert_eq!(planned(&entry(pod(&failed, None), None), there()), Plan::NOTHING);
+}
+
+#[test]
+fn an_end_that_was_said_before_a_restore_is_not_believed_at_once() {
+    let pod = pod(&running(), None);
+    let spec = ShadowPodSpec { deletion: Some(Deletion::default()), ..sent(&pod) };
+    let ended = entry(pod, Some(record(&spec, &json!({"deleted": true}))));
+    assert_eq!(planned_as(&ended, there(), true), Plan::NOTHING);
+    are(&planned(&ended, there()), "delete", "OffloadingAborted");
+}

@@ -59,7 +59,7 @@ fn entry(records: &[PeerPod], pod: Option<&HostedPod>) -> ShadowEntry {
 }
 
 fn around<'a>(_: &ShadowPodSpec, key: Option<&'a PrivateKey>) -> Around<'a> {
-    Around { us: "east", is_accepted: true, has_twin: true, is_current: true, key }
+    Around { us: "east", is_accepted: true, is_of_home: true, has_twin: true, is_current: true, key }
 }
 
 fn word(step: &Step) -> &'static str {
@@ -68,6 +68,7 @@ fn word(step: &Step) -> &'static str {
         Step::Keep(_) => "keep",
         Step::Delete(..) => "delete",
         Step::Confirm(_) => "confirm",
+        Step::Gone => "gone",
         Step::Refuse(why) => why.reason,
         Step::Leave => "leave",
     }
@@ -87,7 +88,7 @@ fn becomes(
         change(&mut around);
         around
     });
-    let [(_, _, step)] = &steps[..] else { panic!("{steps:?}") };
+    let [Planned { step, .. }] = &steps[..] else { panic!("{steps:?}") };
     word(step)
 }
 
@@ -150,7 +151,7 @@ fn of_two_records_about_one_name_the_last_gets_it_and_one_waits_until_the_other_
     let words = |records: &[PeerPod], pod: Option<&HostedPod>| -> Vec<_> {
         let entry = entry(records, pod);
         let steps = plan(&entry, |spec| around(spec, Some(&key)));
-        steps.iter().map(|(_, spec, step)| format!("{} {}", spec.uid, word(step))).collect()
+        steps.iter().map(|planned| format!("{} {}", planned.spec.uid, word(&planned.step))).collect()
     };
     let both = [new.clone(), old.clone()];
     assert_eq!(words(&both, None), ["u1 NameTaken", "u2 create"]);
@@ -161,6 +162,63 @@ fn of_two_records_about_one_name_the_last_gets_it_and_one_waits_until_the_other_
         ["u1 delete", "u2 NameTaken"]
     );
     assert_eq!(words(&[going, new], None), ["u1 confirm", "u2 create"]);
+}
+
+/// North was accepted too, but the twin is west's.
+#[test]
+fn a_name_is_not_kept_from_its_home_by_what_another_asks_for() {
+    let west = record(&spec("u1", &json!({})), &json!({}));
+    let mut north = record(&spec("u2", &json!({"origin": "north"})), &json!({}));
+    north.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-01T12:00:01Z")).unwrap();
+    let (key, entry) = (key(1), entry(&[west, north], None));
+    let words = |with_twin: &str, accepted: &[&str]| -> Vec<_> {
+        let steps = plan(&entry, |spec| {
+            let has_twin = spec.origin == with_twin;
+            let is_accepted = accepted.contains(&spec.origin.as_str());
+            Around { is_of_home: has_twin, has_twin, is_accepted, ..around(spec, Some(&key)) }
+        });
+        steps.iter().map(|planned| format!("{} {}", planned.spec.origin, word(&planned.step))).collect()
+    };
+    assert_eq!(words("west", &["west", "north"]), ["west create", "north NoTwin"]);
+    assert_eq!(words("north", &["west", "north"]), ["north create", "west NoTwin"]);
+    assert_eq!(words("west", &["north"]), ["west NotAccepted", "north NoTwin"]);
+}
+
+#[test]
+fn in_the_namespace_of_another_nothing_is_of_this_home() {
+    let (deletion, none) = (json!({"deletion": {}}), json!({}));
+    let foreign = |around: &mut Around<'_>| (around.is_of_home, around.has_twin) = (false, false);
+    let fields =
+        json!({"managedFields": [{"manager": "freeport-member", "operation": "Apply", "apiVersion": "v1"}]});
+    let stripped = hosted(&none, &fields, "Running");
+    let of_no_home = hosted(&json!({"multicluster.freeport.dev/origin-uid": "u1"}), &none, "Running");
+    for there in [stripped, of_no_home, own("u1", &none, "Running")] {
+        assert_eq!(becomes(&none, &none, Some(&there), foreign), "NoTwin");
+        assert_eq!(becomes(&deletion, &none, Some(&there), foreign), "gone");
+        assert_eq!(becomes(&deletion, &json!({"deleted": true}), Some(&there), foreign), "leave");
+    }
+    assert_eq!(becomes(&deletion, &none, None, foreign), "gone");
+    let (record, key) = (record(&spec("u1", &none), &none), key(1));
+    let entry = entry(&[record], Some(&own("u1", &none, "Running")));
+    let steps =
+        plan(&entry, |spec| Around { is_of_home: false, has_twin: false, ..around(spec, Some(&key)) });
+    assert_eq!(steps[0].own, None, "nor is its home told how it is");
+}
+
+#[test]
+fn a_record_without_room_waits_but_its_pod_stays_and_goes_as_ever() {
+    let key = key(1);
+    let step = |more: &Value, pod: Option<&HostedPod>| {
+        let record = record(&spec("u1", more), &json!({})).without_content();
+        let entry = entry(&[record], pod);
+        let steps = plan(&entry, |spec| around(spec, Some(&key)));
+        word(&steps[0].step)
+    };
+    let there = own("u1", &json!({}), "Running");
+    assert_eq!(step(&json!({}), None), "TooManyPods");
+    assert_eq!(step(&json!({}), Some(&there)), "keep");
+    assert_eq!(step(&json!({"deletion": {}}), Some(&there)), "delete");
+    assert_eq!(step(&json!({"deletion": {}}), None), "confirm");
 }
 
 #[test]
@@ -193,7 +251,7 @@ fn labels_of_the_home_come_and_go_and_others_stay() {
     assert!(note.contains("\"app\"") && note.contains("origin-uid"), "{note}");
     let entry = entry(&[record(&spec, &json!({}))], Some(&HostedPod::from(new)));
     let again = plan(&entry, |spec| around(spec, Some(&key)));
-    let [(_, _, Step::Keep(want))] = &again[..] else { panic!("{again:?}") };
+    let [Planned { step: Step::Keep(want), .. }] = &again[..] else { panic!("{again:?}") };
     assert_eq!(Some(&**want), entry.pod.as_ref(), "nothing to write");
 }
 
