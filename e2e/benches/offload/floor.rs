@@ -61,7 +61,9 @@ where
         + Clone
         + std::fmt::Debug,
 {
-    let patch: Value = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "data": {"write": write.to_string()}});
+    let patch: Value = json!({
+        "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "data": {"write": write.to_string()},
+    });
     let api = set.world.cluster(cluster).api::<K>(namespace);
     api.patch(name, &PatchParams::apply("floor").force(), &Patch::Apply(patch)).await.unwrap();
 }
