@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use api::offload::{namespace::NamespaceOffloading, peer::OffloadPeer};
 use e2e::{fixture::SET, waiting::eventually, world::World};
-use fleet::cluster_set::{self, Composition};
+use fleet::cluster_set::Composition;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -26,12 +26,7 @@ impl Set {
     pub(crate) async fn up() -> Self {
         let mut world = World::bring_up("bench-offload", &["leader", "east", HOME]).await;
         let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
-        let daemons = world.set_up(&composition).await;
-        for daemon in &daemons {
-            daemon.ensure(&world.fleet).await.unwrap();
-        }
-        cluster_set::ready(&world.fleet, SET, &daemons).await.unwrap();
-        world.daemons = daemons;
+        world.add_set(&composition).await;
         let set = Self { world };
         for host in HOSTS {
             let incoming = json!({"nodeLabels": {"liqo.io/region": host}, "maxNamespaces": 2000});

@@ -5,7 +5,7 @@ use api::offload::{
     peer::OffloadPeer,
 };
 use e2e::{cluster::Cluster, fixture::SET, shared::Shared, waiting::eventually, world::World};
-use fleet::cluster_set::{self, Composition};
+use fleet::cluster_set::Composition;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
@@ -18,12 +18,7 @@ pub(super) static OFFLOADING: Shared<World> = Shared::new(|| Box::pin(up()));
 async fn up() -> World {
     let mut world = World::bring_up("e2e-offload", &["leader", "west", "east"]).await;
     let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
-    let daemons = world.set_up(&composition).await;
-    for daemon in &daemons {
-        daemon.ensure(&world.fleet).await.unwrap();
-    }
-    cluster_set::ready(&world.fleet, SET, &daemons).await.unwrap();
-    world.daemons = daemons;
+    world.add_set(&composition).await;
     world
 }
 
