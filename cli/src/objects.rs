@@ -8,6 +8,7 @@
 //! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
+//! | `fairness` | how much of its API server the members get, part of [`leader`] and [`area`] |
 //! | [`offload`] | what offloading needs beside all that, where it is asked for |
 //! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
 //!
@@ -18,6 +19,7 @@ pub mod area;
 pub mod crds;
 mod deployment;
 pub mod dns;
+mod fairness;
 pub mod leader;
 pub mod member;
 pub mod offload;

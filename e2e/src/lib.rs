@@ -28,6 +28,7 @@
 //! | [`victim`] | a daemon that is killed at its writes |
 //! | [`waiting`] | waits for conditions |
 //! | [`watched`] | the events of a watch, for what must never happen |
+//! | [`webhook`](mod@webhook) | a cluster whose new Pods a webhook places |
 //! | [`audit`] | requests that wrote, from the audit logs |
 //! | [`ask`] | what a Pod is answered over the network |
 //!
@@ -69,4 +70,5 @@ pub mod trap;
 pub mod victim;
 pub mod waiting;
 pub mod watched;
+pub mod webhook;
 pub mod world;

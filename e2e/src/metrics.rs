@@ -1,7 +1,8 @@
-//! What a daemon measures.
+//! What a daemon or an API server measures.
 
 use std::{collections::BTreeMap, io, net::SocketAddr};
 
+use kube::Client;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -18,6 +19,12 @@ impl Metrics {
         let mut text = String::new();
         connection.read_to_string(&mut text).await?;
         Ok(Self(text))
+    }
+
+    /// What the client's API server measures now.
+    pub async fn of_api_server(client: &Client) -> Result<Self, kube::Error> {
+        let request = http::Request::get("/metrics").body(Vec::new()).map_err(kube::Error::HttpError)?;
+        client.request_text(request).await.map(Self)
     }
 
     /// The sum over all labels of the metric.

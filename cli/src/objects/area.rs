@@ -7,7 +7,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::{
-    Object,
+    Object, fairness,
     leader::ACCOUNT,
     named,
     rights::{ANTREA, COORDINATION, CORE, KEEP, OWN, READ, inside, report, rule},
@@ -22,7 +22,7 @@ pub fn name(set: &str) -> String {
     format!("{PREFIX}{set}")
 }
 
-/// Namespace, the leader's Role in it, and the leader's ClusterSet, which names the leader itself as leader.
+/// Namespace, the leader's Role in it, the flow of its members' requests, and the leader's ClusterSet, which names the leader itself as leader.
 pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     let area = name(set);
     let mut namespace = Namespace { metadata: named(&area), ..Namespace::default() };
@@ -55,6 +55,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
 
     let mut objects = vec![Object::new(&namespace)];
     objects.extend(inside(&area, &ACCOUNT, rights));
+    objects.push(fairness::flow(&area));
     objects.push(Object::new(&cluster_set));
     objects
 }

@@ -3,7 +3,7 @@
 use api::label;
 
 use super::{
-    Object, SYSTEM, daemon_account, deployment, policy,
+    Object, SYSTEM, daemon_account, deployment, fairness, policy,
     rights::{Account, CORE, READ, everywhere, rule},
     system_namespace,
 };
@@ -11,13 +11,14 @@ use super::{
 /// The leader's ServiceAccount.
 pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::LEADER };
 
-/// Namespace, ServiceAccount, the right to find Common Areas by their label, and the policy that keeps members to their
-/// own records in all of them. Rights in a Common Area come with that
+/// Namespace, ServiceAccount, the right to find Common Areas by their label, the policy that keeps members to their
+/// own records in all of them, and how much of the API server they get. Rights in a Common Area come with that
 /// area, so that one without them does not stop the others.
 pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
     objects.extend(policy());
+    objects.push(fairness::level());
     objects
 }
 

@@ -8,6 +8,7 @@
 
 mod figures;
 mod floor;
+mod placement;
 mod set;
 
 use std::time::Instant;
@@ -34,6 +35,7 @@ fn main() {
         together(&set).await;
         Box::pin(pods(&set)).await;
         set.world.discard().await;
+        placement::measure().await;
     });
 }
 

@@ -4,6 +4,7 @@
 mod account;
 mod attempt;
 mod common_area;
+mod fairness;
 mod hostile;
 mod imports;
 mod member;

@@ -1,27 +1,38 @@
 //! The webhook beside a real API server, which asks it by URL, with the certificate that the member keeps. Without nodes nobody mounts
 //! the Secret: the test does.
 
-mod fixture;
-
 use std::collections::BTreeSet;
 
 use api::offload::namespace::NamespaceOffloading;
-use e2e::waiting::{always, eventually};
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Pod, Secret},
+use e2e::{
+    fixture::SYSTEM,
+    shared::RUNTIME,
+    waiting::{always, eventually},
+    webhook::{SECRET, WEBHOOK, Webhook},
 };
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::api::DeleteParams;
 use serde_json::json;
 
-use self::fixture::{SECRET, SYSTEM, Setting, WEBHOOK, setting};
+/// A leaf is replaced after 20 seconds and has 10 left, which is enough for a machine that does much else.
+const LIFETIMES: [(&str, &str); 2] =
+    [("FREEPORT_WEBHOOK_CA_SECONDS", "45"), ("FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", "30")];
+
+/// Runs a test with a webhook of its own.
+fn with_webhook<F: Future<Output = ()>>(test: impl FnOnce(&'static Webhook) -> F) {
+    RUNTIME.block_on(async {
+        let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(&LIFETIMES).await));
+        test(webhook).await;
+        webhook.world.discard().await;
+    });
+}
 
 #[test]
 fn a_new_pod_is_placed_as_its_namespace_says() {
-    setting(async |setting| {
-        let east = setting.cluster();
+    with_webhook(async |webhook| {
+        let east = webhook.cluster();
         for (namespace, is_offloaded) in [("shop", true), ("forgotten", true), ("plain", false)] {
-            setting.namespace(namespace, is_offloaded).await;
+            webhook.namespace(namespace, is_offloaded).await;
         }
         let region =
             json!([{"matchExpressions": [{"key": "liqo.io/region", "operator": "In", "values": ["us"]}]}]);
@@ -30,7 +41,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         let offloading = json!({"metadata": {"name": "offloading"}, "spec": spec});
         east.create::<NamespaceOffloading>("shop", offloading).await;
 
-        let placed = eventually("a Pod is placed", || setting.pod("shop")).await;
+        let placed = eventually("a Pod is placed", || webhook.pod("shop")).await;
         let spec = json!(placed.spec.unwrap());
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
         let terms = &spec["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"];
@@ -41,11 +52,11 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         let ours =
             tolerations.iter().filter(|toleration| toleration["key"] == "virtual-node.liqo.io/not-allowed");
         assert_eq!(ours.count(), 1);
-        setting.says("shop", "Enforced").await;
+        webhook.says("shop", "Enforced").await;
 
-        let why = setting.pod("forgotten").await.unwrap_err();
+        let why = webhook.pod("forgotten").await.unwrap_err();
         assert!(why.contains("freeport offload namespace forgotten"), "{why}");
-        let unplaced = setting.pod("plain").await.unwrap().spec.unwrap();
+        let unplaced = webhook.pod("plain").await.unwrap().spec.unwrap();
         assert_eq!(unplaced.affinity, None);
         // A NamespaceOffloading counts at once, and while it is not there nobody remembers it.
         east.create::<NamespaceOffloading>(
@@ -53,24 +64,24 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
             json!({"metadata": {"name": "offloading"}, "spec": {}}),
         )
         .await;
-        setting.pod("forgotten").await.unwrap();
+        webhook.pod("forgotten").await.unwrap();
 
         // While it is down, Pods of its Namespaces are not created, and those of others are.
-        let webhook = setting.world.fleet.process(WEBHOOK).await.unwrap().unwrap();
-        webhook.kill().await.unwrap();
-        let why = setting.pod("shop").await.unwrap_err();
+        let process = webhook.world.fleet.process(WEBHOOK).await.unwrap().unwrap();
+        process.kill().await.unwrap();
+        let why = webhook.pod("shop").await.unwrap_err();
         assert!(why.contains("pod.mutate.liqo.io"), "{why}");
-        setting.pod("plain").await.unwrap();
-        setting.says("shop", "WebhookUnavailable").await;
-        setting.start_webhook().await;
-        eventually("Pods are placed again", || setting.pod("shop")).await;
-        somebodys_own_secret_is_used(setting).await;
+        webhook.pod("plain").await.unwrap();
+        webhook.says("shop", "WebhookUnavailable").await;
+        webhook.start().await;
+        eventually("Pods are placed again", || webhook.pod("shop")).await;
+        somebodys_own_secret_is_used(webhook).await;
     });
 }
 
 /// As cert-manager keeps one: without our label.
-async fn somebodys_own_secret_is_used(setting: &Setting) {
-    let cluster = setting.cluster();
+async fn somebodys_own_secret_is_used(webhook: &Webhook) {
+    let cluster = webhook.cluster();
     let had = cluster.api::<Secret>(SYSTEM).get(SECRET).await.unwrap();
     let ca = had.data.unwrap()["ca.crt"].clone();
     let twice = ByteString([ca.0.clone(), ca.0].concat());
@@ -80,7 +91,7 @@ async fn somebodys_own_secret_is_used(setting: &Setting) {
     });
     let theirs = cluster.patch::<Secret>(SYSTEM, SECRET, &theirs).await;
     eventually("its authorities are trusted", || async {
-        if setting.bundle().await == twice { Ok(()) } else { Err("others".to_owned()) }
+        if webhook.bundle().await == twice { Ok(()) } else { Err("others".to_owned()) }
     })
     .await;
     always("it is not written", || async {
@@ -96,28 +107,28 @@ async fn somebodys_own_secret_is_used(setting: &Setting) {
     let ours = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "freeport"}}});
     cluster.patch::<Secret>(SYSTEM, SECRET, &ours).await;
     eventually("it is put right", || async {
-        let data = setting.mount().await?;
+        let data = webhook.mount().await?;
         if data["tls.key"].contains("PRIVATE KEY") { Ok(()) } else { Err(data["tls.key"].clone()) }
     })
     .await;
-    eventually("Pods are placed with it", || setting.pod("shop")).await;
+    eventually("Pods are placed with it", || webhook.pod("shop")).await;
 }
 
 #[test]
 fn no_pod_is_refused_while_certificates_change() {
-    setting(async |setting| {
-        setting.namespace("shop", true).await;
-        let east = setting.cluster();
+    with_webhook(async |webhook| {
+        webhook.namespace("shop", true).await;
+        let east = webhook.cluster();
         east.create::<NamespaceOffloading>("shop", json!({"metadata": {"name": "offloading"}, "spec": {}}))
             .await;
-        eventually("a Pod is placed", || setting.pod("shop")).await;
+        eventually("a Pod is placed", || webhook.pod("shop")).await;
         let (mut authorities, mut leaves, mut pods) = (BTreeSet::new(), BTreeSet::new(), 0);
         while authorities.len() < 3 || leaves.len() < 4 {
-            let data = setting.mount().await.unwrap();
+            let data = webhook.mount().await.unwrap();
             leaves.insert(data["tls.crt"].clone());
             let first = data["ca.crt"].split_inclusive("END CERTIFICATE").next();
             authorities.insert(first.unwrap().to_owned());
-            setting.try_pod("shop").await.unwrap();
+            webhook.try_pod("shop").await.unwrap();
             pods += 1;
         }
         eprintln!(
@@ -125,35 +136,15 @@ fn no_pod_is_refused_while_certificates_change() {
             authorities.len(),
             leaves.len()
         );
-        setting.tell_costs().await;
         // Whoever deletes the Secret gets another one, and no Pod is refused meanwhile.
         let secrets = east.api::<Secret>(SYSTEM);
         secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
         eventually("the Secret is there again, and a Pod of its leaf is placed", || async {
-            setting.try_pod("shop").await.unwrap();
-            let data = setting.mount().await?;
+            webhook.try_pod("shop").await.unwrap();
+            let data = webhook.mount().await?;
             if leaves.contains(&data["tls.crt"]) { Err("the old leaf".to_owned()) } else { Ok(()) }
         })
         .await;
-        setting.try_pod("shop").await.unwrap();
+        webhook.try_pod("shop").await.unwrap();
     });
-}
-
-impl Setting {
-    /// A new Pod of the Namespace, or why there is none.
-    async fn pod(&self, namespace: &str) -> Result<Pod, String> {
-        self.create_pod(namespace, &PostParams::default()).await
-    }
-
-    /// The same without creating it.
-    async fn try_pod(&self, namespace: &str) -> Result<Pod, String> {
-        self.create_pod(namespace, &PostParams { dry_run: true, ..PostParams::default() }).await
-    }
-
-    async fn create_pod(&self, namespace: &str, params: &PostParams) -> Result<Pod, String> {
-        let spec = json!({"containers": [{"name": "c", "image": "localhost/none"}]});
-        let pod = json!({"metadata": {"generateName": "web-"}, "spec": spec});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        self.cluster().api::<Pod>(namespace).create(params, &pod).await.map_err(|error| error.to_string())
-    }
 }

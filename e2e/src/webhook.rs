@@ -1,4 +1,5 @@
-//! A cluster without nodes whose member keeps the certificate of a webhook beside it.
+//! A cluster without nodes whose member keeps the certificate of a webhook that runs beside it as a process. No kubelet mounts the
+//! certificate: this does.
 
 use std::{
     collections::BTreeMap,
@@ -12,52 +13,42 @@ use api::offload::{
     namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED},
 };
 use cli::objects::offload::webhook;
-use e2e::{account, cluster::Cluster, metrics::Metrics, shared::RUNTIME, waiting::eventually, world::World};
 use fleet::{ProcessSpec, cluster_set::Composition, program};
 use k8s_openapi::{
     ByteString,
     api::{
         admissionregistration::v1::MutatingWebhookConfiguration,
-        core::v1::{Namespace, Secret, ServiceAccount},
+        core::v1::{Namespace, Pod, Secret, ServiceAccount},
     },
 };
-use kube::Api;
+use kube::{Api, api::PostParams};
 use serde_json::json;
 
-pub(super) use e2e::fixture::SYSTEM;
+use crate::{
+    account, cluster::Cluster, fixture::SYSTEM, metrics::Metrics, waiting::eventually, world::World,
+};
 
 /// The process, its ServiceAccount and its configuration.
-pub(super) const WEBHOOK: &str = "freeport-webhook";
+pub const WEBHOOK: &str = "freeport-webhook";
 /// What the member keeps.
-pub(super) const SECRET: &str = "freeport-webhook-tls";
+pub const SECRET: &str = "freeport-webhook-tls";
 /// Its member's process.
 const MEMBER: &str = "freeport-member-leader";
-/// A leaf is replaced after 20 seconds and has 10 left, which is enough for a machine that does much else.
-const LIFETIMES: [(&str, &str); 2] =
-    [("FREEPORT_WEBHOOK_CA_SECONDS", "45"), ("FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", "30")];
-
-pub(super) struct Setting {
-    pub(super) world: World,
-    webhook: ProcessSpec,
+/// The cluster with its webhook.
+pub struct Webhook {
+    pub world: World,
+    process: ProcessSpec,
     listen: SocketAddr,
     tls: PathBuf,
-}
-
-/// Runs a test with a webhook of its own.
-pub(super) fn setting<F: Future<Output = ()>>(test: impl FnOnce(&'static Setting) -> F) {
-    RUNTIME.block_on(async {
-        let setting: &'static Setting = Box::leak(Box::new(Setting::up().await));
-        test(setting).await;
-        setting.world.discard().await;
-    });
 }
 
 fn free() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).unwrap()
 }
 
-impl Setting {
-    async fn up() -> Self {
+impl Webhook {
+    /// Brings both up. `env` is the member's besides what it has anyway.
+    pub async fn up(env: &[(&str, &str)]) -> Self {
         static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut world = World::bring_up(&format!("webhook-{number}"), &["leader"]).await;
@@ -67,21 +58,21 @@ impl Setting {
         fs::create_dir_all(&tls).unwrap();
         let (listen, serve) = (free(), free());
         let program = program::path("webhook", WEBHOOK).await.unwrap();
-        let mut setting = Self { webhook: ProcessSpec::new(WEBHOOK, program), world, listen, tls };
-        setting.configure(serve).await;
-        let kubeconfig = setting.kubeconfig().await;
-        setting.webhook = setting
-            .webhook
+        let mut webhook = Self { process: ProcessSpec::new(WEBHOOK, program), world, listen, tls };
+        webhook.configure(serve).await;
+        let kubeconfig = webhook.kubeconfig().await;
+        webhook.process = webhook
+            .process
             .args(["--kubeconfig".to_owned(), kubeconfig.display().to_string()])
             .args(["--listen".to_owned(), listen.to_string()])
             .args(["--webhook-listen".to_owned(), serve.to_string()])
-            .args(["--tls-dir".to_owned(), setting.tls.display().to_string()]);
-        setting.start_member().await;
-        setting.start_webhook().await;
-        setting
+            .args(["--tls-dir".to_owned(), webhook.tls.display().to_string()]);
+        webhook.start_member(env).await;
+        webhook.start().await;
+        webhook
     }
 
-    pub(super) fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &Cluster {
         self.world.leader()
     }
 
@@ -107,10 +98,10 @@ impl Setting {
         path
     }
 
-    async fn start_member(&mut self) {
+    async fn start_member(&mut self, env: &[(&str, &str)]) {
         for daemon in &mut self.world.daemons {
             if daemon.is_member {
-                daemon.spec.env.extend(LIFETIMES.map(|(name, value)| (name.to_owned(), value.to_owned())));
+                daemon.spec.env.extend(env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
             }
         }
         for daemon in &self.world.daemons {
@@ -119,11 +110,11 @@ impl Setting {
     }
 
     /// Starts it and waits until it says that it is ready.
-    pub(super) async fn start_webhook(&self) {
+    pub async fn start(&self) {
         if let Some(process) = self.world.fleet.process(WEBHOOK).await.unwrap() {
             process.stop().await.unwrap();
         }
-        self.world.fleet.run(self.webhook.clone()).await.unwrap();
+        self.world.fleet.run(self.process.clone()).await.unwrap();
         eventually("the webhook has a certificate", || async {
             self.mount().await?;
             let metrics = Metrics::read(self.listen).await.map_err(|error| error.to_string())?;
@@ -134,7 +125,7 @@ impl Setting {
     }
 
     /// A Namespace, offloaded or not, in which Pods can be created.
-    pub(super) async fn namespace(&self, name: &str, is_offloaded: bool) {
+    pub async fn namespace(&self, name: &str, is_offloaded: bool) {
         let cluster = self.cluster();
         let labels = if is_offloaded { json!({SCHEDULING_ENABLED: "true"}) } else { json!({}) };
         cluster.create_cluster_wide::<Namespace>(json!({"metadata": {"name": name, "labels": labels}})).await;
@@ -146,7 +137,7 @@ impl Setting {
     }
 
     /// What a kubelet does: both files change at once.
-    pub(super) async fn mount(&self) -> Result<BTreeMap<String, String>, String> {
+    pub async fn mount(&self) -> Result<BTreeMap<String, String>, String> {
         let secret =
             self.cluster().api::<Secret>(SYSTEM).get(SECRET).await.map_err(|error| error.to_string())?;
         let version = secret.metadata.resource_version.unwrap_or_default();
@@ -178,33 +169,36 @@ impl Setting {
     }
 
     /// Whom API servers trust at the webhook.
-    pub(super) async fn bundle(&self) -> ByteString {
+    pub async fn bundle(&self) -> ByteString {
         let configurations = Api::<MutatingWebhookConfiguration>::all(self.cluster().client.clone());
         let webhooks = configurations.get(WEBHOOK).await.unwrap().webhooks.unwrap();
         webhooks[0].client_config.ca_bundle.clone().unwrap_or_default()
     }
 
-    /// Prints what a Pod costs the webhook.
-    pub(super) async fn tell_costs(&self) {
-        let metrics = Metrics::read(self.listen).await.unwrap();
-        let [count, seconds, bytes] = [
-            "freeport_webhook_admission_seconds_count",
-            "freeport_webhook_admission_seconds_sum",
-            "process_resident_memory_bytes",
-        ]
-        .map(|metric| metrics.sum(metric));
-        let within =
-            metrics.of("freeport_webhook_admission_seconds_bucket", "le", "0.001").unwrap_or_default();
-        eprintln!(
-            "the webhook: {:.0} microseconds a request, {:.2} % within 1 ms, {:.1} MB",
-            seconds / count * 1e6,
-            within / count * 100.0,
-            bytes / 1e6
-        );
+    /// What it measures of itself.
+    pub async fn metrics(&self) -> Metrics {
+        Metrics::read(self.listen).await.unwrap()
+    }
+
+    /// A new Pod of the Namespace, or why there is none.
+    pub async fn pod(&self, namespace: &str) -> Result<Pod, String> {
+        self.create_pod(namespace, &PostParams::default()).await
+    }
+
+    /// The same without creating it.
+    pub async fn try_pod(&self, namespace: &str) -> Result<Pod, String> {
+        self.create_pod(namespace, &PostParams { dry_run: true, ..PostParams::default() }).await
+    }
+
+    async fn create_pod(&self, namespace: &str, params: &PostParams) -> Result<Pod, String> {
+        let spec = json!({"containers": [{"name": "c", "image": "localhost/none"}]});
+        let pod = json!({"metadata": {"generateName": "web-"}, "spec": spec});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        self.cluster().api::<Pod>(namespace).create(params, &pod).await.map_err(|error| error.to_string())
     }
 
     /// Waits until the NamespaceOffloading says this of the placement of Pods.
-    pub(super) async fn says(&self, namespace: &str, reason: &str) {
+    pub async fn says(&self, namespace: &str, reason: &str) {
         let offloadings = self.cluster().api::<NamespaceOffloading>(namespace);
         eventually(&format!("{namespace} says {reason}"), || async {
             let offloading = offloadings.get(NAME).await.map_err(|error| error.to_string())?;

@@ -1,0 +1,71 @@
+//! How much of the leader's API server its members get (API Priority and Fairness of Kubernetes): a member that floods its Common Area waits
+//! for itself, in a queue of its own, and neither the leader, nor the other members, nor other users of that cluster wait with it.
+//!
+//! Without this all ServiceAccounts of that cluster share the level `workload-low`, whose seats are many more than the API server has
+//! processors: then requests wait where nothing is fair.
+
+use k8s_openapi::api::flowcontrol::v1::{
+    FlowDistinguisherMethod, FlowSchema, FlowSchemaSpec, GroupSubject, LimitResponse,
+    LimitedPriorityLevelConfiguration, PolicyRulesWithSubjects, PriorityLevelConfiguration,
+    PriorityLevelConfigurationReference, PriorityLevelConfigurationSpec, QueuingConfiguration,
+    ResourcePolicyRule, Subject,
+};
+
+use super::{Object, named};
+
+/// Name of the level of all members of all Common Areas.
+const LEVEL: &str = "freeport-members";
+/// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 3 requests at once.
+const SHARES: i32 = 1;
+/// Before that of Kubernetes for all ServiceAccounts (9000), after those for its own parts.
+const PRECEDENCE: i32 = 8000;
+
+/// The level. It borrows from none and lends to none: what members may take is the same on a quiet and on a busy API server.
+pub(super) fn level() -> Object {
+    let queuing = QueuingConfiguration { queues: Some(64), hand_size: Some(6), queue_length_limit: Some(50) };
+    let limited = LimitedPriorityLevelConfiguration {
+        nominal_concurrency_shares: Some(SHARES),
+        borrowing_limit_percent: Some(0),
+        lendable_percent: Some(0),
+        limit_response: LimitResponse { type_: "Queue".into(), queuing: Some(queuing) },
+    };
+    Object::new(&PriorityLevelConfiguration {
+        metadata: named(LEVEL),
+        spec: PriorityLevelConfigurationSpec {
+            type_: "Limited".into(),
+            limited: Some(limited),
+            ..PriorityLevelConfigurationSpec::default()
+        },
+        status: None,
+    })
+}
+
+/// Puts the requests of all ServiceAccounts of Common Area `area` on that level, each account in its own flow.
+pub(super) fn flow(area: &str) -> Object {
+    let everyone = || vec!["*".to_owned()];
+    let members = PolicyRulesWithSubjects {
+        subjects: vec![Subject {
+            kind: "Group".into(),
+            group: Some(GroupSubject { name: format!("system:serviceaccounts:{area}") }),
+            ..Subject::default()
+        }],
+        resource_rules: Some(vec![ResourcePolicyRule {
+            api_groups: everyone(),
+            resources: everyone(),
+            verbs: everyone(),
+            namespaces: Some(everyone()),
+            cluster_scope: Some(true),
+        }]),
+        non_resource_rules: None,
+    };
+    Object::new(&FlowSchema {
+        metadata: named(&format!("freeport-{area}")),
+        spec: FlowSchemaSpec {
+            priority_level_configuration: PriorityLevelConfigurationReference { name: LEVEL.into() },
+            matching_precedence: Some(PRECEDENCE),
+            distinguisher_method: Some(FlowDistinguisherMethod { type_: "ByUser".into() }),
+            rules: Some(vec![members]),
+        },
+        status: None,
+    })
+}
