@@ -1,5 +1,5 @@
-//! What offloading costs: `cargo bench -p e2e --bench offload`. Three control planes without nodes: home `west`, hosts `east` and
-//! `leader`; all of them and the daemons share this machine, so ratios to the floor count and not seconds.
+//! What offloading costs: `cargo bench -p e2e --bench offload`, or of the webhook alone with `-- placement`. Three control planes without
+//! nodes: home `west`, hosts `east` and `leader`; all of them and the daemons share this machine, so ratios to the floor count and not seconds.
 //!
 //! The floor is what the same requests cost without daemons: made by one client, as many at once as fit, in the order in which they depend
 //! on each other.
@@ -30,6 +30,9 @@ const PODS: usize = 40;
 
 fn main() {
     e2e::shared::RUNTIME.block_on(async {
+        if std::env::args().any(|argument| argument == "placement") {
+            return placement::measure().await;
+        }
         let set = Set::up().await;
         one_after_the_other(&set).await;
         together(&set).await;
