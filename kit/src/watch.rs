@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, future::BoxFuture, pin_mut};
+use futures::{StreamExt, future::BoxFuture};
 use kube::{
     Api, Resource,
     runtime::{WatchStreamExt, watcher},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -43,6 +43,9 @@ const RENEW_EVERY: u32 = 60;
 /// may have more than a megabyte.
 const PAGE: u32 = 50;
 
+/// How long an API server may take to follow a change of a CRD that a watch has told of.
+pub const IN_FORCE: Duration = Duration::from_secs(5);
+
 /// How soon the guard is asked again where it could not tell.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -66,6 +69,8 @@ struct State {
     failed: Mutex<Option<Instant>>,
     guard: Option<Arc<dyn Guard>>,
     restored: CancellationToken,
+    /// How often all was to be listed again.
+    again: watch::Sender<u64>,
 }
 
 /// Names a watch in logs and metrics.
@@ -142,13 +147,22 @@ impl Watches {
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         lock(&self.0.unlisted).insert(source.kind);
-        let state = self.0.clone();
+        let (state, mut again) = (self.0.clone(), self.0.again.subscribe());
+        let config = config.timeout(RENEW_EVERY).page_size(PAGE);
+        let open = move || watcher(api.clone(), config.clone()).backoff(PAUSES.waits()).boxed();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY).page_size(PAGE)).backoff(PAUSES.waits());
-            pin_mut!(events);
+            let mut events = open();
             let mut initial = Vec::new();
             let mut listed = false;
-            while let Some(event) = events.next().await {
+            loop {
+                let event = tokio::select! {
+                    Some(event) = events.next() => event,
+                    Ok(()) = again.changed() => {
+                        events = open();
+                        continue;
+                    }
+                    else => return,
+                };
                 // `Init` only begins a list, which may fail again.
                 if !matches!(event, Ok(watcher::Event::Init) | Err(_))
                     && lock(&state.failing).remove(source.kind).is_some()
@@ -186,6 +200,12 @@ impl Watches {
                 }
             }
         }
+    }
+
+    /// Has every watch begin again with a list, because the CRD of what they watch is another one. An object is told as its CRD was
+    /// when it was told, and who watches already is told so for a moment longer; that it reads differently now no event says.
+    pub fn list_again(&self) {
+        self.0.again.send_modify(|times| *times += 1);
     }
 
     /// Waits until every watch begun so far has delivered its first list. Before that, what is missing means nothing.
