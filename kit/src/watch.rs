@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, future::BoxFuture, pin_mut};
+use futures::{StreamExt, future::BoxFuture};
 use kube::{
     Api, Resource,
     runtime::{WatchStreamExt, watcher},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -43,6 +43,9 @@ const RENEW_EVERY: u32 = 60;
 /// may have more than a megabyte.
 const PAGE: u32 = 50;
 
+/// How long an API server may take to follow a change of a CRD that a watch has told of.
+pub const IN_FORCE: Duration = Duration::from_secs(5);
+
 /// How soon the guard is asked again where it could not tell.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -66,6 +69,8 @@ struct State {
     failed: Mutex<Option<Instant>>,
     guard: Option<Arc<dyn Guard>>,
     restored: CancellationToken,
+    /// How often all was to be listed again.
+    again: watch::Sender<u64>,
 }
 
 /// Names a watch in logs and metrics.
@@ -142,13 +147,22 @@ impl Watches {
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         lock(&self.0.unlisted).insert(source.kind);
-        let state = self.0.clone();
+        let (state, mut again) = (self.0.clone(), self.0.again.subscribe());
+        let config = config.timeout(RENEW_EVERY).page_size(PAGE);
+        let open = move || watcher(api.clone(), config.clone()).backoff(PAUSES.waits()).boxed();
         async move {
-            let events = watcher(api, config.timeout(RENEW_EVERY).page_size(PAGE)).backoff(PAUSES.waits());
-            pin_mut!(events);
+            let mut events = open();
             let mut initial = Vec::new();
             let mut listed = false;
-            while let Some(event) = events.next().await {
+            loop {
+                let event = tokio::select! {
+                    Some(event) = events.next() => event,
+                    Ok(()) = again.changed() => {
+                        events = open();
+                        continue;
+                    }
+                    else => return,
+                };
                 // `Init` only begins a list, which may fail again.
                 if !matches!(event, Ok(watcher::Event::Init) | Err(_))
                     && lock(&state.failing).remove(source.kind).is_some()
@@ -186,6 +200,12 @@ impl Watches {
                 }
             }
         }
+    }
+
+    /// Has every watch begin again with a list, because the CRD of what they watch is another one. An object is told as its CRD was
+    /// when it was told, and who watches already is told so for a moment longer; that it reads differently now no event says.
+    pub fn list_again(&self) {
+        self.0.again.send_modify(|times| *times += 1);
     }
 
     /// Waits until every watch begun so far has delivered its first list. Before that, what is missing means nothing.
@@ -245,7 +265,58 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicU32, Ordering},
+    };
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Client, client::Body};
+
     use super::*;
+
+    /// An API server that shows the one object another way at each list, and whose watches tell nothing.
+    fn shows_otherwise() -> Client {
+        let lists = Arc::new(AtomicU32::new(0));
+        let answer = move |request: http::Request<Body>| {
+            let lists = lists.clone();
+            async move {
+                if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                    std::future::pending::<()>().await;
+                }
+                let list = lists.fetch_add(1, Ordering::SeqCst);
+                let object = serde_json::json!({
+                    "metadata": {"name": "a", "resourceVersion": "7"}, "data": {"list": list.to_string()},
+                });
+                let list = serde_json::json!({"metadata": {"resourceVersion": "9"}, "items": [object]});
+                Ok::<_, Infallible>(http::Response::new(Body::from(list.to_string().into_bytes())))
+            }
+        };
+        Client::new(tower::service_fn(answer), "x")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_crd_shows_otherwise_is_told_though_its_version_is_the_same() {
+        let (watches, metrics) = (Watches::default(), Metrics::new().unwrap());
+        let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let source = Source { cluster: "local", kind: "ConfigMap" };
+        let sink = move |change| drop(sender.send(change));
+        let api = Api::<ConfigMap>::default_namespaced(shows_otherwise());
+        let watch = watches.watch(api, watcher::Config::default(), source, metrics, sink);
+        let mut objects = crate::objects::Objects::default();
+        let listed = async {
+            for list in ["0", "1"] {
+                objects.change(told.recv().await.unwrap());
+                let object: &ConfigMap = objects.get("a").unwrap();
+                assert_eq!(object.data.as_ref().unwrap()["list"], list);
+                watches.list_again();
+            }
+        };
+        tokio::select! {
+            () = watch => panic!("it ended"),
+            heard = tokio::time::timeout(Duration::from_secs(600), listed) => heard.unwrap(),
+        }
+    }
 
     #[test]
     fn a_watch_is_in_trouble_while_it_is_refused_again_and_again() {

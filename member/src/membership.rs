@@ -1,6 +1,6 @@
 //! The membership of this cluster in a ClusterSet.
 //!
-//! Watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace. Writes the `status` of ClusterSets and
+//! Watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace, and the CRDs of these kinds. Writes the `status` of ClusterSets and
 //! the note. Starts a [`session`](crate::session) with the leader that the ClusterSet and its Secret name, and starts another one
 //! when they change; while there can be none, features run alone. Leaves ([`leave`](mod@leave)) when the ClusterSet is deleted or
 //! the note says so, and deletes the note when that is done. Safe to run twice: what has to be done ([`action`]) is a function of
@@ -17,6 +17,7 @@ mod leave;
 mod note;
 mod object;
 mod running;
+mod schemas;
 mod state;
 mod status;
 mod verdict;
@@ -93,6 +94,7 @@ impl Inputs {
         self.watch_kind(&claims, everything(), "ClusterClaim", tasks, |state, change| {
             state.claims.change(change);
         });
+        schemas::watch(&self.env, &self.home, [watches.clone(), claims.clone()], tasks);
         watches.listed().await;
         if self.state.with(|state| state.cluster_sets.iter().any(Set::needs_claim)) {
             drop(tokio::time::timeout(CLAIMS, claims.listed()).await);

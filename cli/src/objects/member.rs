@@ -15,11 +15,14 @@ use super::{
     system_namespace, within,
 };
 
-/// CRDs that a member reads before it acts on the absence of their objects.
-const CLUSTER_SETS: &str = "clustersets.multicluster.crd.antrea.io";
-const SERVICE_EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
-/// The other CRD that somebody else may have installed in an older version: the member reports which fields it lacks.
-const SERVICE_IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
+/// CRDs of what a member reads and writes: it looks at them before it acts on the absence of their objects, reports which fields they
+/// lack, and reads their objects again when they change.
+const CRDS: [&str; 4] = [
+    "clusterclaims.multicluster.crd.antrea.io",
+    "clustersets.multicluster.crd.antrea.io",
+    "serviceexports.multicluster.x-k8s.io",
+    "serviceimports.multicluster.x-k8s.io",
+];
 
 /// The member's ServiceAccount.
 pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: label::MEMBER };
@@ -37,8 +40,7 @@ pub fn objects() -> Vec<Object> {
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
         rule(MCS, "serviceimports/status", &["patch"]),
-        rule_on(EXTENSIONS, "customresourcedefinitions", &[CLUSTER_SETS], &["get"]),
-        rule_on(EXTENSIONS, "customresourcedefinitions", &[SERVICE_EXPORTS, SERVICE_IMPORTS], READ),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &CRDS, READ),
         report(),
     ];
     let own = vec![

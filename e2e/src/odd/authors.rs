@@ -1,7 +1,5 @@
 //! All who write odd objects, and how what they wrote is taken away again.
 
-use std::env;
-
 use api::{ServiceName, cluster_set::ClusterSet, name};
 use cli::objects::{SYSTEM, access};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -117,11 +115,8 @@ impl<'a> Authors<'a> {
         );
         let secret = secret_of_set(world).await;
         all.push(by_administrator(world, "Secret", "api/v1", "secrets", &secret).await);
-        // Once in a while the exporter of a batch with CRDs stays unsettled (issue 14): until that is mended, these are asked for.
-        if env::var_os("FREEPORT_ODD_CRDS").is_some() {
-            for (cluster, crd, age) in CRDS {
-                all.push(by_installer(world, cluster, crd, age).await);
-            }
+        for (cluster, crd, age) in CRDS {
+            all.push(by_installer(world, cluster, crd, age).await);
         }
         Self { world, all }
     }

@@ -5,6 +5,7 @@
 
 mod claim;
 mod copies;
+mod crd;
 mod failure;
 mod leave;
 mod moments;

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use api::{
@@ -17,7 +16,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kit::{
     index::Shared,
     objects::Change,
-    watch::{Source, Watches},
+    watch::{IN_FORCE, Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
 use serde::Deserialize;
@@ -44,9 +43,6 @@ impl Installed {
 
 /// What each kind lacks, by kind; kinds that lack nothing are not in it.
 pub(super) type Lacking = BTreeMap<String, BTreeSet<String>>;
-
-/// How long an API server may take to follow a change of a CRD that its watch has told of.
-const IN_FORCE: Duration = Duration::from_secs(5);
 
 /// Watches these CRDs and has it reported when what they lack changes. Nothing waits for the lists: without the right to read
 /// CRDs nothing is reported.
@@ -77,11 +73,12 @@ pub(super) fn watch(
     lacking
 }
 
-/// When a CRD has got a field, what was dropped without it is written again. No other watch tells of that.
+/// When a CRD has got a field, what was dropped without it is read and written again. No other watch tells of that.
 async fn write_again(table: Arc<Table>, changed: Arc<Notify>) {
     loop {
         changed.notified().await;
         tokio::time::sleep(IN_FORCE).await;
+        table.list_again();
         table.write_again();
     }
 }

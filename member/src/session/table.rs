@@ -113,6 +113,11 @@ impl Table {
         self.runs().for_each(Run::retry_failed);
     }
 
+    /// What the features watch in this cluster, whose CRDs have changed.
+    pub(super) fn list_again(&self) {
+        self.runs().for_each(|run| run.local().list_again());
+    }
+
     pub(super) fn write_again(&self) {
         self.runs().for_each(Run::write_again);
     }

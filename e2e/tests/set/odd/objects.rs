@@ -30,6 +30,7 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Resource, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
+const CONNECTED: (&str, &str) = ("True", "Connected");
 const SEED: u64 = 14;
 const CASES: u64 = 300;
 /// Odd objects that stand together.
@@ -65,6 +66,8 @@ fn odd_objects_stop_nothing_that_is_not_about_them() {
             join_all(created.iter().map(|taken| authors.undo(taken))).await;
         }
         authors.leave().await;
+        // Without a session a Lease says what it said last.
+        join_all(world.clusters().iter().map(|member| world.member_says(&member.name, CONNECTED))).await;
         within(VOUCHED, "all daemons see everything", || seeing(world)).await;
         for namespace in [&ns, &flow] {
             world.release(namespace).await;

@@ -1,0 +1,45 @@
+//! A CRD of ClusterSets that loses a field, and is put right together with the ClusterSet.
+
+use api::cluster_set::ClusterSet;
+use e2e::{
+    fixture::{SET, SYSTEM, alone},
+    waiting::eventually,
+};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::traces::CONNECTED;
+
+const CRD: &str = "clustersets.multicluster.crd.antrea.io";
+
+#[test]
+fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
+    alone(async |world| {
+        let (east, params) = (world.cluster("east"), PatchParams::default());
+        let (crds, sets) = (east.crds(), east.api::<ClusterSet>(SYSTEM));
+        let (set, whole) = (sets.get(SET).await.unwrap(), json!(crds.get(CRD).await.unwrap().spec.versions));
+        let install = async |versions: &Value| {
+            let patch = json!({"spec": {"versions": versions}});
+            crds.patch(CRD, &params, &Patch::Merge(patch)).await.unwrap();
+        };
+        let mut older = whole.clone();
+        let fields = &mut older[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        fields.as_object_mut().unwrap().remove("namespace").unwrap();
+        install(&older).await;
+        world.member_says("east", ("False", "InvalidSpec")).await;
+
+        install(&whole).await;
+        // More than once: for a moment who watches hears of it as the CRD was before.
+        for time in 0..20 {
+            let patch = json!({"metadata": {"labels": {"again": time.to_string()}}, "spec": set.spec});
+            eventually("the ClusterSet is whole", || async {
+                let now = sets.patch(SET, &params, &Patch::Merge(&patch)).await;
+                let now = now.map_err(|error| error.to_string())?;
+                if now.spec == set.spec { Ok(()) } else { Err(format!("{:?}", now.spec)) }
+            })
+            .await;
+        }
+        world.member_says("east", CONNECTED).await;
+        let _: ClusterSet = east.patch(SYSTEM, SET, &json!({"metadata": {"labels": {"again": null}}})).await;
+    });
+}
