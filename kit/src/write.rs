@@ -171,7 +171,7 @@ impl Writer {
             return Err(Error::NotOurs { kind: P::kind(&()).into_owned(), name: want.name_any() });
         }
         if is_going(&there) && want.meta().finalizers.as_ref().is_some_and(Vec::is_empty) {
-            self.put_finalizers(&there, vec![]).await?;
+            self.put_finalizers::<P, Value>(&there, vec![]).await?;
             return Err(Error::Stale);
         }
         Ok(self.put(Some(&there), want).await?.unwrap_or(there))
@@ -204,31 +204,32 @@ impl Writer {
         P: Resource<DynamicType = ()>,
     {
         let others = object.finalizers().iter().map(String::as_str).filter(|f| !finalizers.contains(f));
-        match self.put_finalizers(object, others.collect()).await {
-            Err(Error::Gone) => Ok(()),
-            done => done,
+        match self.put_finalizers::<P, Value>(object, others.collect()).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
-    /// Puts this finalizer on the object, as it is known, beside those that it has.
-    pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<(), Error>
+    /// Puts this finalizer on the object, as it is known, beside those that it has. The server's answer.
+    pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
         self.put_finalizers(object, all.collect()).await
     }
 
-    async fn put_finalizers<P>(&self, object: &P, finalizers: Vec<&str>) -> Result<(), Error>
+    async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
     where
         P: Resource<DynamicType = ()>,
+        A: DeserializeOwned,
     {
         let patch = json!({"metadata": {
             "finalizers": finalizers, "resourceVersion": object.resource_version(), "uid": object.uid(),
         }});
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
-        self.send::<P, Value>("patch", request).await.map(drop)
+        self.send::<P, A>("patch", request).await
     }
 
     /// Sends a merge patch of somebody's own making, bound to the uid only: for single keys of a map, or of labels, that many write
