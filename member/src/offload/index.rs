@@ -288,7 +288,7 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.offloading = None;
-        NAMESPACE
+        NAMESPACE.and(STATUS)
     }
 }
 

@@ -21,6 +21,7 @@ use api::{
 };
 use futures::{StreamExt, stream};
 use kit::{
+    metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -52,13 +53,17 @@ pub(super) struct Maps {
     pub(super) vouching: Vouching<String>,
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
+    pub(super) tally: Tally,
 }
 
 impl Maps {
     /// Brings the twins of one home up to date, and its map.
     pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
-        let Some(map) = &entry.map else { return Ok(Outcome::Done) };
+        let Some(map) = &entry.map else {
+            self.count(&home);
+            return Ok(Outcome::Done);
+        };
         let Some(spec) = entry.asked_here() else {
             tracing::warn!(
                 home,
@@ -78,6 +83,7 @@ impl Maps {
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
         self.say(&entry, map, said, is_current && result.is_ok()).await?;
+        self.count(&home);
         result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { PROBE }))
     }
 
@@ -109,6 +115,17 @@ impl Maps {
             }
         }
         (said, result)
+    }
+
+    /// Counts what the map says now.
+    fn count(&self, home: &String) {
+        let entry = self.knowledge.clusters.get(home);
+        let said = entry.map(|entry| current(&entry)).unwrap_or_default();
+        let of = |phase| {
+            let many = said.values().filter(|entry| entry.phase == phase).count();
+            ([home.as_str(), phase], i64::try_from(many).unwrap_or(i64::MAX))
+        };
+        self.tally.count(home, [ACCEPTED, CREATION_LOOP_BACK_OFF, TERMINATING].map(of));
     }
 
     fn steps(

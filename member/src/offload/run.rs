@@ -138,6 +138,7 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             writer: self.local_writer.clone(),
             events: env.events.clone(),
+            tally: env.metrics.offload().namespaces(),
             webhook: self.webhook.clone(),
         };
         let reconcile = |namespace| status.clone().reconcile(namespace);
@@ -163,6 +164,7 @@ impl OffloadingRun {
             vouching: self.vouching.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
+            tally: env.metrics.offload().twins(),
         };
         let reconcile = |home| maps.clone().reconcile(home);
         let queue = self.knowledge.clusters.queue(2);
@@ -176,6 +178,7 @@ impl OffloadingRun {
             vouching: self.vouching.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
+            tally: env.metrics.offload().hosted(),
         };
         let reconcile = |place| shadows.clone().reconcile(place);
         let queue = self.knowledge.shadows.queue(0);

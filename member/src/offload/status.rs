@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
+    metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -75,6 +76,7 @@ pub(super) struct OffloadingStatus {
     pub(super) knowledge: Knowledge,
     pub(super) writer: Writer,
     pub(super) events: Events,
+    pub(super) tally: Tally,
     pub(super) webhook: watch::Receiver<Answer>,
 }
 
@@ -82,13 +84,17 @@ impl OffloadingStatus {
     /// Brings the status of one NamespaceOffloading up to date, when it is time.
     pub(super) async fn reconcile(self, namespace: String) -> Result<Outcome, Error> {
         let namespaces = &self.knowledge.namespaces;
-        let Some(entry) = namespaces.get(&namespace) else { return Ok(Outcome::Done) };
-        let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
+        let entry = namespaces.get(&namespace).unwrap_or_default();
+        let Some(offloading) = &entry.offloading else {
+            self.tally.put::<1>(&namespace, None);
+            return Ok(Outcome::Done);
+        };
         let clusters = self.knowledge.all_clusters();
         let is_deleting = offloading.metadata.deletion_timestamp.is_some();
         let name = self.knowledge.twins_name(&namespace, offloading);
         let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
         let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks), is_deleting);
+        self.tally.put(&namespace, Some([said.phase.as_str()]));
         let want = desired(offloading, name.clone(), &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
