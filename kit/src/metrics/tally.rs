@@ -25,7 +25,8 @@ impl Tally {
     /// So `many` with these labels are under this key now, and no others.
     pub fn count<const N: usize>(&self, key: &str, many: impl IntoIterator<Item = ([&str; N], i64)>) {
         let labelled = |labels: [&str; N]| labels.map(str::to_owned).to_vec();
-        let now: BTreeMap<_, _> = many.into_iter().map(|(labels, many)| (labelled(labels), many)).collect();
+        let many = many.into_iter().filter(|(_, many)| *many > 0);
+        let now = many.map(|(labels, many)| (labelled(labels), many)).collect();
         self.0.with(|counts| counts.put(key, now));
     }
 
