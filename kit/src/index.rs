@@ -12,11 +12,11 @@ use std::{any::TypeId, collections::HashMap, hash::Hash, sync::Arc};
 
 use kube::Resource;
 
+use self::{readers::add, writes::Writes};
 pub use self::{
     readers::{Dirty, Readers},
     shared::Shared,
 };
-use self::{readers::add, writes::Writes};
 use crate::{
     objects::{Change, Guard, ObjectName, Tag, name, version},
     queue::Party,
@@ -151,7 +151,6 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         let readers = self.withhold::<P>(name, &key, readers, told);
         add(dirty, key, readers);
     }
-
 }
 
 #[cfg(test)]

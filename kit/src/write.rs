@@ -107,4 +107,3 @@ impl Writer {
 fn is_going<P: Resource>(object: &P) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
-

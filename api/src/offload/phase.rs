@@ -148,12 +148,9 @@ impl Host<'_> {
                 SELECTED,
                 format!("the cluster is selected: its twin is called {twin}"),
             ),
-            None => Verdict::new(
-                OFFLOADING_REQUIRED,
-                Status::False,
-                NOT_SELECTED,
-                "the cluster is not selected",
-            ),
+            None => {
+                Verdict::new(OFFLOADING_REQUIRED, Status::False, NOT_SELECTED, "the cluster is not selected")
+            }
         };
         let is_about = self.desired.is_some() || self.entry.is_some();
         [Some(required), is_about.then(|| self.ready(cluster))].into_iter().flatten().collect()

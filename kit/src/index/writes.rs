@@ -82,7 +82,13 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     }
 
     /// Those of `readers` that hear of a change of this object: not who is writing it.
-    pub(super) fn withhold<P: 'static>(&mut self, name: &ObjectName, key: &K, readers: Readers, told: u64) -> Readers {
+    pub(super) fn withhold<P: 'static>(
+        &mut self,
+        name: &ObjectName,
+        key: &K,
+        readers: Readers,
+        told: u64,
+    ) -> Readers {
         let Some(writes) = self.places::<P>().writes.get_mut(name) else { return readers };
         let heard = readers.without(writes.by);
         if heard != readers {

@@ -8,9 +8,11 @@ const NAMESPACES: &str = "NamespaceOffloadings of this cluster, by phase";
 const TWINS: &str =
     "Entries of the NamespaceMap of another cluster for this one, by that cluster and what they say";
 const NODES: &str = "Virtual Nodes of this cluster, by the host and the status of their condition Ready";
-const PODS: &str = "Pods of this cluster that are bound to the virtual Node of a host, by the host and their phase";
+const PODS: &str =
+    "Pods of this cluster that are bound to the virtual Node of a host, by the host and their phase";
 const HOSTED: &str = "Pods here that were made for another cluster, by that cluster and their phase";
-const EXPIRY: &str = "When a certificate of the webhook in its Secret expires, in seconds since 1970; 0 without one";
+const EXPIRY: &str =
+    "When a certificate of the webhook in its Secret expires, in seconds since 1970; 0 without one";
 
 /// Gauges of offloading. Cloning shares them.
 #[derive(Clone)]

@@ -21,9 +21,7 @@ use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
 pub(crate) use self::shadow::{SHADOW, ShadowEntry};
-use super::view::{
-    Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinAccount, TwinBinding, VirtualNode,
-};
+use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinAccount, TwinBinding, VirtualNode};
 
 /// Controllers of clusters, by the numbers of their queues.
 pub(crate) const PEER: Readers = Readers::one(0);

@@ -106,7 +106,9 @@ impl Maps {
                 // By now Kubernetes may have made what the twin needs; if not, the watch tells.
                 Ok(Done::Stands(twin)) => {
                     let accepted = accepted(twin);
-                    if before.get(&namespace) == Some(&accepted) || self.takes_pods(&accepted.remote_namespace) {
+                    if before.get(&namespace) == Some(&accepted)
+                        || self.takes_pods(&accepted.remote_namespace)
+                    {
                         said.insert(namespace, accepted);
                     }
                 }

@@ -95,7 +95,8 @@ impl OffloadingStatus {
         let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
         let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks), is_deleting);
         self.tally.put(&namespace, Some([said.phase.as_str()]));
-        let want = desired(offloading, name.clone(), &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
+        let want =
+            desired(offloading, name.clone(), &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {

@@ -81,7 +81,8 @@ impl Stored {
             news.push(News { reason: "AuthorityIssued", message });
         }
         if let Some(now) = leaf(self).filter(|now| is_new(now, leaf(before))) {
-            let message = format!("the webhook has a new certificate, which counts until {}", now.validity.until);
+            let message =
+                format!("the webhook has a new certificate, which counts until {}", now.validity.until);
             news.push(News { reason: "CertificateIssued", message });
         }
         let is_trusted = |gone: &&Certificate| self.authorities().any(|authority| authority.der == gone.der);

@@ -77,9 +77,8 @@ pub(super) fn changes(
         }
     }
     let goes = changes.keys.values().filter(|change| change.is_none()).count();
-    let comes = |namespace: &String, change: &Option<String>| {
-        change.is_some() && !desired.contains_key(namespace)
-    };
+    let comes =
+        |namespace: &String, change: &Option<String>| change.is_some() && !desired.contains_key(namespace);
     let mut room = ENTRIES_MAX.saturating_sub(desired.len() - goes);
     let before = changes.keys.len();
     changes.keys.retain(|namespace, change| {
@@ -184,8 +183,7 @@ mod tests {
         assert_eq!((seen.keys, seen.left_out), (want, 0));
         let now = desired(&["there", "shop", "web", "doubted", "nobodys"]);
         assert_eq!(changes(&now, &all, &east()), Changes::default(), "a second pass");
-        let unused =
-            serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
+        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
         let east = ClusterEntry { peer: Some(unused), ..east() };
         assert_eq!(changes(&have, &all, &east).keys, keys([("there", None), ("gone", None)]));
         let nodeless = ClusterEntry { node: None, ..self::east() };
