@@ -23,7 +23,7 @@ impl Tally {
     }
 
     /// So `many` with these labels are under this key now, and no others.
-    pub fn count<const N: usize>(&self, key: &str, many: impl IntoIterator<Item = ([&str; N], i64)>) {
+    pub fn count<'a, const N: usize>(&self, key: &str, many: impl IntoIterator<Item = ([&'a str; N], i64)>) {
         let labelled = |labels: [&str; N]| labels.map(str::to_owned).to_vec();
         let many = many.into_iter().filter(|(_, many)| *many > 0);
         let now = many.map(|(labels, many)| (labelled(labels), many)).collect();

@@ -24,8 +24,7 @@ use tokio::sync::watch;
 
 use super::{
     index::{
-        ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, OWN_MAP, PEER, SHADOW, STATUS,
-        ShadowEntry,
+        ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
     },
     selection::{Invalid, Key, key, name},
     view::{Namespace, OwnMap},

@@ -93,7 +93,7 @@ impl Maps {
         entry: &ClusterEntry,
         steps: Vec<(String, Step)>,
     ) -> (BTreeMap<String, MappedNamespace>, Result<(), Error>) {
-        let one = |(namespace, step)| async move {
+        let one = |(namespace, step): (String, Step)| async move {
             let done = self.carry_out(&namespace, step).await;
             (namespace, done)
         };
