@@ -32,7 +32,7 @@ use super::{
 use crate::identity::Identity;
 
 /// How often a Pod of another cluster is looked at, at the most: each look may be a write in the Common Area.
-pub(crate) const POD_PACE: Duration = Duration::from_millis(100);
+pub(crate) const POD_PACE: Duration = Duration::from_millis(50);
 
 const NOW: Duration = Duration::ZERO;
 /// How often one map is written, at the most: each write is about all that waits, and is read with the whole map.
