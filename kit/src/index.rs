@@ -4,15 +4,19 @@
 //! for each key and puts every object into the entry it belongs to. It is synchronous and knows no client: after any
 //! events in any order the entries are a function of the objects that exist.
 
-use std::{
-    any::TypeId,
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
-};
+mod readers;
+mod shared;
+mod writes;
+
+use std::{any::TypeId, collections::HashMap, hash::Hash, sync::Arc};
 
 use kube::Resource;
 
+use self::{readers::add, writes::Writes};
+pub use self::{
+    readers::{Dirty, Readers},
+    shared::Shared,
+};
 use crate::{
     objects::{Change, Guard, ObjectName, Tag, name, version},
     queue::Party,
@@ -39,94 +43,8 @@ pub trait Part<K, E>: Resource<DynamicType = ()> + 'static {
     fn take(entry: &mut E, name: &str) -> Readers;
 }
 
-/// A set of controllers: those that read what changed. The number of a controller is that of its queue in a
-/// [`Store`](crate::store::Store).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readers(u8);
-
-impl Readers {
-    /// Nobody.
-    pub const NONE: Self = Self(0);
-    /// Every controller.
-    pub const ALL: Self = Self(u8::MAX);
-
-    /// The controller of this number, less than eight.
-    pub const fn one(number: u8) -> Self {
-        Self(1 << number)
-    }
-
-    /// Those of either set.
-    pub const fn and(self, others: Self) -> Self {
-        Self(self.0 | others.0)
-    }
-
-    /// Those of this set that are not in the other.
-    pub const fn without(self, others: Self) -> Self {
-        Self(self.0 & !others.0)
-    }
-
-    /// These if something `changed`, else nobody.
-    pub const fn when(self, changed: bool) -> Self {
-        if changed { self } else { Self::NONE }
-    }
-
-    /// Whether all of `others` are in it.
-    pub const fn has(self, others: Self) -> bool {
-        others.without(self).0 == 0
-    }
-
-    /// Whether nobody is in it.
-    pub const fn is_none(self) -> bool {
-        self.0 == 0
-    }
-}
-
-/// Keys whose entries changed, and who reads what changed. No key is in it that nobody has to reconcile.
-pub type Dirty<K> = BTreeMap<K, Readers>;
-
-fn add<K: Ord>(dirty: &mut Dirty<K>, key: K, readers: Readers) {
-    if !readers.is_none() {
-        let all = dirty.entry(key).or_default();
-        *all = all.and(readers);
-    }
-}
-
-fn without<K: Ord>(dirty: &mut Dirty<K>, others: Readers) {
-    dirty.retain(|_, readers| {
-        *readers = readers.without(others);
-        !readers.is_none()
-    });
-}
-
 /// The version of what a list does not have any more: later than all that was written.
 const GONE: u64 = u64::MAX;
-
-/// What watches write to and controllers read from. Cloning shares it.
-pub struct Shared<T>(Arc<Mutex<T>>);
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<T: Default> Default for Shared<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<T> Shared<T> {
-    /// Shares `content`.
-    pub fn new(content: T) -> Self {
-        Self(Arc::new(Mutex::new(content)))
-    }
-
-    /// Does synchronous work on it while nobody else does.
-    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// Entries by key, and where each object lies. An entry that somebody holds is not changed: a change replaces it.
 pub struct Index<K, E> {
@@ -139,15 +57,6 @@ struct Places<K> {
     keys: Guard<K>,
     /// Objects that are being written.
     writes: HashMap<ObjectName, Writes<K>>,
-}
-
-/// Writes of one object under way: their writers know what they write, and need not hear of it from the watch.
-struct Writes<K> {
-    by: Readers,
-    /// How many.
-    running: u32,
-    /// The keys that the writers would have had to reconcile for what the watch told meanwhile, and up to which version it told.
-    withheld: BTreeMap<K, u64>,
 }
 
 impl<K, E> Default for Index<K, E> {
@@ -207,69 +116,6 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         dirty
     }
 
-    /// A controller begins to write an object. What the watch tells of it until [`written`](Self::written) or
-    /// [`unwritten`](Self::unwritten) may be this write, of which the controller need not hear.
-    pub fn writing<P: Part<K, E>>(&mut self, name: ObjectName, by: Readers) {
-        let new = || Writes { by: Readers::NONE, running: 0, withheld: BTreeMap::new() };
-        let writes = self.places::<P>().writes.entry(name).or_insert_with(new);
-        writes.by = writes.by.and(by);
-        writes.running += 1;
-    }
-
-    /// A write of this object ended: who writes it, and what was withheld from them meanwhile.
-    fn ended<P: 'static>(&mut self, name: &ObjectName) -> (Readers, BTreeMap<K, u64>) {
-        let places = self.places::<P>();
-        let Some(writes) = places.writes.get_mut(name) else { return (Readers::NONE, BTreeMap::new()) };
-        writes.running -= 1;
-        let (by, withheld) = (writes.by, std::mem::take(&mut writes.withheld));
-        if writes.running == 0 {
-            places.writes.remove(name);
-        }
-        (by, withheld)
-    }
-
-    /// Takes in the API server's answer to the write, so that the next reconcile does not repeat it while the watch is still on
-    /// its way. The writer has acted on it already. An answer the watch has passed is late, perhaps of an object deleted since.
-    #[must_use = "the watch will not tell again what the answer told"]
-    pub fn written<P: Part<K, E>>(&mut self, answer: P) -> Dirty<K> {
-        let answered = version(&answer);
-        let (by, withheld) = self.ended::<P>(&name(&answer));
-        let mut dirty = Dirty::new();
-        if self.places::<P>().keys.is_news(&answer) {
-            self.put(answer, &mut dirty);
-        }
-        without(&mut dirty, by);
-        // What the watch told was this very write, or somebody else's.
-        for (key, _) in withheld.into_iter().filter(|(_, told)| *told != answered) {
-            add(&mut dirty, key, by);
-        }
-        dirty
-    }
-
-    /// The write of this object failed: what the watch told meanwhile was somebody else's.
-    #[must_use = "the watch will not tell again what it told"]
-    pub fn unwritten<P: Part<K, E>>(&mut self, name: &ObjectName) -> Dirty<K> {
-        let (by, withheld) = self.ended::<P>(name);
-        withheld.into_keys().map(|key| (key, by)).collect()
-    }
-
-    /// The API server deleted `object` at the writer's request: what a watch still on its way says of it is late.
-    #[must_use = "the watch will not tell again what the answer told"]
-    pub fn deleted<P: Part<K, E>>(&mut self, object: &P) -> Dirty<K> {
-        let (by, withheld) = self.ended::<P>(&name(object));
-        let places = self.places::<P>();
-        let key = places.keys.deleted(object);
-        let is_another_there = places.keys.get(&name(object)).is_some();
-        let mut dirty = Dirty::new();
-        self.take::<P>(&name(object), key, GONE, &mut dirty);
-        without(&mut dirty, by);
-        // Somebody has created another one of that name since.
-        for (key, _) in withheld.into_iter().filter(|_| is_another_there) {
-            add(&mut dirty, key, by);
-        }
-        dirty
-    }
-
     fn places<P: 'static>(&mut self) -> &mut Places<K> {
         self.places.entry(TypeId::of::<P>()).or_default()
     }
@@ -304,17 +150,6 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         }
         let readers = self.withhold::<P>(name, &key, readers, told);
         add(dirty, key, readers);
-    }
-
-    /// Those of `readers` that hear of a change of this object: not who is writing it.
-    fn withhold<P: 'static>(&mut self, name: &ObjectName, key: &K, readers: Readers, told: u64) -> Readers {
-        let Some(writes) = self.places::<P>().writes.get_mut(name) else { return readers };
-        let heard = readers.without(writes.by);
-        if heard != readers {
-            let last = writes.withheld.entry(key.clone()).or_default();
-            *last = told.max(*last);
-        }
-        heard
     }
 }
 

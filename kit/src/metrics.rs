@@ -1,7 +1,12 @@
 //! What an operator can measure. Prefix `freeport_`, but for what every process measures (`process_...`); labels are bounded: never an object's name, but that of a Common Area as
 //! long as it is served.
 
+mod offload;
+mod tally;
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
+
+pub use self::{offload::Offload, tally::Tally};
 
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -24,8 +29,6 @@ const PRESENT: &str = "1 while this daemon holds its Lease in the Common Area";
 const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied; without a Common Area: its own cluster";
 const DOUBTED: &str = "Services whose records vanished from the Common Area without being withdrawn, so that their imports are kept";
 const IMPORTS_WAITING: &str = "Imports that are not made, by the reason for which they wait";
-const OFFLOADED_PODS: &str =
-    "Pods of this cluster that are bound to the virtual node of a host, by the host and their phase";
 const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
 const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
 const MEMBERS: &str = "Members of a Common Area, by whether they renew their Leases";
@@ -51,7 +54,7 @@ pub struct Metrics {
     restored: IntCounterVec,
     doubted: IntGauge,
     imports_waiting: IntGaugeVec,
-    offloaded_pods: IntGaugeVec,
+    offload: Offload,
     pruned: IntCounterVec,
     link_state: IntGaugeVec,
     members: IntGaugeVec,
@@ -91,7 +94,7 @@ impl Metrics {
             restored: counts("restored_total", RESTORED, &[COMMON_AREA])?,
             doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
             imports_waiting: gauges("imports_waiting", IMPORTS_WAITING, &["reason"])?,
-            offloaded_pods: gauges("offload_pods", OFFLOADED_PODS, &["cluster", "phase"])?,
+            offload: Offload::new(&registry)?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
             link_state: gauges("link_state", LINK_STATE, &["state"])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
@@ -193,10 +196,9 @@ impl Metrics {
         gauge.set(i64::try_from(imports).unwrap_or(i64::MAX));
     }
 
-    /// So many Pods are bound to the virtual node of this host, in this phase.
-    pub fn offloaded_pods(&self, host: &str, phase: &str, pods: usize) {
-        let gauge = self.offloaded_pods.with_label_values(&[host, phase]);
-        gauge.set(i64::try_from(pods).unwrap_or(i64::MAX));
+    /// What there is to measure of offloading.
+    pub fn offload(&self) -> &Offload {
+        &self.offload
     }
 
     /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.

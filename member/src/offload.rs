@@ -7,7 +7,7 @@
 //! | [`room`] | how much is kept of what others ask for: pure |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
-//! | [`peer`], [`node`], [`namespace`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
+//! | [`peer`], [`node`], [`namespace`], [`own_map`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
 //! | [`key`] | our key pair, and its public half in our offers |
 //! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
@@ -25,6 +25,7 @@ mod leave;
 mod map;
 mod namespace;
 mod node;
+mod own_map;
 mod peer;
 mod pod;
 mod room;

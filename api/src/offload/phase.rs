@@ -47,6 +47,13 @@ impl Phase {
     }
 }
 
+/// Reason of `Ready` of a cluster that is not heard.
+pub const HOST_SILENT: &str = "HostSilent";
+const SELECTED: &str = "ClusterSelected";
+const NOT_SELECTED: &str = "ClusterNotSelected";
+const CREATING: &str = "Creating";
+const CREATED: &str = "NamespaceCreated";
+
 /// What is known of one host, about one Namespace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host<'a> {
@@ -69,6 +76,13 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether there is nothing to say but that some twins are there, and others may come any moment.
+    pub fn is_on_the_way(&self) -> bool {
+        let mut reasons = self.clusters.values().flatten().map(|verdict| verdict.reason.as_ref());
+        self.phase == Phase::InProgress
+            && reasons.all(|reason| [SELECTED, NOT_SELECTED, CREATING, CREATED].contains(&reason))
+    }
+
     /// The conditions of each cluster; `have` lends the times of those whose status stays.
     pub fn conditions(
         &self,
@@ -131,15 +145,12 @@ impl Host<'_> {
             Some(twin) => Verdict::new(
                 OFFLOADING_REQUIRED,
                 Status::True,
-                "ClusterSelected",
+                SELECTED,
                 format!("the cluster is selected: its twin is called {twin}"),
             ),
-            None => Verdict::new(
-                OFFLOADING_REQUIRED,
-                Status::False,
-                "ClusterNotSelected",
-                "the cluster is not selected",
-            ),
+            None => {
+                Verdict::new(OFFLOADING_REQUIRED, Status::False, NOT_SELECTED, "the cluster is not selected")
+            }
         };
         let is_about = self.desired.is_some() || self.entry.is_some();
         [Some(required), is_about.then(|| self.ready(cluster))].into_iter().flatten().collect()
@@ -155,13 +166,13 @@ impl Host<'_> {
             return Verdict::new(
                 READY,
                 Status::Unknown,
-                "HostSilent",
+                HOST_SILENT,
                 format!("cluster {cluster} is silent; {}", shortened(last, QUOTE_MAX)),
             );
         }
         let (status, reason) = match answer.map(|entry| entry.phase.as_str()) {
-            None => (Status::False, "Creating"),
-            Some(ACCEPTED) => (Status::True, "NamespaceCreated"),
+            None => (Status::False, CREATING),
+            Some(ACCEPTED) => (Status::True, CREATED),
             Some(CREATION_LOOP_BACK_OFF) => (Status::False, CREATION_LOOP_BACK_OFF),
             Some(TERMINATING) => (Status::False, TERMINATING),
             // Of a version to come. A host's word is quoted, never a reason of ours.

@@ -11,6 +11,9 @@ pub const BINDING: &str = "freeport-offload";
 /// Name of the ClusterRole that [`BINDING`] gives: what the member may do with Pods of a twin.
 pub const POD_ROLE: &str = "freeport-offload-pods";
 
+/// ServiceAccount of Pods that name none; Kubernetes makes it in each Namespace.
+pub const ACCOUNT: &str = "default";
+
 /// Namespace that Kubernetes makes in every cluster: it may be offloaded, and is never a twin.
 const DEFAULT: &str = "default";
 /// Namespace of the daemons, if the installation names no other.

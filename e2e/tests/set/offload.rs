@@ -1,6 +1,7 @@
 //! Offloading of Namespaces, between a home and a host.
 
 mod consent;
+mod crowd;
 mod guest;
 mod hosted;
 mod life;

@@ -100,7 +100,7 @@ impl Leaving {
         let finalizer = announce_finalizer(cluster);
         match desired(&announce, &self.access.antrea) {
             Step::Nothing => {}
-            Step::Hold => self.writer.hold(&announce, &finalizer).await?,
+            Step::Hold => drop(self.writer.hold(&announce, &finalizer).await?),
             Step::Release => self.writer.release(&announce, &[&finalizer]).await?,
             Step::RemoveMember => {
                 if !self.delete_records(cluster).await? {

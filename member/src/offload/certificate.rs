@@ -28,13 +28,15 @@ use jiff::Timestamp;
 use kit::{
     boot::Env,
     drive::{before, drive},
+    events::Events,
     index::Shared,
+    metrics::Metrics,
     objects::Objects,
     queue::{Outcome, Queue},
     watch::{Source, Watches},
     write::{Error, Writer},
 };
-use kube::{Api, runtime::watcher};
+use kube::{Api, Resource, runtime::watcher};
 use rcgen::KeyPair;
 use rustls::pki_types::ServerName;
 use tokio::sync::watch;
@@ -47,7 +49,7 @@ pub(crate) use self::{
 use self::{
     lifecycle::{Now, Trusted},
     object::{Configuration, NAME, SECRET},
-    stored::{AUTHORITIES, Stored},
+    stored::{AUTHORITIES, News, Stored},
 };
 use super::secret::Keys;
 
@@ -67,6 +69,8 @@ pub(crate) async fn run(
         writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
         known: Shared::default(),
         queue: Queue::new(Duration::ZERO),
+        events: env.events.clone(),
+        metrics: env.metrics.clone(),
     };
     let watches = Watches::default();
     let keep = async {
@@ -116,6 +120,8 @@ struct Keeping {
     writer: Writer,
     known: Shared<Known>,
     queue: Queue<&'static str>,
+    events: Events,
+    metrics: Metrics,
 }
 
 impl Keeping {
@@ -151,8 +157,12 @@ impl Keeping {
         let (secret, asked) =
             self.known.with(|known| (known.secrets.get(SECRET).cloned(), known.trusted(now)));
         // Nobody asks the webhook, so it needs no certificate.
-        let Some((configuration, trusted)) = asked else { return Ok(Outcome::Done) };
+        let Some((configuration, trusted)) = asked else {
+            self.show(&Stored::default());
+            return Ok(Outcome::Done);
+        };
         if let Some(theirs) = secret.as_ref().filter(|secret| !secret.is_ours()) {
+            self.show(&Stored::read(&theirs.data));
             let bundle = theirs.data.get(AUTHORITIES).map(|bundle| bundle.0.clone());
             // Without one, who made the Secret may have said in the configuration whom to trust.
             if let Some(bundle) = bundle.filter(|bundle| kit::certificate::certificates(bundle).is_ok()) {
@@ -165,6 +175,7 @@ impl Keeping {
         let now = Now { at: now, lifetimes: self.lifetimes, names: &names, trusted: &trusted };
         let next = now.next(&stored, KeyPair::generate).map_err(|error| Error::Refused(error.to_string()))?;
         self.store(secret, &stored, &next).await?;
+        self.show(&next);
         self.trust(&configuration, next.bundle().as_bytes()).await?;
         Ok(Outcome::Requeue(now.wait(&next)))
     }
@@ -174,6 +185,9 @@ impl Keeping {
         let lists = self.known.with(|known| known.secrets.lists());
         let Some(answer) = self.writer.put(secret.as_ref(), &want).await? else { return Ok(()) };
         self.known.with(|known| known.secrets.answered(answer, lists));
+        for News { reason, message } in next.news(stored) {
+            self.events.tell(want.object_ref(&()), "Issue", reason, &message);
+        }
         let is_new = |is: bool| if is { "new" } else { "as before" };
         tracing::info!(
             authority = is_new(next.issuer != stored.issuer),
@@ -182,6 +196,16 @@ impl Keeping {
             "the certificate of the webhook was written"
         );
         Ok(())
+    }
+
+    /// Shows until when the certificates count.
+    fn show(&self, stored: &Stored) {
+        let issuer = stored.issuer.as_ref().map(|(issuer, _)| issuer);
+        let leaf = stored.leaf.as_ref().map(|(leaf, _)| leaf);
+        for (which, certificate) in [("authority", issuer), ("leaf", leaf)] {
+            let until = certificate.map_or(0, |certificate| certificate.validity.until.as_second());
+            self.metrics.offload().expiry(which).set(until);
+        }
     }
 
     /// Makes API servers trust these.

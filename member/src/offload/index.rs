@@ -2,6 +2,8 @@
 
 mod shadow;
 
+use std::time::Instant;
+
 use api::{
     name::check_cluster_id,
     offload::{
@@ -19,13 +21,14 @@ use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
 pub(crate) use self::shadow::{SHADOW, ShadowEntry};
-use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinBinding, VirtualNode};
+use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinAccount, TwinBinding, VirtualNode};
 
 /// Controllers of clusters, by the numbers of their queues.
 pub(crate) const PEER: Readers = Readers::one(0);
 pub(crate) const NODE: Readers = Readers::one(1);
 pub(crate) const MAP: Readers = Readers::one(2);
 pub(crate) const EXCHANGE: Readers = Readers::one(3);
+pub(crate) const OWN_MAP: Readers = Readers::one(4);
 
 /// Controllers of Namespaces, by the numbers of their queues.
 pub(crate) const NAMESPACE: Readers = Readers::one(0);
@@ -125,13 +128,32 @@ impl Entry for ClusterEntry {
 pub(crate) struct NamespaceEntry {
     pub(crate) namespace: Option<Namespace>,
     pub(crate) offloading: Option<NamespaceOffloadingView>,
+    /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
+    pub(crate) withdrawn: Option<String>,
+    /// Since when its status could say more of what is on its way.
+    pub(crate) unsaid_since: Option<Instant>,
     /// If it is a twin: what lets us make Pods in it.
     pub(crate) binding: Option<TwinBinding>,
+    /// Whether it has the ServiceAccount that Pods run as which name none.
+    pub(crate) has_account: bool,
+}
+
+impl NamespaceEntry {
+    /// Its NamespaceOffloading, unless that is being deleted.
+    pub(crate) fn asks(&self) -> Option<&NamespaceOffloadingView> {
+        self.offloading.as_ref().filter(|offloading| offloading.metadata.deletion_timestamp.is_none())
+    }
+
+    /// Whether its NamespaceOffloading is known to be deleted by decision.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        let uid = self.offloading.as_ref().and_then(ResourceExt::uid);
+        uid.is_some() && uid == self.withdrawn
+    }
 }
 
 impl Entry for NamespaceEntry {
     fn is_empty(&self) -> bool {
-        self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none()
+        self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none() && !self.has_account
     }
 }
 
@@ -168,12 +190,12 @@ impl Part<String, ClusterEntry> for VirtualNode {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        NODE.and(PEER).and(EXCHANGE).when(replace(&mut entry.node, self))
+        NODE.and(PEER).and(EXCHANGE).and(OWN_MAP).when(replace(&mut entry.node, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.node = None;
-        NODE.and(PEER).and(EXCHANGE)
+        NODE.and(PEER).and(EXCHANGE).and(OWN_MAP)
     }
 }
 
@@ -213,12 +235,13 @@ impl Part<String, ClusterEntry> for OwnMap {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        NODE.and(EXCHANGE).when(replace(&mut entry.own_map, self))
+        let is_other = entry.own_map.as_ref().is_none_or(|map| map.spec != self.spec);
+        NODE.and(EXCHANGE).when(replace(&mut entry.own_map, self)).and(OWN_MAP.when(is_other))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.own_map = None;
-        NODE.and(EXCHANGE)
+        NODE.and(EXCHANGE).and(OWN_MAP)
     }
 }
 
@@ -263,7 +286,7 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.offloading = None;
-        NAMESPACE
+        NAMESPACE.and(STATUS)
     }
 }
 
@@ -280,6 +303,23 @@ impl Part<String, NamespaceEntry> for TwinBinding {
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.binding = None;
+        Readers::NONE
+    }
+}
+
+/// As with [`TwinBinding`].
+impl Part<String, NamespaceEntry> for TwinAccount {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == twin::ACCOUNT)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        entry.has_account = true;
+        Readers::NONE
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.has_account = false;
         Readers::NONE
     }
 }

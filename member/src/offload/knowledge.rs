@@ -10,7 +10,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{map::MappedNamespace, phase::Host, seal::PrivateKey},
+    offload::{map::MappedNamespace, phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -26,12 +26,17 @@ use super::{
     index::{
         ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
     },
+    selection::{Invalid, Key, key, name},
     view::{Namespace, OwnMap},
 };
 use crate::identity::Identity;
 
 /// How often a Pod of another cluster is looked at, at the most: each look may be a write in the Common Area.
-pub(crate) const POD_PACE: Duration = Duration::from_millis(100);
+pub(crate) const POD_PACE: Duration = Duration::from_millis(50);
+
+const NOW: Duration = Duration::ZERO;
+/// How often one map is written, at the most: each write is about all that waits, and is read with the whole map.
+const MAP_PACE: Duration = Duration::from_millis(50);
 
 /// Other clusters by their IDs.
 pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
@@ -60,12 +65,12 @@ pub(crate) struct Knowledge {
 impl Knowledge {
     /// Nothing yet. `system` is the Namespace of this daemon; `leases` are there in a session.
     pub(crate) fn new(us: Identity, system: String, leases: Option<Shared<Leases>>) -> Self {
-        let queues = |count: usize| (0..count).map(|_| Queue::new(Duration::ZERO));
+        let queues = |paces: &'static [Duration]| paces.iter().map(|pace| Queue::new(*pace));
         Self {
             us,
-            // In the order of `PEER`, `NODE`, `MAP` and `EXCHANGE`, and of `NAMESPACE` and `STATUS`.
-            clusters: Store::new(queues(4)),
-            namespaces: Store::new(queues(2)),
+            // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE` and `OWN_MAP`, and of `NAMESPACE` and `STATUS`.
+            clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE])),
+            namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
             system,
             leases,
@@ -133,14 +138,34 @@ impl Knowledge {
         self.leases.as_ref().is_some_and(|leases| leases.with(|leases| leases.is_heard(now)))
     }
 
-    /// What there is to say about a Namespace, for each host.
-    pub(crate) fn hosts<'a>(&self, clusters: &'a Clusters, namespace: &str) -> BTreeMap<String, Host<'a>> {
+    /// Name of the twins of a Namespace, if it may have any.
+    pub(crate) fn twins_name(
+        &self,
+        namespace: &str,
+        offloading: &NamespaceOffloadingView,
+    ) -> Result<String, Invalid> {
+        name(offloading, namespace, &self.us.cluster, &self.system_with(namespace))
+    }
+
+    /// What there is to say about a Namespace, for each host. `asks`: its NamespaceOffloading and the name of its twins, if that decides
+    /// who shall have one; our maps may not say so yet.
+    pub(crate) fn hosts<'a>(
+        &self,
+        clusters: &'a Clusters,
+        namespace: &str,
+        asks: Option<(&NamespaceOffloadingView, &'a str)>,
+    ) -> BTreeMap<String, Host<'a>> {
         let is_host = |entry: &&Arc<ClusterEntry>| entry.own_map.is_some() || entry.node.is_some();
         let hosts = clusters.iter().filter(|(_, entry)| is_host(entry));
         let host = |(cluster, entry): (&String, &'a Arc<ClusterEntry>)| {
-            let desired = entry.wanted().and_then(|spec| spec.desired_mapping.get(namespace));
+            let listed = || entry.wanted()?.desired_mapping.get(namespace).map(String::as_str);
+            let asked = asks.map(|(offloading, name)| (key(offloading, entry), name));
             let host = Host {
-                desired: desired.map(String::as_str),
+                desired: match asked {
+                    Some((Key::Want, name)) => Some(name),
+                    Some((Key::Drop, _)) => None,
+                    Some((Key::Keep, _)) | None => listed(),
+                },
                 entry: entry.said().and_then(|status| status.current_mapping.get(namespace)),
                 is_silent: matches!(self.standing(cluster), None | Some(Standing::Silent { .. })),
             };
@@ -181,7 +206,7 @@ impl Knowledge {
         self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
     }
 
-    /// Takes in a change of Namespaces. Those who want them as twins are asked again.
+    /// Takes in a change of Namespaces. Those who want them as twins are asked again, but not where they wrote it themselves.
     pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
         let homes: BTreeSet<String> = match &change {
             Change::Apply(namespace) | Change::Remove(namespace) => {
@@ -193,8 +218,14 @@ impl Knowledge {
             Change::Apply(namespace) | Change::Remove(namespace) => Some(namespace.name_any()),
             Change::Reset(_) => None,
         };
+        let before = touched.as_deref().and_then(|name| self.namespace(name));
         self.namespaces.change(change);
         self.enqueue_hosted(touched.as_deref());
+        if let Some(name) = &touched
+            && before == self.namespace(name)
+        {
+            return;
+        }
         let known = homes.into_iter().filter(|home| self.clusters.get(home).is_some());
         self.clusters.enqueue(known.map(|home| (home, MAP)).collect());
     }

@@ -1,5 +1,5 @@
-//! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, their RoleBindings `freeport-offload`, and
-//! OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes
+//! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, their RoleBindings `freeport-offload` and ServiceAccounts
+//! `default`, and OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes
 //! twins whose key their home has taken out of a map that is there. Safe to run twice: each entry is held against its twin, on events and
 //! every 30 s, and only differences are sent.
 //!
@@ -17,14 +17,15 @@ use api::{
         map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MESSAGE_MAX, MappedNamespace, TERMINATING},
         names,
     },
-    view::{Meta, shortened},
+    view::shortened,
 };
-use k8s_openapi::api::core::v1::ServiceAccount;
+use futures::{StreamExt, stream};
 use kit::{
+    metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Api, Client, ResourceExt};
+use kube::ResourceExt;
 use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
@@ -37,11 +38,10 @@ use super::{
 
 /// How often twins are looked at, and what failed is tried again.
 const PROBE: Duration = Duration::from_secs(30);
-/// How soon after its Namespace was made a ServiceAccount is looked for again.
-const SOON: Duration = Duration::from_millis(200);
-
 /// Most twins that are made before those that are there are said: a reconcile must not take for ever.
 const AT_ONCE: usize = 50;
+/// Twins of one home that are written at the same time.
+const AT_A_TIME: usize = 8;
 
 /// What entries are to say; nothing of one that goes.
 type Said = BTreeMap<String, Option<MappedNamespace>>;
@@ -51,17 +51,19 @@ type Said = BTreeMap<String, Option<MappedNamespace>>;
 pub(super) struct Maps {
     pub(super) knowledge: Knowledge,
     pub(super) vouching: Vouching<String>,
-    /// Reads from this cluster.
-    pub(super) local: Client,
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
+    pub(super) tally: Tally,
 }
 
 impl Maps {
     /// Brings the twins of one home up to date, and its map.
     pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
-        let Some(map) = &entry.map else { return Ok(Outcome::Done) };
+        let Some(map) = &entry.map else {
+            self.count(&home);
+            return Ok(Outcome::Done);
+        };
         let Some(spec) = entry.asked_here() else {
             tracing::warn!(
                 home,
@@ -72,30 +74,60 @@ impl Maps {
         let record = names::namespace_map(&home, &self.knowledge.us.cluster);
         let twins = self.twins(&home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
-        let (mut said, mut failed, mut waits) = (Said::new(), Ok(()), false);
-        let mut room = AT_ONCE;
-        for (namespace, step) in self.steps(&home, &record, &entry, &spec.desired_mapping, &twins) {
-            match step {
-                Step::Delete(_) if !is_current => continue,
-                Step::Create(_) if room == 0 => {
-                    waits = true;
-                    continue;
-                }
-                Step::Create(_) => room -= 1,
-                _ => {}
-            }
-            match self.carry_out(map, &namespace, step).await {
-                Ok(Done::Says(entry)) => drop(said.insert(namespace, Some(entry))),
-                Ok(Done::Nothing) => {}
-                Ok(Done::Waits) => waits = true,
-                Err(error) => failed = failed.and(Err(error)),
-            }
-        }
+        let mut steps = self.steps(&home, &record, &entry, &spec.desired_mapping, &twins);
+        steps.retain(|(_, step)| is_current || !matches!(step, Step::Delete(_)));
+        let is_cut = cut(&mut steps);
+        let (said, result) = self.carry_out_all(&entry, steps).await;
+        let mut said: Said = said.into_iter().map(|(namespace, entry)| (namespace, Some(entry))).collect();
         let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
-        self.say(&entry, map, said, is_current && failed.is_ok()).await?;
-        failed.map(|()| Outcome::Requeue(if waits { SOON } else { PROBE }))
+        self.say(&entry, map, said, is_current && result.is_ok()).await?;
+        self.count(&home);
+        result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { PROBE }))
+    }
+
+    /// Carries out these steps, some at the same time: what there is to say of their entries, and how it went.
+    async fn carry_out_all(
+        &self,
+        entry: &ClusterEntry,
+        steps: Vec<(String, Step)>,
+    ) -> (BTreeMap<String, MappedNamespace>, Result<(), Error>) {
+        let one = |(namespace, step): (String, Step)| async move {
+            let done = self.carry_out(&namespace, step).await;
+            (namespace, done)
+        };
+        let all: Vec<_> = stream::iter(steps).map(one).buffer_unordered(AT_A_TIME).collect().await;
+        let (mut said, mut result) = (BTreeMap::new(), Ok(()));
+        let before = current(entry);
+        for (namespace, done) in all {
+            match done {
+                Ok(Done::Says(entry)) => drop(said.insert(namespace, entry)),
+                // By now Kubernetes may have made what the twin needs; if not, the watch tells.
+                Ok(Done::Stands(twin)) => {
+                    let accepted = accepted(twin);
+                    if before.get(&namespace) == Some(&accepted)
+                        || self.takes_pods(&accepted.remote_namespace)
+                    {
+                        said.insert(namespace, accepted);
+                    }
+                }
+                Ok(Done::Nothing) => {}
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        (said, result)
+    }
+
+    /// Counts what the map says now.
+    fn count(&self, home: &String) {
+        let entry = self.knowledge.clusters.get(home);
+        let said = entry.map(|entry| current(&entry)).unwrap_or_default();
+        let of = |phase| {
+            let many = said.values().filter(|entry| entry.phase == phase).count();
+            ([home.as_str(), phase], i64::try_from(many).unwrap_or(i64::MAX))
+        };
+        self.tally.count(home, [ACCEPTED, CREATION_LOOP_BACK_OFF, TERMINATING].map(of));
     }
 
     fn steps(
@@ -124,19 +156,20 @@ impl Maps {
     /// The twins of a home that are here, by its map.
     fn twins(&self, home: &str, record: &str) -> Vec<Namespace> {
         let names = self.knowledge.namespaces.keys().into_iter();
-        let all = names.filter_map(|name| self.knowledge.namespace(&name));
-        all.filter(|namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home)).collect()
+        let entries = names.filter_map(|name| self.knowledge.namespaces.get(&name));
+        let is_one = |namespace: &&Namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home);
+        entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()
     }
 
-    async fn carry_out(&self, map: &PeerMap, namespace: &str, step: Step) -> Result<Done, Error> {
+    async fn carry_out(&self, namespace: &str, step: Step) -> Result<Done, Error> {
         match step {
             Step::Create(want) => match self.put(None, &want).await {
-                Ok(()) => self.bound(map, namespace, &want).await,
+                Ok(()) => self.bind(&want).await,
                 Err(error) => refusal(&want, error),
             },
             Step::Mend { have, want } => {
                 self.put(Some(&have), &want).await?;
-                self.bound(map, namespace, &want).await
+                self.bind(&want).await
             }
             Step::Refuse { twin, why } => Ok(Done::Says(refused(twin, &why))),
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
@@ -158,33 +191,19 @@ impl Maps {
     }
 
     /// A twin takes no Pods before we may make some.
-    async fn bound(&self, map: &PeerMap, namespace: &str, twin: &Namespace) -> Result<Done, Error> {
+    async fn bind(&self, twin: &Namespace) -> Result<Done, Error> {
         let namespaces = &self.knowledge.namespaces;
         let have = namespaces.get(&twin.name_any()).and_then(|entry| entry.binding.clone());
         let want = binding::wanted(&twin.name_any(), self.knowledge.system());
         match namespaces.put_ours(&self.local_writer, MAP, (have.as_ref(), &want), |_| true).await {
-            Ok(_) => self.accepted(map, namespace, twin).await,
+            Ok(_) => Ok(Done::Stands(twin.name_any())),
             Err(error) => refusal(twin, error),
         }
     }
 
     /// A new twin takes no Pods before Kubernetes has made its ServiceAccount.
-    async fn accepted(&self, map: &PeerMap, namespace: &str, twin: &Namespace) -> Result<Done, Error> {
-        let name = twin.name_any();
-        let accepted = MappedNamespace {
-            remote_namespace: name.clone(),
-            phase: ACCEPTED.to_owned(),
-            ..MappedNamespace::default()
-        };
-        let before = map.status.0.as_ref().ok().and_then(|status| status.current_mapping.get(namespace));
-        if before == Some(&accepted) {
-            return Ok(Done::Nothing);
-        }
-        let accounts = Api::<Meta<ServiceAccount>>::namespaced(self.local.clone(), &name);
-        Ok(match accounts.get_opt("default").await? {
-            Some(_) => Done::Says(accepted),
-            None => Done::Waits,
-        })
+    fn takes_pods(&self, twin: &String) -> bool {
+        self.knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
     }
 
     /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home that leaves waits
@@ -221,9 +240,21 @@ impl Maps {
 enum Done {
     /// The entry says this now.
     Says(MappedNamespace),
+    /// The twin of this name is there, and ours to make Pods in.
+    Stands(String),
     Nothing,
-    /// Something is not there yet.
-    Waits,
+}
+
+/// Leaves out what is too much for one reconcile; whether that is anything.
+fn cut(steps: &mut Vec<(String, Step)>) -> bool {
+    let (before, mut room) = (steps.len(), AT_ONCE);
+    steps.retain(|(_, step)| {
+        let is_new = matches!(step, Step::Create(_));
+        let has_room = !is_new || room > 0;
+        room -= usize::from(is_new && has_room);
+        has_room
+    });
+    steps.len() < before
 }
 
 fn current(entry: &ClusterEntry) -> BTreeMap<String, MappedNamespace> {
@@ -262,6 +293,10 @@ fn refused(twin: String, why: &Refused) -> MappedNamespace {
         reason: Some(why.reason.to_owned()),
         message: Some(shortened(why.message.clone(), MESSAGE_MAX)),
     }
+}
+
+fn accepted(twin: String) -> MappedNamespace {
+    MappedNamespace { remote_namespace: twin, phase: ACCEPTED.to_owned(), ..MappedNamespace::default() }
 }
 
 fn terminating(twin: String) -> MappedNamespace {

@@ -1,11 +1,8 @@
-//! Offloading Namespaces, at home: watches NamespaceOffloadings, Namespaces, virtual nodes, and our own maps; writes the keys of its
-//! Namespace into the maps of the clusters that are selected, the finalizer of the NamespaceOffloading, and label
-//! `liqo.io/scheduling-enabled` of the Namespace, the NamespaceOffloading that label `liqo.io/enabled` asks for; deletes keys, by which
-//! hosts delete twins, and that NamespaceOffloading. Safe to run twice: keys are a function of
-//! the selector and the virtual nodes, and only differences are sent.
+//! Offloading Namespaces, at home: watches NamespaceOffloadings and Namespaces; writes the finalizer of the NamespaceOffloading, label
+//! `liqo.io/scheduling-enabled` of the Namespace, and the NamespaceOffloading that label `liqo.io/enabled` asks for; deletes that one, and lets
+//! go of one whose twins are gone. Which keys follow from it is for [`own_map`] to write. Safe to run twice: only differences are sent.
 //!
-//! A key goes because somebody decided it: the NamespaceOffloading is deleted, or does not select that cluster any more. What merely
-//! vanished (a Node, an OffloadPeer, a CRD, a map) leaves the keys as they are, and a map that vanished is put back whole.
+//! A NamespaceOffloading is believed to be deleted because somebody decided it; one that goes with its CRD leaves the twins where they are.
 
 mod enabled;
 
@@ -13,16 +10,12 @@ use api::{
     label as general,
     offload::{
         label,
-        map::NamespaceMapSpec,
-        names,
-        namespace::{NamespaceOffloading, OFFLOADING_REQUIRED, PodOffloadingStrategy},
+        namespace::{NamespaceOffloading, PodOffloadingStrategy},
         phase::summary,
         twin::check_offloaded,
         view::NamespaceOffloadingView,
     },
-    view::Lenient,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kit::{
     queue::Outcome,
     write::{Error, Writer},
@@ -31,10 +24,11 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::{
-    index::{ClusterEntry, NAMESPACE, NODE, NamespaceEntry, STATUS},
-    knowledge::{Clusters, Knowledge},
-    selection::{Invalid, Key, key, name},
-    view::{Namespace, OwnMap},
+    index::{NAMESPACE, NamespaceEntry},
+    knowledge::Knowledge,
+    own_map,
+    selection::is_held,
+    view::Namespace,
     withdrawn,
 };
 
@@ -45,7 +39,6 @@ pub(super) struct Namespaces {
     /// Reads from this cluster.
     pub(super) local: Client,
     pub(super) local_writer: Writer,
-    pub(super) leader_writer: Writer,
 }
 
 impl Namespaces {
@@ -75,33 +68,25 @@ impl Namespaces {
         }
     }
 
+    /// First the finalizer, so that no twin is forgotten; then the keys, and the label.
     async fn offload(
         &self,
         namespace: &str,
         entry: &NamespaceEntry,
         offloading: &NamespaceOffloadingView,
     ) -> Result<(), Error> {
-        let clusters = self.knowledge.all_clusters();
-        let Ok(name) = self.name(namespace, offloading) else { return Ok(()) };
-        if !offloading.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER) {
-            self.local_writer.hold(offloading, label::FINALIZER).await?;
+        if self.knowledge.twins_name(namespace, offloading).is_err() {
+            return Ok(());
         }
-        // One cluster that cannot be reached by its map must not keep the others out.
-        let mut done = Ok(());
-        for (cluster, entry) in &clusters {
-            let put = match key(offloading, entry) {
-                Key::Want => self.put_key(&clusters, cluster, entry, namespace, Some(&name)).await,
-                Key::Drop => self.put_key(&clusters, cluster, entry, namespace, None).await,
-                Key::Keep => Ok(()),
-            };
-            done = done.and(put);
+        if !is_held(offloading) {
+            let hold = self.local_writer.hold(offloading, label::FINALIZER);
+            self.knowledge.namespaces.write(NAMESPACE, offloading, hold).await?;
         }
-        let is_offloaded = offloading.spec.0.as_ref().map(|spec| spec.pod_offloading_strategy);
-        let labelled = match is_offloaded {
+        own_map::enqueue(&self.knowledge, namespace);
+        match offloading.spec.0.as_ref().map(|spec| spec.pod_offloading_strategy) {
             Ok(strategy) => self.put_label(entry, strategy != PodOffloadingStrategy::Local).await,
             Err(_) => Ok(()),
-        };
-        done.and(labelled)
+        }
     }
 
     /// First the label, so that new Pods stay here; then the keys; when the hosts have nothing left, the finalizer.
@@ -111,25 +96,24 @@ impl Namespaces {
         entry: &NamespaceEntry,
         offloading: &NamespaceOffloadingView,
     ) -> Result<(), Error> {
-        if !offloading.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER) {
+        if !is_held(offloading) {
             return Ok(());
         }
-        let since = offloading.metadata.creation_timestamp.as_ref();
-        if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
-            tracing::warn!(namespace, "the CRD of NamespaceOffloadings is being deleted: the twins stay");
-            // Or the webhook would refuse every new Pod there.
-            self.put_label(entry, false).await?;
-            return self.release(offloading).await;
+        // Where it stays, the webhook would refuse every new Pod.
+        let unlabelled = self.put_label(entry, false);
+        if !entry.is_withdrawn() {
+            let since = offloading.metadata.creation_timestamp.as_ref();
+            if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
+                tracing::warn!(namespace, "the CRD of NamespaceOffloadings is being deleted: the twins stay");
+                unlabelled.await?;
+                return self.release(offloading).await;
+            }
         }
-        self.put_label(entry, false).await?;
+        unlabelled.await?;
+        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
+        own_map::enqueue(&self.knowledge, namespace);
         let clusters = self.knowledge.all_clusters();
-        let mut done = Ok(());
-        for (cluster, entry) in &clusters {
-            done = done.and(self.put_key(&clusters, cluster, entry, namespace, None).await);
-        }
-        done?;
-        let clusters = self.knowledge.all_clusters();
-        match summary(&self.knowledge.hosts(&clusters, namespace), true).clusters.is_empty() {
+        match summary(&self.knowledge.hosts(&clusters, namespace, None), true).clusters.is_empty() {
             true => self.release(offloading).await,
             false => Ok(()),
         }
@@ -137,71 +121,6 @@ impl Namespaces {
 
     async fn release(&self, offloading: &NamespaceOffloadingView) -> Result<(), Error> {
         self.local_writer.release(offloading, &[label::FINALIZER]).await
-    }
-
-    /// Name of its twins, if it may have any.
-    fn name(&self, namespace: &str, offloading: &NamespaceOffloadingView) -> Result<String, Invalid> {
-        let system = self.knowledge.system_with(namespace);
-        name(offloading, namespace, &self.knowledge.us.cluster, &system)
-    }
-
-    /// Writes the key of a Namespace into our map for a cluster, or takes it out.
-    async fn put_key(
-        &self,
-        clusters: &Clusters,
-        cluster: &str,
-        entry: &ClusterEntry,
-        namespace: &str,
-        twin: Option<&str>,
-    ) -> Result<(), Error> {
-        let store = &self.knowledge.clusters;
-        match (&entry.own_map, entry.wanted()) {
-            (Some(map), Some(spec)) => {
-                if spec.desired_mapping.get(namespace).map(String::as_str) == twin {
-                    return Ok(());
-                }
-                let patch = json!({"spec": {"desiredMapping": {namespace: twin}}});
-                store.write(NODE, map, self.leader_writer.merge(map, None, patch)).await?;
-                self.knowledge.namespaces.enqueue([(namespace.to_owned(), STATUS)].into());
-                Ok(())
-            }
-            (_, _) if twin.is_none() => Ok(()),
-            (have, _) => {
-                let want = self.whole(clusters, cluster);
-                store.put_ours(&self.leader_writer, NODE, (have.as_ref(), &want), |_| true).await?;
-                self.knowledge.enqueue_offloaded(STATUS);
-                Ok(())
-            }
-        }
-    }
-
-    /// Our map for a cluster as it has to be, where nothing is left of it.
-    fn whole(&self, clusters: &Clusters, cluster: &str) -> OwnMap {
-        let us = &self.knowledge.us;
-        let entry = clusters.get(cluster);
-        let of = |namespace: String| {
-            let offloading = self.knowledge.namespaces.get(&namespace)?.offloading.clone()?;
-            if offloading.metadata.deletion_timestamp.is_some() {
-                return None;
-            }
-            let name = match (self.name(&namespace, &offloading), key(&offloading, entry?)) {
-                (Ok(name), Key::Want) => Some(name),
-                (Ok(_), Key::Drop) => None,
-                (Err(_), _) | (_, Key::Keep) => had(&offloading, cluster),
-            };
-            name.map(|name| (namespace, name))
-        };
-        let spec = NamespaceMapSpec {
-            origin: us.cluster.clone(),
-            destination: cluster.to_owned(),
-            desired_mapping: self.knowledge.namespaces.keys().into_iter().filter_map(of).collect(),
-        };
-        let metadata = ObjectMeta {
-            name: Some(names::namespace_map(&us.cluster, cluster)),
-            namespace: Some(us.common_area.clone()),
-            ..ObjectMeta::default()
-        };
-        OwnMap { metadata, spec: Lenient(Ok(Some(spec))), status: Lenient::default() }
     }
 
     /// Sets the label by which the webhook is asked, or takes it off.
@@ -219,12 +138,4 @@ impl Namespaces {
             Err(error) => Err(error),
         }
     }
-}
-
-/// The twin that the NamespaceOffloading had in a cluster, as its own status says.
-fn had(offloading: &NamespaceOffloadingView, cluster: &str) -> Option<String> {
-    let status = offloading.status.0.as_ref().ok()?;
-    let conditions = status.remote_namespaces_conditions.get(cluster)?;
-    let was_selected = conditions.iter().any(|c| c.type_ == OFFLOADING_REQUIRED && c.status == "True");
-    status.remote_namespace_name.clone().filter(|_| was_selected)
 }

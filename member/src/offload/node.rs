@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use kit::{
     boot::Env,
     events::Events,
+    metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -65,6 +66,7 @@ pub(super) struct Nodes {
     writer: Writer,
     events: Events,
     heartbeats: Heartbeats,
+    tally: Tally,
     /// Whether the Common Area has been seen and our ID is ours.
     begun: watch::Receiver<bool>,
     since: Instant,
@@ -79,6 +81,7 @@ impl Nodes {
             writer,
             events: env.events.clone(),
             heartbeats: Heartbeats::new(env.client.clone()),
+            tally: env.metrics.offload().nodes(),
             begun,
             since: Instant::now(),
             patience: env.pace.stale(),
@@ -87,12 +90,29 @@ impl Nodes {
 
     /// Brings the Node of one cluster up to date, and renews its Lease.
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
+        let outcome = self.follow(&cluster).await;
+        self.count(&cluster);
+        outcome
+    }
+
+    /// Counts the Node as it is now.
+    fn count(&self, cluster: &String) {
+        let entry = self.knowledge.clusters.get(cluster);
+        let node = entry.as_ref().and_then(|entry| entry.node.as_ref()).filter(|node| node.is_ours());
+        let ready = node.map(|node| {
+            let status = node.status.0.as_ref().ok().and_then(|status| status.ready());
+            status.map_or("Unknown", |ready| ready.status.as_str())
+        });
+        self.tally.put(cluster, ready.map(|ready| [cluster.as_str(), ready]));
+    }
+
+    async fn follow(&self, cluster: &String) -> Result<Outcome, Error> {
+        let Some(entry) = self.knowledge.clusters.get(cluster) else { return Ok(Outcome::Done) };
         // First, since a Node whose Lease is not renewed is given up, whatever of it is refused.
         if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
-            self.renew(&cluster, node).await?;
+            self.renew(cluster, node).await?;
         }
-        let now = self.condition(&cluster);
+        let now = self.condition(cluster);
         let node = match plan(&entry, now.is_heard) {
             // What is to be said of it is not known yet.
             _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
@@ -105,14 +125,14 @@ impl Nodes {
                 return Ok(Outcome::Done);
             }
             // While nothing is heard of the leader the offer is the last one that was.
-            Plan::Put => self.put(&cluster, &entry, now.takes_pods()).await?,
+            Plan::Put => self.put(cluster, &entry, now.takes_pods()).await?,
             Plan::Keep => self.keep(&entry).await?,
         };
         if let Some(node) = node {
             if !self.is_starting() {
-                self.put_status(&cluster, &entry, &node, &now).await?;
+                self.put_status(cluster, &entry, &node, &now).await?;
             }
-            self.renew(&cluster, &node).await?;
+            self.renew(cluster, &node).await?;
         }
         Ok(Outcome::Requeue(HEARTBEAT))
     }

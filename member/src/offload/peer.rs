@@ -28,7 +28,7 @@ use kube::{Client, Resource};
 
 use self::verdict::{Around, PENDING, in_words, ready};
 use super::{
-    index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, PEER, STATUS},
     knowledge::Knowledge,
     pod::exchange::Exchanges,
     view::OwnOffer,
@@ -122,7 +122,7 @@ impl Consenting {
         self.knowledge.clusters.note(cluster, |entry| {
             entry.peer_withdrawn = entry.peer.is_none().then_some(decided);
         });
-        self.knowledge.clusters.enqueue([(cluster.clone(), NODE)].into());
+        self.knowledge.clusters.enqueue([(cluster.clone(), NODE.and(OWN_MAP))].into());
         self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
         Ok(true)
     }

@@ -11,7 +11,6 @@ mod index;
 mod plan;
 mod ranges;
 mod status;
-mod tally;
 mod twin;
 pub(super) mod view;
 
@@ -31,6 +30,7 @@ use k8s_openapi::api::core::v1 as core;
 use kit::{
     events::Events,
     index::Shared,
+    metrics::Tally,
     queue::Outcome,
     store::Store,
     write::{Error, Writer},
@@ -46,7 +46,6 @@ use self::{
     index::{POD, PodEntry},
     plan::{Around, OfPod, OfRecord, plan},
     status::{Said, patch},
-    tally::Tally,
     twin::twin,
     view::{BoundPod, OwnShadowPod},
 };
@@ -66,7 +65,7 @@ pub(super) struct Pods {
     store: Store<String, PodEntry>,
     /// Ranges of this cluster's Services.
     services: Shared<Arc<[IpNet]>>,
-    tally: Shared<Tally>,
+    tally: Tally,
     /// Reads from this cluster.
     local: Client,
     local_writer: Writer,
@@ -78,12 +77,17 @@ impl Pods {
     /// Brings one Pod and its record up to date.
     pub(super) async fn reconcile(self, uid: String) -> Result<Outcome, Error> {
         let entry = self.store.get(&uid).unwrap_or_default();
-        self.tally.with(|tally| tally.count(&uid, entry.pod.as_ref().map(phase)));
+        self.count(&uid, entry.pod.as_ref().map(phase).as_deref());
         match (&entry.pod, &entry.record) {
             (None, None) => Ok(Outcome::Done),
             (None, Some(record)) => self.take_back(&uid, record).await,
             (Some(pod), _) => self.follow(&entry, pod).await,
         }
+    }
+
+    /// The Pod is in this phase now, or gone.
+    fn count(&self, uid: &str, phase: Option<&str>) {
+        self.tally.put(uid, phase.map(|phase| [self.host.as_str(), phase]));
     }
 
     /// Does what is to be done about a Pod that is there.
@@ -177,7 +181,7 @@ impl Pods {
                     self.events.warn(pod.object_ref(&()), "Offload", warning.reason, &warning.message);
                 }
                 let uid = pod.uid().unwrap_or_default();
-                self.tally.with(|tally| tally.count(&uid, said.state.phase.clone()));
+                self.count(&uid, said.state.phase.as_deref());
                 Ok(())
             }
             Err(Error::Gone) => Ok(()),

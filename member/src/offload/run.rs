@@ -16,13 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Answer,
-    index::{EXCHANGE, MAP, NAMESPACE, STATUS},
+    index::{EXCHANGE, MAP, NAMESPACE, OWN_MAP, STATUS},
     key::Keeper,
     knowledge::Knowledge,
     local_writer,
     map::Maps,
     namespace::Namespaces,
     node::Nodes,
+    own_map::OwnMaps,
     peer::Consenting,
     pod::exchange::Exchanges,
     shadow::ShadowPods,
@@ -117,11 +118,18 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             local: env.client.clone(),
             local_writer: self.local_writer.clone(),
-            leader_writer: self.leader_writer.clone(),
         };
         let reconcile = |namespace| namespaces.clone().reconcile(namespace);
         let queue = self.knowledge.namespaces.queue(0);
         drive("offload-namespace", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    async fn run_own_maps(&self, stop: &CancellationToken) {
+        let Access { env, .. } = &self.access;
+        let maps = OwnMaps { knowledge: self.knowledge.clone(), writer: self.leader_writer.clone() };
+        let reconcile = |host| maps.clone().reconcile(host);
+        let queue = self.knowledge.clusters.queue(4);
+        drive("offload-own-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
     async fn run_status(&self, stop: &CancellationToken) {
@@ -130,6 +138,7 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             writer: self.local_writer.clone(),
             events: env.events.clone(),
+            tally: env.metrics.offload().namespaces(),
             webhook: self.webhook.clone(),
         };
         let reconcile = |namespace| status.clone().reconcile(namespace);
@@ -153,9 +162,9 @@ impl OffloadingRun {
         let maps = Maps {
             knowledge: self.knowledge.clone(),
             vouching: self.vouching.clone(),
-            local: env.client.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
+            tally: env.metrics.offload().twins(),
         };
         let reconcile = |home| maps.clone().reconcile(home);
         let queue = self.knowledge.clusters.queue(2);
@@ -169,6 +178,7 @@ impl OffloadingRun {
             vouching: self.vouching.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
+            tally: env.metrics.offload().hosted(),
         };
         let reconcile = |place| shadows.clone().reconcile(place);
         let queue = self.knowledge.shadows.queue(0);
@@ -233,7 +243,8 @@ impl Run for OffloadingRun {
                 if before(&stop, self.complete(begin)).await {
                     let hosting = async { tokio::join!(self.run_maps(&stop), self.run_shadows(&stop)) };
                     let pods = self.exchanges.run(&stop);
-                    tokio::join!(self.run_namespaces(&stop), self.run_status(&stop), hosting, pods);
+                    let asking = async { tokio::join!(self.run_namespaces(&stop), self.run_own_maps(&stop)) };
+                    tokio::join!(asking, self.run_status(&stop), hosting, pods);
                 }
             };
             let key = self.key.run(&self.access.env, &stop);
@@ -258,6 +269,7 @@ impl Run for OffloadingRun {
         match is_written || self.access.wire == Wire::Antrea {
             true => {
                 let hosts = self.exchanges.unwritten(Instant::now()).into_iter();
+                let hosts = hosts.chain(self.knowledge.clusters.busy(OWN_MAP));
                 hosts.chain(self.knowledge.waiting_homes()).collect::<BTreeSet<_>>().into_iter().collect()
             }
             false => self.access.leases.with(|leases| leases.members().into_keys().collect()),

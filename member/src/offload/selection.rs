@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::offload::{
+    label,
     selector::{self, Candidate, selects},
     twin::{check_offloaded, twin},
     view::NamespaceOffloadingView,
@@ -46,6 +47,11 @@ pub(crate) fn name(
     selector::check(spec.terms())
         .map_err(|why| invalid("InvalidSelector", format!("clusterSelector: {why}")))?;
     Ok(name)
+}
+
+/// Whether a NamespaceOffloading waits for us before it goes: without that its twins could be forgotten.
+pub(crate) fn is_held(offloading: &NamespaceOffloadingView) -> bool {
+    offloading.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER)
 }
 
 /// What becomes of the key in the map for a cluster. Only a cluster that is to be used and has its Node can be selected; one whose Node

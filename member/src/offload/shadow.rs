@@ -14,16 +14,21 @@ use std::time::Duration;
 use api::{
     condition::{Status, Verdict, conditions},
     name::member_lease,
-    offload::shadow_pod::{ACCEPTED, ShadowPodSpec, ShadowPodStatus},
+    offload::{
+        label,
+        shadow_pod::{ACCEPTED, ShadowPodSpec, ShadowPodStatus},
+    },
     view::shortened,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
+    metrics::Tally,
     objects::Change,
     queue::Outcome,
     write::{Error, Writer},
 };
+use kube::ResourceExt;
 use presence::vouch::Vouching;
 
 use self::plan::{Around, MESSAGE_MAX, Planned, Refused, Step, plan, state};
@@ -43,6 +48,7 @@ pub(super) struct ShadowPods {
     pub(super) vouching: Vouching<String>,
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
+    pub(super) tally: Tally,
 }
 
 /// What came of a step.
@@ -70,7 +76,8 @@ impl Done {
 impl ShadowPods {
     /// Brings the Pod of a Namespace and name up to date, and the records that are about it.
     pub(super) async fn reconcile(self, place: String) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.shadows.get(&place) else { return Ok(Outcome::Done) };
+        let entry = self.knowledge.shadows.get(&place).unwrap_or_default();
+        self.count(&place, entry.pod.as_ref());
         if let Some(record) = entry.records.values().find(|record| record.is_due()) {
             return self.read(record).await;
         }
@@ -97,6 +104,14 @@ impl ShadowPods {
             };
         }
         outcome
+    }
+
+    /// Counts the Pod that is there, if it says for whom.
+    fn count(&self, place: &str, pod: Option<&HostedPod>) {
+        let home = pod.and_then(|pod| pod.labels().get(label::ORIGIN));
+        let home = home.filter(|home| self.knowledge.clusters.get(home).is_some());
+        let phase = pod.and_then(|pod| pod.status.phase.as_deref()).unwrap_or("Unknown");
+        self.tally.put(place, home.map(|home| [home.as_str(), phase]));
     }
 
     fn is_accepted(&self, home: &str) -> bool {

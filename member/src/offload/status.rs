@@ -1,7 +1,11 @@
 //! The status of NamespaceOffloadings: watches them, our maps with what the hosts say in them, and Leases of members; writes phase and
 //! conditions, one of them on whether the webhook places Pods; deletes nothing. Safe to run twice: a status is applied only when it says something else.
+//!
+//! Twins that are only on their way are said when they take long: most are there within a moment, and then that is all there is to say.
 
-use std::time::Duration;
+mod progress;
+
+use std::time::{Duration, Instant};
 
 use api::{
     condition::{Status, Verdict, conditions},
@@ -15,6 +19,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
+    metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -24,9 +29,9 @@ use tokio::sync::watch;
 
 use super::{
     certificate::{Answer, placement},
-    index::{NAMESPACE, STATUS},
+    index::{NAMESPACE, NamespaceEntry, STATUS},
     knowledge::Knowledge,
-    selection::{Invalid, name},
+    selection::Invalid,
 };
 
 /// How soon a status is looked at again that nobody asked for.
@@ -71,24 +76,40 @@ pub(super) struct OffloadingStatus {
     pub(super) knowledge: Knowledge,
     pub(super) writer: Writer,
     pub(super) events: Events,
+    pub(super) tally: Tally,
     pub(super) webhook: watch::Receiver<Answer>,
 }
 
 impl OffloadingStatus {
-    /// Brings the status of one NamespaceOffloading up to date.
+    /// Brings the status of one NamespaceOffloading up to date, when it is time.
     pub(super) async fn reconcile(self, namespace: String) -> Result<Outcome, Error> {
         let namespaces = &self.knowledge.namespaces;
-        let Some(entry) = namespaces.get(&namespace) else { return Ok(Outcome::Done) };
-        let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
+        let entry = namespaces.get(&namespace).unwrap_or_default();
+        let Some(offloading) = &entry.offloading else {
+            self.tally.put::<1>(&namespace, None);
+            return Ok(Outcome::Done);
+        };
         let clusters = self.knowledge.all_clusters();
         let is_deleting = offloading.metadata.deletion_timestamp.is_some();
-        let said = summary(&self.knowledge.hosts(&clusters, &namespace), is_deleting);
-        let system = self.knowledge.system_with(&namespace);
-        let name = name(offloading, &namespace, &self.knowledge.us.cluster, &system);
-        let want = desired(offloading, name, &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
+        let name = self.knowledge.twins_name(&namespace, offloading);
+        let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
+        let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks), is_deleting);
+        self.tally.put(&namespace, Some([said.phase.as_str()]));
+        let want =
+            desired(offloading, name.clone(), &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
-        if !is_said(&have, &want) {
+        if is_said(&have, &want) {
+            self.note(&namespace, &entry, None);
+        } else {
+            let now = Instant::now();
+            let since = entry.unsaid_since.unwrap_or(now);
+            let due = said.is_on_the_way().then(|| progress::due(&have, &want, since)).flatten();
+            if let Some(at) = due.filter(|at| *at > now) {
+                self.note(&namespace, &entry, Some(since));
+                return Ok(Outcome::Requeue(at - now));
+            }
+            self.note(&namespace, &entry, None);
             match namespaces.put_status(&self.writer, STATUS, offloading, &want).await {
                 Ok(_) => self.publish(offloading, &have, &want, said.phase),
                 Err(Error::Gone) => return Ok(Outcome::Done),
@@ -99,6 +120,12 @@ impl OffloadingStatus {
             namespaces.enqueue([(namespace, NAMESPACE)].into());
         }
         Ok(Outcome::Requeue(RESYNC))
+    }
+
+    fn note(&self, namespace: &String, entry: &NamespaceEntry, unsaid_since: Option<Instant>) {
+        if entry.unsaid_since != unsaid_since {
+            self.knowledge.namespaces.note(namespace, |entry| entry.unsaid_since = unsaid_since);
+        }
     }
 
     fn publish(
@@ -127,10 +154,11 @@ impl OffloadingStatus {
                 let message = "no virtual node matches spec.clusterSelector";
                 self.events.warn(object, "Offload", now.as_str(), message);
             }
-            Phase::Ready => {
+            Phase::Ready if progress::had_trouble(have) => {
                 self.events.tell(object, "Offload", now.as_str(), "each selected cluster has its twin");
             }
-            Phase::InProgress | Phase::Terminating => {}
+            // What works as it was asked for is no news.
+            Phase::Ready | Phase::InProgress | Phase::Terminating => {}
         }
     }
 }

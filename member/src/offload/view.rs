@@ -18,7 +18,7 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::shadow::{HostedPod, NewPod, PeerPod, TwinBinding};
+pub(crate) use self::shadow::{HostedPod, NewPod, PeerPod, TwinAccount, TwinBinding};
 
 /// A Namespace of this cluster: one that is offloaded, the twin of one, or any other.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]

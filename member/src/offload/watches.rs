@@ -18,7 +18,10 @@ use tokio::task::JoinSet;
 use super::{
     knowledge::Knowledge,
     room::Room,
-    view::{HostedPod, Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, PeerPod, TwinBinding, VirtualNode},
+    view::{
+        HostedPod, Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, PeerPod, TwinAccount, TwinBinding,
+        VirtualNode,
+    },
 };
 use crate::feature::Access;
 
@@ -41,7 +44,7 @@ pub(super) fn watch_local(env: &Env, known: &Knowledge, watches: &Watches, tasks
     watch(env, watches, (offloadings, all()), local("NamespaceOffloading"), sink_of, tasks);
 }
 
-/// Watches the Pods that were made for other clusters, and what lets us make them.
+/// Watches the Pods that were made for other clusters, and what it takes to make them.
 pub(super) fn watch_hosted(env: &Env, known: &Knowledge, watches: &Watches, tasks: &mut JoinSet<()>) {
     let pods = Api::<HostedPod>::all(env.client.clone());
     let hosted = watcher::Config::default().labels(&format!("{}={}", label::MANAGED_BY, label::SHADOW_POD));
@@ -51,6 +54,10 @@ pub(super) fn watch_hosted(env: &Env, known: &Knowledge, watches: &Watches, task
     let ours = watcher::Config::default().fields(&format!("metadata.name={}", twin::BINDING));
     let sink_of = sink(known, |known, change| known.change_bindings(change));
     watch(env, watches, (bindings, ours), local("RoleBinding"), sink_of, tasks);
+    let accounts = Api::<TwinAccount>::all(env.client.clone());
+    let named = watcher::Config::default().fields(&format!("metadata.name={}", twin::ACCOUNT));
+    let sink_of = sink(known, |known, change| known.change_accounts(change));
+    watch(env, watches, (accounts, named), local("ServiceAccount"), sink_of, tasks);
 }
 
 /// Watches the virtual nodes.

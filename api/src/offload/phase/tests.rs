@@ -135,3 +135,27 @@ proptest! {
         prop_assert_eq!(summary.conditions(&first, &at(2)), first);
     }
 }
+
+#[test]
+fn on_the_way_is_what_may_be_there_any_moment() {
+    let entry = |phase: &str| MappedNamespace {
+        remote_namespace: "shop-west".into(),
+        phase: phase.into(),
+        ..MappedNamespace::default()
+    };
+    let on_the_way = |entries: &[Option<&str>], is_silent| {
+        let entries: Vec<_> = entries.iter().map(|phase| phase.map(entry)).collect();
+        let host = |(n, entry)| {
+            let host = Host { desired: Some("shop-west"), entry, is_silent };
+            (format!("host-{n}"), host)
+        };
+        let hosts = entries.iter().map(Option::as_ref).enumerate().map(host).collect();
+        summary(&hosts, false).is_on_the_way()
+    };
+    assert!(on_the_way(&[None], false) && on_the_way(&[None, Some(ACCEPTED)], false));
+    assert!(!on_the_way(&[Some(ACCEPTED)], false), "it is there");
+    assert!(!on_the_way(&[None], true));
+    assert!(!on_the_way(&[None, Some(CREATION_LOOP_BACK_OFF)], false));
+    assert!(!on_the_way(&[None, Some(TERMINATING)], false));
+    assert!(!on_the_way(&[], false));
+}

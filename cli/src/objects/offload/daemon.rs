@@ -1,7 +1,7 @@
 //! What the member may do for offloading, beyond what it may do anyway. Policy `freeport-offload` narrows it: RBAC knows neither
 //! names that are still to come nor labels.
 
-use api::offload::twin::{BINDING, POD_ROLE};
+use api::offload::twin::{ACCOUNT as ACCOUNT_OF_PODS, BINDING, POD_ROLE};
 
 use super::super::{
     Object, SYSTEM,
@@ -31,7 +31,7 @@ pub(super) fn rights() -> Vec<Object> {
         // Twins of other clusters' Namespaces; on others one label.
         rule(CORE, "namespaces", &["create", "patch", "delete"]),
         // A twin takes Pods when its ServiceAccount is there.
-        rule(CORE, "serviceaccounts", &["get"]),
+        rule_on(CORE, "serviceaccounts", &[ACCOUNT_OF_PODS], &["list", "watch"]),
         // In twins it makes Pods, and lets itself do so.
         rule(RBAC, "rolebindings", &["create"]),
         rule_on(RBAC, "rolebindings", &[BINDING], &["get", "list", "watch", "patch"]),

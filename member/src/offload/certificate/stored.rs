@@ -31,6 +31,15 @@ pub(super) struct Stored {
     pub(super) leaf: Option<(Certificate, Key)>,
 }
 
+/// Something that an operator may want to know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct News {
+    /// One CamelCase word.
+    pub(super) reason: &'static str,
+    /// A sentence.
+    pub(super) message: String,
+}
+
 /// A private key, PEM, which nobody prints.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key(pub(super) String);
@@ -59,6 +68,30 @@ impl Stored {
         let leaf = text(LEAF).and_then(|pem| Certificate::read(pem).ok());
         let leaf = leaf.zip(text(LEAF_KEY)).filter(|(leaf, key)| belongs(leaf, key));
         Self { issuer, retiring, leaf: leaf.map(|(leaf, key)| (leaf, Key(key.to_owned()))) }
+    }
+
+    /// What is there now that was not there before, and who is trusted no more.
+    pub(super) fn news(&self, before: &Self) -> Vec<News> {
+        let issuer = |stored: &Self| stored.issuer.as_ref().map(|(issuer, _)| issuer.clone());
+        let leaf = |stored: &Self| stored.leaf.as_ref().map(|(leaf, _)| leaf.clone());
+        let is_new = |now: &Certificate, before: Option<Certificate>| before.is_none_or(|b| b.der != now.der);
+        let mut news = Vec::new();
+        if let Some(now) = issuer(self).filter(|now| is_new(now, issuer(before))) {
+            let message = format!("a new authority issues until {}", now.validity.until);
+            news.push(News { reason: "AuthorityIssued", message });
+        }
+        if let Some(now) = leaf(self).filter(|now| is_new(now, leaf(before))) {
+            let message =
+                format!("the webhook has a new certificate, which counts until {}", now.validity.until);
+            news.push(News { reason: "CertificateIssued", message });
+        }
+        let is_trusted = |gone: &&Certificate| self.authorities().any(|authority| authority.der == gone.der);
+        let retired = before.authorities().filter(|authority| !is_trusted(authority)).count();
+        if retired > 0 {
+            let message = format!("{retired} trusted no more: the last certificate from there has expired");
+            news.push(News { reason: "AuthorityRetired", message });
+        }
+        news
     }
 
     /// As it is to be written.

@@ -1,14 +1,17 @@
 //! What matters to Pods of other clusters that run here, and to the twins they run in.
 
 use api::offload::{label, view::OffloadPeerView};
-use kit::{index::Readers, objects::Change};
+use kit::{
+    index::{Part, Readers},
+    objects::Change,
+};
 use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{MAP, SHADOW},
+    index::{MAP, NamespaceEntry, SHADOW},
     room::Room,
-    view::{Namespace, PeerPod, TwinBinding},
+    view::{Namespace, PeerPod, TwinAccount, TwinBinding},
 };
 
 impl Knowledge {
@@ -31,17 +34,30 @@ impl Knowledge {
     /// Takes in a change of what lets us make Pods in twins. The controller that writes it is asked again, but not
     /// for its own writes.
     pub(crate) fn change_bindings(&self, change: Change<TwinBinding>) {
+        self.change_in_twins(change, |entry| entry.binding.clone());
+    }
+
+    /// Takes in a change of the ServiceAccounts by which Namespaces take Pods.
+    pub(crate) fn change_accounts(&self, change: Change<TwinAccount>) {
+        self.change_in_twins(change, |entry| entry.has_account);
+    }
+
+    /// Takes in a change of what is in Namespaces, of which entries say `what`. Those who want them as twins are asked again.
+    fn change_in_twins<P, T>(&self, change: Change<P>, what: fn(&NamespaceEntry) -> T)
+    where
+        P: Part<String, NamespaceEntry>,
+        T: PartialEq,
+    {
         let twins = match &change {
-            Change::Apply(binding) | Change::Remove(binding) => binding.namespace().into_iter().collect(),
+            Change::Apply(object) | Change::Remove(object) => object.namespace().into_iter().collect(),
             Change::Reset(_) => self.namespaces.keys(),
         };
-        let bindings = || -> Vec<_> {
-            let binding = |twin| self.namespaces.get(twin)?.binding.clone();
-            twins.iter().map(binding).collect()
+        let all = || -> Vec<_> {
+            twins.iter().map(|twin| self.namespaces.get(twin).map(|entry| what(&entry))).collect()
         };
-        let before = bindings();
+        let before = all();
         self.namespaces.change(change);
-        let changed = twins.iter().zip(before.into_iter().zip(bindings())).filter(|(_, (was, is))| was != is);
+        let changed = twins.iter().zip(before.into_iter().zip(all())).filter(|(_, (was, is))| was != is);
         let home = |twin: &String| self.namespace(twin)?.label(label::REMOTE_CLUSTER_ID).map(str::to_owned);
         let homes =
             changed.filter_map(|(twin, _)| home(twin)).filter(|home| self.clusters.get(home).is_some());

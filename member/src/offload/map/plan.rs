@@ -134,6 +134,7 @@ fn labels(around: &Around<'_>) -> impl Iterator<Item = (String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use api::offload::map::ENTRIES_MAX;
     use serde_json::json;
 
     use super::*;
@@ -216,6 +217,17 @@ mod tests {
             assert_eq!(becomes(shop, Some(&any), &[foreign]), "NotOurs");
         }
         assert_eq!(becomes(shop, Some(&any), &[twin("shop-west", "shop2")]), "NotOurs", "another one's twin");
+    }
+
+    #[test]
+    fn a_map_that_is_full_gets_as_many_twins_as_the_consent_says() {
+        let names: Vec<_> =
+            (0..ENTRIES_MAX).map(|n| (format!("ns-{n:04}"), format!("ns-{n:04}-west"))).collect();
+        let consent = Incoming::default();
+        let steps = plan(&names.into_iter().collect(), &around(Some(&consent), &[], &|_| None));
+        let of = |what: &str| steps.iter().filter(|(_, step)| reason(step) == what).count();
+        let (made, refused) = (of("create"), of("TooManyNamespaces"));
+        assert_eq!((made, made + refused), (100, ENTRIES_MAX));
     }
 
     #[test]

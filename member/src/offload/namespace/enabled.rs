@@ -54,7 +54,8 @@ mod tests {
     fn entry(labels: &Value, offloading: Option<&NamespaceOffloading>) -> NamespaceEntry {
         let namespace = json!({"metadata": {"name": "shop", "labels": labels}});
         let offloading = offloading.map(|made| serde_json::from_value(json!(made)).unwrap());
-        NamespaceEntry { namespace: serde_json::from_value(namespace).unwrap(), offloading, binding: None }
+        let namespace = serde_json::from_value(namespace).unwrap();
+        NamespaceEntry { namespace, offloading, ..NamespaceEntry::default() }
     }
 
     #[test]

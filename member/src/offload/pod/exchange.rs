@@ -25,7 +25,6 @@ use super::{
     Pods,
     index::{POD, PodEntry},
     ranges,
-    tally::Tally,
     view::{BoundPod, OwnShadowPod},
 };
 use crate::{
@@ -208,7 +207,7 @@ impl Exchanges {
             vouching: self.vouching.clone(),
             store: store.clone(),
             services: self.services.clone(),
-            tally: Shared::new(Tally::new(host.to_owned(), env.metrics.clone())),
+            tally: env.metrics.offload().pods(),
             local: env.client.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),

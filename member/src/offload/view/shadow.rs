@@ -141,3 +141,11 @@ pub(crate) struct TwinBinding {
     #[serde(default)]
     pub(crate) subjects: Value,
 }
+
+/// The ServiceAccount of a Namespace that Pods run as which name none: Pods can be made when it is there.
+#[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
+#[resource(inherit = core::ServiceAccount)]
+pub(crate) struct TwinAccount {
+    #[serde(deserialize_with = "lean")]
+    pub(crate) metadata: ObjectMeta,
+}

@@ -196,6 +196,27 @@ fn other_lifetimes_and_names_count_at_once() {
     assert_ne!(world.secret.issuer, before.issuer);
 }
 
+#[test]
+fn what_is_new_is_told_once() {
+    let mut world = World::new(YEARLY);
+    let told = |world: &World, before: &Stored| -> Vec<_> {
+        world.secret.news(before).into_iter().map(|news| news.reason).collect()
+    };
+    assert_eq!(told(&world, &Stored::default()), ["AuthorityIssued", "CertificateIssued"]);
+    assert!(told(&world, &world.secret.clone()).is_empty());
+    let mut reasons = Vec::new();
+    // Two years.
+    for _ in 0..24 * 20 {
+        let before = world.secret.clone();
+        world.pass(20);
+        world.member();
+        reasons.extend(told(&world, &before));
+    }
+    let count = |reason: &str| reasons.iter().filter(|told| **told == reason).count();
+    assert_eq!((count("AuthorityIssued"), count("AuthorityRetired")), (2, 2), "{reasons:?}");
+    assert!(count("CertificateIssued") > 20, "{reasons:?}");
+}
+
 #[derive(Clone, Debug)]
 enum Event {
     Pass,

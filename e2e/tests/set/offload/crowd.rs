@@ -1,0 +1,120 @@
+//! Many Namespaces at once, and more than a host allows.
+
+use std::collections::BTreeMap;
+
+use api::offload::{
+    map::{ENTRIES_MAX, NamespaceMap},
+    namespace::NamespaceOffloading,
+    peer::OffloadPeer,
+};
+use e2e::{audit, fixture::AREA, waiting::eventually};
+use futures::future::join_all;
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+use super::world::{OFFLOADING, agreed, gone, offload, peer, phase};
+
+const RECORD: &str = "1.north.east";
+/// Twins that the host allows.
+const ALLOWED: usize = 10;
+/// Keys with names that it allows.
+const NAMED: usize = 100;
+
+/// Namespaces at once.
+const MANY: usize = 20;
+
+#[test]
+fn many_namespaces_at_once_cost_few_writes_each() {
+    OFFLOADING.alone(async |world| {
+        agreed(world).await;
+        let names: Vec<_> = (0..MANY).map(|n| format!("many-{n}")).collect();
+        join_all(names.iter().map(|name| world.cluster("west").create_namespace(name))).await;
+        let mark = audit::mark(world);
+        join_all(names.iter().map(|name| offload(world, name, json!({})))).await;
+        for name in &names {
+            phase(world, name, "Ready").await;
+        }
+        let writes = audit::writes(world, &mark);
+        let by = |cluster: &str| {
+            let member = format!(" {cluster} system:serviceaccount:freeport-system:");
+            writes.iter().filter(|write| write.contains(&member)).collect::<Vec<_>>()
+        };
+        let (home, host) = (by("west"), by("east"));
+        assert!(home.len() <= 4 * MANY, "{home:#?}");
+        assert!(host.len() <= 3 * MANY, "{host:#?}");
+        for name in &names {
+            world.cluster("west").delete::<NamespaceOffloading>(name, "offloading").await;
+        }
+        for name in &names {
+            gone(world, "east", &format!("{name}-west")).await;
+            world.release(name).await;
+        }
+    });
+}
+
+/// A map of cluster `north`, whose names are as long as they can be.
+fn map(keys: usize) -> NamespaceMap {
+    let key = |n: usize| match n < NAMED {
+        true => {
+            let name = format!("crowd-{n:0>51}");
+            (name.clone(), format!("{name}-north"))
+        }
+        false => (format!("crowd-{n:0>57}"), format!("other-{n:0>57}")),
+    };
+    let desired: BTreeMap<String, String> = (0..keys).map(key).collect();
+    let spec = json!({"origin": "north", "destination": "east", "desiredMapping": desired});
+    serde_json::from_value(json!({"metadata": {"name": RECORD}, "spec": spec})).unwrap()
+}
+
+#[test]
+fn who_asks_for_too_much_gets_what_is_allowed_and_keeps_nobody_else_waiting() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        peer(east, "north", json!({"incoming": {"maxNamespaces": ALLOWED}})).await;
+        let maps = world.leader().api::<NamespaceMap>(AREA);
+        let create = async |keys| maps.create(&PostParams::default(), &map(keys)).await;
+        let refused = create(10_000).await.unwrap_err().to_string();
+        assert!(refused.contains(&format!("must have at most {ENTRIES_MAX} items")), "{refused}");
+        create(ENTRIES_MAX).await.unwrap();
+
+        let ns = world.namespace("beside", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        phase(world, &ns, "Ready").await;
+        let said = eventually("each key has its answer", || async {
+            let said = maps.get(RECORD).await.unwrap().status.unwrap_or_default().current_mapping;
+            match said.len() {
+                ENTRIES_MAX => Ok(said),
+                len => Err(format!("{len}; {}", world.log_tail("freeport-member-east"))),
+            }
+        })
+        .await;
+        let mut answers = BTreeMap::new();
+        for entry in said.values() {
+            *answers.entry(entry.reason.as_deref().unwrap_or(&entry.phase)).or_default() += 1;
+        }
+        let want = [
+            ("Accepted", ALLOWED),
+            ("NameNotAllowed", ENTRIES_MAX - NAMED),
+            ("TooManyNamespaces", NAMED - ALLOWED),
+        ];
+        assert_eq!(answers, BTreeMap::from(want));
+        let metrics = world.metrics("freeport-member-east").await.unwrap();
+        let twins = metrics.of("freeport_offload_twins", "cluster=\"north\",phase", "Accepted");
+        assert_eq!(twins, Some(ALLOWED as f64));
+
+        // Then nobody makes the twins again.
+        maps.delete(RECORD, &DeleteParams::default()).await.unwrap();
+        let peers = Api::<OffloadPeer>::all(east.client.clone());
+        peers.delete("north", &DeleteParams::default()).await.unwrap();
+        for entry in said.values().filter(|entry| entry.phase == "Accepted") {
+            east.release_namespace(&entry.remote_namespace).await;
+        }
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", "beside-west").await;
+        world.release(&ns).await;
+    });
+}

@@ -1,0 +1,64 @@
+//! Why a write did not happen.
+
+/// Why a write did not happen, by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object is other than we know: our watch is behind. Its next event enqueues the key again.
+    #[error("somebody else changed the object meanwhile")]
+    Stale,
+    /// The object or its Namespace is not there, or is going.
+    #[error("the object or its Namespace is gone")]
+    Gone,
+    /// Somebody else's object has the name: it stays as it is, and ours cannot be there.
+    #[error("{kind} {name} exists and was not created by Freeport; Freeport does not change it")]
+    NotOurs {
+        /// Of the object.
+        kind: String,
+        /// Of the object.
+        name: String,
+    },
+    /// The API server refuses it: the same request fails until something changes.
+    #[error("refused by the API server: {0}")]
+    Refused(String),
+    /// The API server dropped a field of it: the CRD there is older than ours and does not have the field.
+    #[error(
+        "the CRD of {kind} has no field {field}: the CRD is older than this daemon, or another product installed it"
+    )]
+    Pruned {
+        /// Of the object.
+        kind: String,
+        /// Path of the first field that is not there.
+        field: String,
+    },
+    /// No answer, or not a useful one.
+    #[error("the API server cannot serve this: {0}")]
+    Unreachable(#[source] Box<kube::Error>),
+    /// What we want to send is not a JSON object.
+    #[error("the object cannot be encoded as JSON: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// Errors of reads are told apart as those of writes.
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        classify(error)
+    }
+}
+
+/// What an answer means to who sent the request.
+pub(super) fn classify(error: kube::Error) -> Error {
+    let kube::Error::Api(status) = &error else {
+        return Error::Unreachable(Box::new(error));
+    };
+    let terminating = || {
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+        causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    };
+    match status.code {
+        404 => Error::Gone,
+        403 if terminating() => Error::Gone,
+        409 => Error::Stale,
+        429 | 500.. => Error::Unreachable(Box::new(error)),
+        _ => Error::Refused(status.message.clone()),
+    }
+}

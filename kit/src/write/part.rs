@@ -1,0 +1,104 @@
+//! Parts of objects that have other writers: finalizers, single keys; and the end of objects.
+
+use kube::{
+    Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Error, Writer};
+
+impl Writer {
+    /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
+    pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let others = object.finalizers().iter().map(String::as_str).filter(|f| !finalizers.contains(f));
+        match self.put_finalizers::<P, Value>(object, others.collect()).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts this finalizer on the object, as it is known, beside those that it has. The server's answer.
+    pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
+        self.put_finalizers(object, all.collect()).await
+    }
+
+    pub(super) async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
+    where
+        P: Resource<DynamicType = ()>,
+        A: DeserializeOwned,
+    {
+        let patch = json!({"metadata": {
+            "finalizers": finalizers, "resourceVersion": object.resource_version(), "uid": object.uid(),
+        }});
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
+        self.send::<P, A>("patch", request).await
+    }
+
+    /// Sends a merge patch of somebody's own making, bound to the uid only: for single keys of a map, or of labels, that many write
+    /// beside each other. The server's answer.
+    pub async fn merge<P>(&self, object: &P, subresource: Option<&str>, mut patch: Value) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        patch["metadata"]["uid"] = json!(object.uid());
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let (request, name) = (self.request::<P>(object), object.name_any());
+        let patch = Patch::Merge(patch);
+        let (verb, request) = match subresource {
+            Some(subresource) => {
+                (subresource, request.patch_subresource(subresource, &name, &params, &patch))
+            }
+            None => ("patch", request.patch(&name, &params, &patch)),
+        };
+        self.send::<P, P>(verb, request).await
+    }
+
+    /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
+    /// already is what we wanted.
+    pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let version = unchanged.then(|| object.resource_version()).flatten();
+        self.send_delete(object, version, None).await
+    }
+
+    /// Deletes the object if it has the uid that we know, after these seconds; without them, after as many as it says itself.
+    pub async fn delete_within<P>(&self, object: &P, grace: Option<u32>) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        self.send_delete(object, None, grace).await
+    }
+
+    async fn send_delete<P>(
+        &self,
+        object: &P,
+        version: Option<String>,
+        grace_period_seconds: Option<u32>,
+    ) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()>,
+    {
+        let params = DeleteParams {
+            grace_period_seconds,
+            preconditions: Some(Preconditions { uid: object.uid(), resource_version: version }),
+            ..DeleteParams::default()
+        };
+        let request = self.request::<P>(object).delete(&object.name_any(), &params);
+        match self.send::<P, Value>("delete", request).await {
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

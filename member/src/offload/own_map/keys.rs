@@ -1,0 +1,218 @@
+//! The keys of our map for a cluster: pure.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use api::offload::{map::ENTRIES_MAX, namespace::OFFLOADING_REQUIRED, view::NamespaceOffloadingView};
+
+use crate::offload::{
+    index::{ClusterEntry, NamespaceEntry},
+    selection::{Key, is_held, key},
+};
+
+/// A Namespace with a NamespaceOffloading.
+pub(super) struct Asking {
+    pub(super) namespace: String,
+    pub(super) entry: Arc<NamespaceEntry>,
+    /// Name of its twins, if it may have any.
+    pub(super) name: Option<String>,
+}
+
+/// Keys to be written, with the name of the twin, and keys to be taken out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub(super) keys: BTreeMap<String, Option<String>>,
+    /// How many there is no room for.
+    pub(super) left_out: usize,
+}
+
+/// What becomes of the key of a Namespace.
+enum Becomes<'a> {
+    Says(&'a str),
+    Goes,
+    Stays,
+}
+
+impl Asking {
+    fn becomes(&self, cluster: &ClusterEntry) -> Becomes<'_> {
+        let Some(offloading) = self.entry.asks() else {
+            return if self.entry.is_withdrawn() { Becomes::Goes } else { Becomes::Stays };
+        };
+        match (&self.name, key(offloading, cluster)) {
+            (Some(name), Key::Want) if is_held(offloading) => Becomes::Says(name),
+            (Some(_), Key::Drop) => Becomes::Goes,
+            (None, _) | (_, Key::Want | Key::Keep) => Becomes::Stays,
+        }
+    }
+
+    /// Whether a twin is to be there.
+    pub(super) fn is_wanted(&self, cluster: &ClusterEntry) -> bool {
+        matches!(self.becomes(cluster), Becomes::Says(_))
+    }
+
+    /// What its key has to say, or that it has to go, where a map says otherwise.
+    pub(super) fn change(
+        &self,
+        desired: &BTreeMap<String, String>,
+        cluster: &ClusterEntry,
+    ) -> Option<Option<&str>> {
+        let have = desired.get(&self.namespace).map(String::as_str);
+        match self.becomes(cluster) {
+            Becomes::Says(name) if have != Some(name) => Some(Some(name)),
+            Becomes::Goes if have.is_some() => Some(None),
+            Becomes::Says(_) | Becomes::Goes | Becomes::Stays => None,
+        }
+    }
+}
+
+/// What changes in a map that is there.
+pub(super) fn changes(
+    desired: &BTreeMap<String, String>,
+    asking: &[Asking],
+    cluster: &ClusterEntry,
+) -> Changes {
+    let mut changes = Changes::default();
+    for asking in asking {
+        if let Some(change) = asking.change(desired, cluster) {
+            changes.keys.insert(asking.namespace.clone(), change.map(str::to_owned));
+        }
+    }
+    let goes = changes.keys.values().filter(|change| change.is_none()).count();
+    let comes =
+        |namespace: &String, change: &Option<String>| change.is_some() && !desired.contains_key(namespace);
+    let mut room = ENTRIES_MAX.saturating_sub(desired.len() - goes);
+    let before = changes.keys.len();
+    changes.keys.retain(|namespace, change| {
+        let has_room = !comes(namespace, change) || room > 0;
+        room -= usize::from(has_room && comes(namespace, change));
+        has_room
+    });
+    changes.left_out = before - changes.keys.len();
+    changes
+}
+
+/// All keys of a map of which nothing is left; none if nobody wants one. Those that had a twin before come first.
+pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Changes {
+    if !asking.iter().any(|asking| asking.is_wanted(cluster)) {
+        return Changes::default();
+    }
+    let of = |asking: &Asking| {
+        let had = had(asking.entry.asks()?, id);
+        let name = match asking.becomes(cluster) {
+            Becomes::Says(name) => Some(name.to_owned()),
+            Becomes::Goes => None,
+            Becomes::Stays => had.clone(),
+        };
+        name.map(|name| (had.is_none(), asking.namespace.clone(), name))
+    };
+    let mut all: Vec<_> = asking.iter().filter_map(of).collect();
+    all.sort();
+    let left_out = all.len().saturating_sub(ENTRIES_MAX);
+    let keys = all.into_iter().take(ENTRIES_MAX);
+    Changes { keys: keys.map(|(_, namespace, name)| (namespace, Some(name))).collect(), left_out }
+}
+
+/// The twin that the NamespaceOffloading had in a cluster, as its own status says.
+fn had(offloading: &NamespaceOffloadingView, cluster: &str) -> Option<String> {
+    let status = offloading.status.0.as_ref().ok()?;
+    let conditions = status.remote_namespaces_conditions.get(cluster)?;
+    let was_selected = conditions.iter().any(|c| c.type_ == OFFLOADING_REQUIRED && c.status == "True");
+    status.remote_namespace_name.clone().filter(|_| was_selected)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::offload::label;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const GOES: &str = "2026-11-01T12:00:00Z";
+
+    /// Cluster `east`, which is used, with its Node.
+    fn east() -> ClusterEntry {
+        let read = |value: Value| serde_json::from_value(value).unwrap();
+        let labels = json!({"app.kubernetes.io/managed-by": "freeport"});
+        ClusterEntry {
+            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {"outgoing": {}}}))
+                .unwrap(),
+            node: read(json!({"metadata": {"name": "freeport-east", "labels": labels}})),
+            ..ClusterEntry::default()
+        }
+    }
+
+    fn asking(namespace: &str, metadata: &Value, status: &Value) -> Asking {
+        let mut offloading =
+            json!({"metadata": {"name": "offloading", "uid": "u"}, "spec": {}, "status": status});
+        let had = offloading["metadata"].as_object_mut().unwrap();
+        had.extend(metadata.as_object().unwrap().clone());
+        let entry = NamespaceEntry {
+            offloading: serde_json::from_value(offloading).unwrap(),
+            ..NamespaceEntry::default()
+        };
+        Asking { namespace: namespace.into(), entry: entry.into(), name: Some(format!("{namespace}-west")) }
+    }
+
+    fn held(namespace: &str) -> Asking {
+        asking(namespace, &json!({"finalizers": [label::FINALIZER]}), &json!({}))
+    }
+
+    fn desired(names: &[&str]) -> BTreeMap<String, String> {
+        names.iter().map(|name| ((*name).to_owned(), format!("{name}-west"))).collect()
+    }
+
+    fn keys<const N: usize>(keys: [(&str, Option<&str>); N]) -> BTreeMap<String, Option<String>> {
+        keys.into_iter().map(|(name, twin)| (name.to_owned(), twin.map(str::to_owned))).collect()
+    }
+
+    #[test]
+    fn all_that_waits_goes_at_once_and_what_is_so_is_not_written() {
+        let going = json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES});
+        let mut withdrawn = asking("gone", &going, &json!({}));
+        Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
+        let all = [
+            held("shop"),
+            held("web"),
+            held("there"),
+            asking("new", &json!({}), &json!({})),
+            withdrawn,
+            asking("doubted", &going, &json!({})),
+        ];
+        let have = desired(&["there", "gone", "doubted", "nobodys"]);
+        let seen = changes(&have, &all, &east());
+        let want = keys([("shop", Some("shop-west")), ("web", Some("web-west")), ("gone", None)]);
+        assert_eq!((seen.keys, seen.left_out), (want, 0));
+        let now = desired(&["there", "shop", "web", "doubted", "nobodys"]);
+        assert_eq!(changes(&now, &all, &east()), Changes::default(), "a second pass");
+        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
+        let east = ClusterEntry { peer: Some(unused), ..east() };
+        assert_eq!(changes(&have, &all, &east).keys, keys([("there", None), ("gone", None)]));
+        let nodeless = ClusterEntry { node: None, ..self::east() };
+        assert_eq!(changes(&have, &all, &nodeless).keys, keys([("gone", None)]), "a Node that vanished");
+    }
+
+    #[test]
+    fn a_map_that_vanished_is_put_back_whole() {
+        let said = json!({"remoteNamespaceName": "old", "remoteNamespacesConditions": {"east": [
+            {"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "", "lastTransitionTime": GOES},
+        ]}});
+        let mut invalid = asking("invalid", &json!({}), &said);
+        invalid.name = None;
+        let all = [held("shop"), invalid, asking("new", &json!({}), &json!({}))];
+        let seen = whole(&all, "east", &east());
+        assert_eq!(seen.keys, keys([("shop", Some("shop-west")), ("invalid", Some("old"))]));
+        assert_eq!(whole(&all[1..], "east", &east()), Changes::default(), "nobody wants anything new of it");
+    }
+
+    #[test]
+    fn a_map_takes_as_many_as_there_is_room_for() {
+        let names: Vec<_> = (0..=ENTRIES_MAX).map(|n| format!("ns-{n:04}")).collect();
+        let all: Vec<_> = names.iter().map(|name| held(name)).collect();
+        let seen = changes(&desired(&["other"]), &all, &east());
+        assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX - 1, 2));
+        let seen = whole(&all, "east", &east());
+        assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 1));
+        let full = desired(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
+        let seen = changes(&full, &all, &east());
+        assert_eq!((seen.keys.len(), seen.left_out), (0, 1));
+    }
+}

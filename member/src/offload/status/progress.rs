@@ -1,0 +1,82 @@
+//! When progress is said: pure.
+
+use std::time::{Duration, Instant};
+
+use api::offload::{
+    namespace::NamespaceOffloadingStatus,
+    phase::{HOST_SILENT, Phase},
+};
+
+/// How long twins may take that are only on their way, before that is said for the first time.
+const MOMENT: Duration = Duration::from_secs(2);
+/// How soon more of the same is said.
+const NEXT: Duration = Duration::from_secs(10);
+
+/// When `want` is to be said in place of `have`, if all that is new since then is how far twins are that are on their way; nothing if
+/// it is to be said now.
+pub(super) fn due(
+    have: &NamespaceOffloadingStatus,
+    want: &NamespaceOffloadingStatus,
+    since: Instant,
+) -> Option<Instant> {
+    let Some(before) = have.offloading_phase.as_deref() else { return Some(since + MOMENT) };
+    let far = want.remote_namespaces_conditions.clone();
+    let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
+    let is_more = before == Phase::InProgress.as_str() && super::is_said(&farther, want);
+    is_more.then(|| since + NEXT)
+}
+
+/// Whether something was wrong of which the user was told.
+pub(super) fn had_trouble(have: &NamespaceOffloadingStatus) -> bool {
+    let troubles = [Phase::NoClusterSelected, Phase::SomeFailed, Phase::AllFailed].map(Phase::as_str);
+    let mut reasons = have.remote_namespaces_conditions.values().flatten().map(|c| c.reason.as_str());
+    have.offloading_phase.as_deref().is_some_and(|phase| troubles.contains(&phase))
+        || reasons.any(|reason| reason == HOST_SILENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(phase: &str, ready: &[(&str, &str)]) -> NamespaceOffloadingStatus {
+        let of = |type_, reason| {
+            json!({"type": type_, "status": "True", "reason": reason, "message": "",
+                "lastTransitionTime": "2026-11-01T12:00:00Z"})
+        };
+        let clusters: serde_json::Map<_, _> = ready
+            .iter()
+            .map(|(id, reason)| {
+                ((*id).to_owned(), json!([of("OffloadingRequired", "ClusterSelected"), of("Ready", reason)]))
+            })
+            .collect();
+        let status = json!({"offloadingPhase": phase, "observedGeneration": 1, "remoteNamespacesConditions": clusters});
+        serde_json::from_value(status).unwrap()
+    }
+
+    #[test]
+    fn the_first_progress_waits_a_moment_and_more_of_it_longer() {
+        let since = Instant::now();
+        let wait = |have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus| {
+            due(have, want, since).map(|at| at - since)
+        };
+        let none = NamespaceOffloadingStatus::default();
+        let begun = status("InProgress", &[("east", "Creating"), ("north", "Creating")]);
+        let half = status("InProgress", &[("east", "NamespaceCreated"), ("north", "Creating")]);
+        let ready = status("Ready", &[("east", "NamespaceCreated"), ("north", "NamespaceCreated")]);
+        assert_eq!(wait(&none, &begun), Some(MOMENT));
+        assert_eq!(wait(&begun, &half), Some(NEXT));
+        assert_eq!(wait(&ready, &half), None, "a twin was lost");
+        let other = NamespaceOffloadingStatus { observed_generation: Some(2), ..half.clone() };
+        assert_eq!(wait(&begun, &other), None, "it is about another spec");
+    }
+
+    #[test]
+    fn that_it_works_is_news_after_a_trouble() {
+        assert!(!had_trouble(&NamespaceOffloadingStatus::default()));
+        assert!(!had_trouble(&status("InProgress", &[("east", "Creating")])));
+        assert!(had_trouble(&status("InProgress", &[("east", "HostSilent")])));
+        assert!(had_trouble(&status("SomeFailed", &[])) && had_trouble(&status("NoClusterSelected", &[])));
+    }
+}
