@@ -25,7 +25,7 @@ use super::{
     node::Nodes,
     peer::Consenting,
     pod::exchange::Exchanges,
-    shadow::ShadowPods,
+    shadow::{Reserved, ShadowPods},
     status::OffloadingStatus,
     watches,
 };
@@ -169,6 +169,7 @@ impl OffloadingRun {
             vouching: self.vouching.clone(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
+            reserved: Reserved::default(),
         };
         let reconcile = |place| shadows.clone().reconcile(place);
         let queue = self.knowledge.shadows.queue(0);
