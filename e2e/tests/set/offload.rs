@@ -3,6 +3,7 @@
 mod consent;
 mod guest;
 mod hosted;
+mod hosts;
 mod life;
 mod pods;
 mod round;
