@@ -222,10 +222,7 @@ async fn twins_that_it_may_not_have(world: &World) {
     })
     .await;
     let reason = |name: &str| current[name].reason.as_deref().unwrap_or_default();
-    assert_eq!(
-        ["b", "c", "d", "e"].map(reason),
-        ["NameReserved", "NameReserved", "NotOurs", "NameNotAllowed"]
-    );
+    assert_eq!(["b", "c", "d", "e"].map(reason), ["NotOurs", "NameReserved", "NotOurs", "NameNotAllowed"]);
     assert!(
         current
             .iter()

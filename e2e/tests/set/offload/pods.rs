@@ -82,7 +82,7 @@ fn a_pod_runs_at_its_host_and_says_so_at_home() {
 }
 
 /// How a container of the Pod runs there.
-fn running(address: &str) -> Value {
+pub(super) fn running(address: &str) -> Value {
     let container = json!({"name": "main", "image": "i", "imageID": "x", "ready": true, "restartCount": 2,
         "started": true, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
     json!({
