@@ -74,7 +74,7 @@ pub fn nanos(text: &str) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = &fraction[..fraction.len().min(FRACTION_MAX)];
     let scale = scale(suffix)?;
-    let one = 10_i128.pow(fraction.len() as u32);
+    let one = fraction.bytes().fold(1, |one, _| one * 10);
     let part = digits(fraction).saturating_mul(scale);
     Some(digits(whole).saturating_mul(scale).saturating_add(part / one + i128::from(part % one > 0)))
 }

@@ -1,7 +1,7 @@
 //! A home whose leader is gone and whose webhook is killed: its Nodes stay as they are, Pods do not move, and those of Namespaces
 //! that are not offloaded are created as ever.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use e2e::{fixture::SYSTEM, say::say, waiting::eventually, watched::Watched};
 use fleet::Component;
@@ -21,8 +21,8 @@ use crate::pods::{
     world::{Pods, alone},
 };
 
-/// How long the leader is gone: longer than Kubernetes waits for a Node (50 s), which is the longest that anybody waits here.
-const OUTAGE: Duration = Duration::from_secs(60);
+/// How many replicas of the webhook are killed.
+const KILLED: usize = 10;
 /// Between two rounds of what is done all the time.
 const PAUSE: Duration = Duration::from_millis(250);
 const WEBHOOK: &str = "app.kubernetes.io/name=freeport-webhook";
@@ -44,9 +44,8 @@ fn a_lost_leader_moves_no_pod_and_a_lost_webhook_stops_nobody_else() {
 
         let leader = world.fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
-        let begun = Instant::now();
         eventually("the Node takes no new Pods", || takes_new_pods(world, false)).await;
-        let created = kill_webhooks(world, plain, begun).await;
+        let created = kill_webhooks(world, plain).await;
         leader.start(Component::ApiServer).await.unwrap();
         say(&format!("{created} Pods created while the webhooks of west were killed"));
 
@@ -63,8 +62,8 @@ fn a_lost_leader_moves_no_pod_and_a_lost_webhook_stops_nobody_else() {
     });
 }
 
-/// Kills each replica that runs until the outage has been long enough, and creates Pods where nothing is offloaded: how many.
-async fn kill_webhooks(world: &Pods, plain: &str, begun: Instant) -> usize {
+/// Kills each replica as soon as it runs, and creates Pods where nothing is offloaded: how many.
+async fn kill_webhooks(world: &Pods, plain: &str) -> usize {
     let west = world.cluster("west");
     let (webhooks, pods) = (west.api::<Pod>(SYSTEM), west.api::<Pod>(plain));
     let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
@@ -73,7 +72,7 @@ async fn kill_webhooks(world: &Pods, plain: &str, begun: Instant) -> usize {
     let pod: Pod = serde_json::from_value(pod).unwrap();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let (mut created, mut killed) = (0, 0);
-    while begun.elapsed() < OUTAGE {
+    while killed < KILLED {
         let there = webhooks.list(&ListParams::default().labels(WEBHOOK)).await.unwrap();
         let runs =
             |pod: &&Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
@@ -84,7 +83,6 @@ async fn kill_webhooks(world: &Pods, plain: &str, begun: Instant) -> usize {
         created += 1;
         tokio::time::sleep(PAUSE).await;
     }
-    assert!(killed > 2, "{killed} webhooks were killed");
     created
 }
 

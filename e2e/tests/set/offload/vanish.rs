@@ -1,6 +1,6 @@
 //! Nothing is deleted on silence: what merely vanishes takes no twin and no Node along.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{collections::BTreeMap, fmt::Debug, time::Duration};
 
 use api::offload::{
     map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
@@ -8,7 +8,7 @@ use api::offload::{
 };
 use e2e::{
     fixture::{AREA, World},
-    waiting::{always, eventually},
+    waiting::{always, eventually, throughout},
     watched::Watched,
 };
 use fleet::Component;
@@ -31,6 +31,8 @@ use super::{
     world::{OFFLOADING, agreed, composition, gone, offload, peer_says, phase},
 };
 
+/// How long the leader is gone: longer than Kubernetes lets a Node be silent (50 s), and than anybody here waits for anybody else.
+const OUTAGE: Duration = Duration::from_secs(55);
 const CONNECTED: (&str, &str) = ("True", "Connected");
 
 /// The uid of the twin, which is not being deleted.
@@ -235,15 +237,23 @@ fn while_only_the_leader_is_away_the_node_stays_ready_and_takes_no_new_pods() {
             }
         };
         eventually("ready at first", || seen(true)).await;
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        bind(west, &ns, "web").await;
+        twin_pod(world, "hubless-west", "web", None).await;
+        kubelet_says(east, "hubless-west", "web", running("10.99.0.7")).await;
+        is(world, &ns, "web", "Running", "").await;
+        let pods = [Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hubless-west").await];
         let leader = world.fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         eventually("ready, without new Pods", || seen(false)).await;
-        always("and stays so", || seen(false)).await;
+        throughout(OUTAGE, "and stays so", || seen(false)).await;
         leader.start(Component::ApiServer).await.unwrap();
         eventually("with new Pods again", || seen(true)).await;
+        pods.iter().for_each(|pods| pods.nothing_deleted("no Pod goes"));
+        is(world, &ns, "web", "Running", "").await;
         stays(world, "hubless-west", &before).await;
         phase(world, &ns, "Ready").await;
-        world.cluster("west").delete::<NamespaceOffloading>(&ns, "offloading").await;
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "hubless-west").await;
         world.release(&ns).await;
     });

@@ -49,7 +49,7 @@ impl ShadowPods {
             shadows.keys().into_iter().filter_map(with_entry)
         };
         let place = format!("{}/{}", spec.namespace, spec.pod);
-        self.reserved.reserve((home, &place), incoming, &pod.requests, there)
+        self.reserved.reserve((home, place.as_str()), incoming, &pod.requests, there)
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         );
         let room = |home: &str, name: &str, there: &[(String, Arc<ShadowEntry>)]| {
             let there = there.to_vec();
-            reserved.reserve((home, &format!("twin/{name}")), &incoming, &half, || there.into_iter())
+            reserved.reserve((home, format!("twin/{name}").as_str()), &incoming, &half, || there.into_iter())
         };
         let others = [there("north", "a", "4", "Running"), there("west", "b", "4", "Succeeded")];
         let first = room("west", "c", &others).unwrap();
