@@ -36,10 +36,9 @@ impl Requests {
         all.raise(&before);
         // What is requested of the Pod as a whole stands for what its containers request; a limit does where they request nothing.
         let whole = |field: &str| Self::listed(spec.pointer(&format!("/resources/{field}")));
-        whole("limits")
-            .0
-            .into_iter()
-            .for_each(|(resource, amount)| drop(all.0.entry(resource).or_insert(amount)));
+        for (resource, amount) in whole("limits").0 {
+            all.0.entry(resource).or_insert(amount);
+        }
         all.0.extend(whole("requests").0);
         all.add(&Self::listed(spec.get("overhead")));
         all.add(&Self([(PODS.to_owned(), 1_000_000_000)].into()));
