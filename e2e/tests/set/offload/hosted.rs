@@ -199,13 +199,8 @@ async fn twins_that_it_may_not_have(world: &World) {
     let maps = world.leader().api::<NamespaceMap>(AREA);
     let want = async |number: usize| {
         let many = (0..number).map(|number| (format!("z-{number}"), json!(format!("z-{number}-south"))));
-        let others = [
-            ("a", "team-a"),
-            ("b", "kube-system"),
-            ("c", "default"),
-            ("d", "freeport-system"),
-            ("e", "mine"),
-        ];
+        let others =
+            [("a", "team-a"), ("b", "kube-system"), ("c", "kube-mine"), ("d", "default"), ("e", "mine")];
         let others = others.map(|(name, twin)| (name.to_owned(), json!(twin)));
         let wanted: serde_json::Map<_, _> = others.into_iter().chain(many).collect();
         let patch = Patch::Merge(json!({"spec": {"desiredMapping": wanted}}));

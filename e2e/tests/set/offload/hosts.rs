@@ -80,7 +80,8 @@ fn twins_are_where_selectors_names_and_labels_say() {
         phase(world, "samename", "SomeFailed").await;
         let refused = says(world, "samename", "leader", READY).await;
         assert_eq!(refused, ("False".into(), "CreationLoopBackOff".into()), "it allows no such name");
-        leader.delete_namespace("all-west").await;
+        leader.release_namespace("all-west").await;
+        asked_for_by_a_label(world).await;
         let status = phase(world, "all", "Ready").await;
         assert_eq!(status.observed_generation, Some(1));
         assert!(
@@ -93,7 +94,6 @@ fn twins_are_where_selectors_names_and_labels_say() {
         phase(world, "in-us", "Ready").await;
         assert_eq!(says(world, "in-us", "leader", OFFLOADING_REQUIRED).await.0, "False");
         assert!(namespace(world, "leader", "in-us-west").await.is_none());
-        asked_for_by_a_label(world).await;
 
         // The host has moved.
         peer(east, "west", json!({"incoming": {"nodeLabels": {"liqo.io/region": "mars"}}})).await;
@@ -104,12 +104,13 @@ fn twins_are_where_selectors_names_and_labels_say() {
         assert_eq!(node.labels()["liqo.io/region"], "mars");
 
         nothing_is_left_when_it_has_ended(world).await;
+        is_unoffloaded(world, "quick").await;
         for (cluster, other) in [(west, "leader"), (leader, "west")] {
             let peers = Api::<OffloadPeer>::all(cluster.client.clone());
             peers.delete(other, &DeleteParams::default()).await.unwrap();
         }
         peer(east, "west", json!({"incoming": {"namespaces": null}})).await;
-        join_all(NAMESPACES.iter().map(|name| world.release(name))).await;
+        join_all(NAMESPACES.iter().chain(&["quick"]).map(|name| world.release(name))).await;
     });
 }
 
@@ -132,10 +133,14 @@ async fn asked_for_by_a_label(world: &World) {
     for name in ["quick", "all"] {
         label(world, name, json!({"liqo.io/enabled": null})).await;
     }
-    is_unoffloaded(world, "quick").await;
+    eventually("what the label asked for goes with it", || async {
+        let quick = west.api::<NamespaceOffloading>("quick").get_opt("offloading").await.unwrap();
+        let stays = quick.filter(|quick| quick.metadata.deletion_timestamp.is_none());
+        stays.map_or(Ok(()), |quick| Err(format!("{:?}", quick.metadata)))
+    })
+    .await;
     let all = west.api::<NamespaceOffloading>("all").get("offloading").await.unwrap();
     assert_eq!(all.metadata.deletion_timestamp, None, "a user made it");
-    world.release("quick").await;
 }
 
 /// Waits until it has no NamespaceOffloading.
