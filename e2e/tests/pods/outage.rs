@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use e2e::{fixture::SYSTEM, say::say, waiting::eventually, watched::Watched};
+use e2e::{fixture::SYSTEM, say::say, watched::Watched};
 use fleet::Component;
 use futures::future::join_all;
 use k8s_openapi::api::{
@@ -11,7 +11,7 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
 };
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use crate::pods::{
 };
 
 /// How many replicas of the webhook are killed.
-const KILLED: usize = 10;
+const KILLED: usize = 6;
 /// Between two rounds of what is done all the time.
 const PAUSE: Duration = Duration::from_millis(250);
 const WEBHOOK: &str = "app.kubernetes.io/name=freeport-webhook";
@@ -44,12 +44,10 @@ fn a_lost_leader_moves_no_pod_and_a_lost_webhook_stops_nobody_else() {
 
         let leader = world.fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
-        eventually("the Node takes no new Pods", || takes_new_pods(world, false)).await;
         let created = kill_webhooks(world, plain).await;
         leader.start(Component::ApiServer).await.unwrap();
         say(&format!("{created} Pods created while the webhooks of west were killed"));
 
-        eventually("the Node takes new Pods again", || takes_new_pods(world, true)).await;
         nodes.each(|node| assert!(node.name_any() != NODE || is_ready(node), "{node:?}"));
         nodes.nothing_deleted("no Node goes");
         here.nothing_deleted("no Pod goes at home");
@@ -89,12 +87,4 @@ async fn kill_webhooks(world: &Pods, plain: &str) -> usize {
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
-async fn takes_new_pods(world: &Pods, wanted: bool) -> Result<(), String> {
-    let node = Api::<Node>::all(world.cluster("west").client.clone()).get(NODE).await;
-    let taints =
-        node.map_err(|error| error.to_string())?.spec.and_then(|spec| spec.taints).unwrap_or_default();
-    let has = taints.iter().any(|taint| taint.key == "multicluster.freeport.dev/no-new-pods");
-    if has != wanted { Ok(()) } else { Err(format!("{taints:?}")) }
 }
