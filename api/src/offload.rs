@@ -12,11 +12,12 @@
 //! | [`address`] | which addresses a Pod of another cluster may have |
 //! | [`seal`](mod@seal) | what only one cluster can read |
 //! | [`quantity`] | amounts of resources |
+//! | [`requests`] | what Pods request of each resource |
 //! | [`view`] | the kinds as they are read, whatever others wrote |
 //! | [`label`] | label and annotation keys, finalizers, the taint, and their fixed values |
 //! | [`names`] | names of records and virtual nodes |
 //! | [`twin`] | names of twins, and which Namespaces can never be or have one |
-//! | [`consent`] | whether a host's administrator allows a twin |
+//! | [`consent`] | whether a host's administrator allows a twin, or a Pod |
 //! | [`selector`] | which virtual nodes a `clusterSelector` selects |
 //! | [`review`](mod@review) | what the webhook changes of a Pod |
 //! | [`phase`] | conditions and phase of a NamespaceOffloading |
@@ -34,6 +35,7 @@ pub mod peer;
 pub mod phase;
 pub mod pod_status;
 pub mod quantity;
+pub mod requests;
 pub mod review;
 pub mod seal;
 pub mod selector;

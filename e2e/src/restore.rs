@@ -45,7 +45,12 @@ impl World {
 
     /// Runs `freeport init` and `join` again, and starts the daemons that run and have got another credential.
     pub async fn set_up_again(&self) {
-        for daemon in self.set_up(&Composition::of_all(&self.fleet, SET)).await {
+        self.set_up_again_as(&Composition::of_all(&self.fleet, SET)).await;
+    }
+
+    /// [`set_up_again`](Self::set_up_again) of such a set.
+    pub async fn set_up_again_as(&self, set: &Composition) {
+        for daemon in self.set_up(set).await {
             let process = self.fleet.process(&daemon.spec.name).await.unwrap();
             let runs = match process {
                 Some(process) => process.is_running().await.unwrap(),

@@ -41,12 +41,20 @@ where
 }
 
 /// Checks for a while, and fails if `check` ever does.
-pub async fn always<F>(what: &str, mut check: impl FnMut() -> F)
+pub async fn always<F>(what: &str, check: impl FnMut() -> F)
+where
+    F: Future<Output = Result<(), String>>,
+{
+    throughout(A_WHILE, what, check).await;
+}
+
+/// [`always`] for as long as something else takes.
+pub async fn throughout<F>(time: Duration, what: &str, mut check: impl FnMut() -> F)
 where
     F: Future<Output = Result<(), String>>,
 {
     let begun = Instant::now();
-    while begun.elapsed() < A_WHILE {
+    while begun.elapsed() < time {
         if let Err(seen) = check().await {
             panic!("{what}: {seen}");
         }

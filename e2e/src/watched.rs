@@ -7,9 +7,9 @@ use std::{
 };
 
 use futures::TryStreamExt;
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{
-    Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ListParams, WatchEvent, WatchParams},
 };
 use serde::de::DeserializeOwned;
@@ -25,16 +25,25 @@ pub struct Watched<K> {
 
 impl<K> Watched<K>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + Debug
-        + Send
-        + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     /// Watches all objects of the kind in the Namespace from now on.
-    pub async fn of(cluster: &Cluster, namespace: &str) -> Self {
-        let api = cluster.api::<K>(namespace);
+    pub async fn of(cluster: &Cluster, namespace: &str) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        Self::from_now_on(cluster.api::<K>(namespace)).await
+    }
+
+    /// Watches all objects of a kind that has no Namespaces from now on.
+    pub async fn of_all(cluster: &Cluster) -> Self
+    where
+        K: Resource<Scope = ClusterResourceScope>,
+    {
+        Self::from_now_on(Api::all(cluster.client.clone())).await
+    }
+
+    async fn from_now_on(api: Api<K>) -> Self {
         let listed = api.list(&ListParams::default()).await.unwrap();
         let version = listed.metadata.resource_version.unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));

@@ -1,8 +1,13 @@
-//! Whether the administrator of a host allows a twin: what its OffloadPeer says.
+//! Whether the administrator of a host allows a twin, or a Pod: what its OffloadPeer says.
 
-use super::{peer::Incoming, twin::default_name};
+use super::{
+    peer::Incoming,
+    quantity::{in_words, nanos},
+    requests::Requests,
+    twin::default_name,
+};
 
-/// Why a host makes no twin. The home can do nothing about it; the host's administrator can.
+/// Why a host makes no twin, or no Pod. The home can do nothing about it; the host's administrator can.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The home has to be accepted.
@@ -34,6 +39,23 @@ pub enum Refusal {
         /// How many are allowed.
         most: i32,
     },
+    /// Other Pods have to go first, or more has to be allowed.
+    #[error(
+        "OffloadPeer {home} allows {most} of {resource}, of which its Pods take {taken}, and this one would take {wanted}; \
+         spec.incoming.resources may allow more"
+    )]
+    ResourcesExceeded {
+        /// ID of the home.
+        home: String,
+        /// Name of the resource.
+        resource: String,
+        /// How much is allowed.
+        most: String,
+        /// How much Pods take that are there.
+        taken: String,
+        /// How much the Pod asks for.
+        wanted: String,
+    },
 }
 
 impl Refusal {
@@ -43,6 +65,7 @@ impl Refusal {
             Self::NotAccepted { .. } => "NotAccepted",
             Self::NameNotAllowed { .. } => "NameNotAllowed",
             Self::TooMany { .. } => "TooManyNamespaces",
+            Self::ResourcesExceeded { .. } => "ResourcesExceeded",
         }
     }
 }
@@ -70,6 +93,26 @@ pub fn allows(
     }
 }
 
+/// Whether a Pod may come that requests `wanted`, where the Pods of cluster `home` that are here request `taken`. Of what the consent does
+/// not name there is nothing.
+pub fn has_room(incoming: &Incoming, home: &str, taken: &Requests, wanted: &Requests) -> Result<(), Refusal> {
+    let capacity = incoming.capacity();
+    for (resource, amount) in wanted.iter().filter(|(_, amount)| *amount > 0) {
+        let most = capacity.get(resource).and_then(|most| nanos(&most.0)).unwrap_or(0);
+        let taken = taken.of_resource(resource);
+        if taken.saturating_add(amount) > most {
+            return Err(Refusal::ResourcesExceeded {
+                home: home.to_owned(),
+                resource: resource.to_owned(),
+                most: in_words(most),
+                taken: in_words(taken),
+                wanted: in_words(amount),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Whether `pattern`, in which `*` stands for any text, is `name`.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == name };
@@ -87,6 +130,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn incoming(patterns: &[&str], most: i32) -> Incoming {
@@ -134,5 +179,33 @@ mod tests {
             "TooManyNamespaces"
         );
         assert!(allows(Some(&incoming(&["*"], 0)), "west", "shop", "shop", 0).is_err());
+    }
+
+    #[test]
+    fn pods_take_no_more_than_is_allowed() {
+        let resources = json!({"cpu": "1", "memory": "1Gi", "pods": "2", "ephemeral-storage": "1Gi"});
+        let incoming: Incoming = serde_json::from_value(json!({"resources": resources})).unwrap();
+        let pod = |requests: Value| {
+            Requests::of_pod(&json!({"containers": [{"resources": {"requests": requests}}]}))
+        };
+        let room = |taken: &[&Requests], wanted: &Requests| {
+            let mut sum = Requests::default();
+            taken.iter().for_each(|requests| sum.add(requests));
+            has_room(&incoming, "west", &sum, wanted).map_err(|refused| refused.to_string())
+        };
+        let tenth = pod(json!({"cpu": "100m"}));
+        let rest = pod(json!({"cpu": "0.9", "memory": "1024Mi", "ephemeral-storage": "1Gi"}));
+        assert_eq!(room(&[&tenth], &rest), Ok(()), "to the last bit");
+        for (resource, amount) in [("cpu", "1m"), ("memory", "1"), ("ephemeral-storage", "1Ki")] {
+            let refused = room(&[&rest, &tenth], &pod(json!({resource: amount}))).unwrap_err();
+            assert!(refused.contains(&format!(" of {resource},")), "{refused}");
+        }
+        let third = room(&[&tenth, &tenth], &pod(json!({}))).unwrap_err();
+        assert!(
+            third.contains("allows 2 of pods, of which its Pods take 2, and this one would take 1"),
+            "{third}"
+        );
+        assert!(room(&[], &pod(json!({"nvidia.com/gpu": "1"}))).is_err(), "what is not named");
+        assert_eq!(room(&[], &pod(json!({"nvidia.com/gpu": "0"}))), Ok(()));
     }
 }

@@ -62,6 +62,57 @@ fn is_amount(text: &str) -> bool {
         && (known.contains(&suffix) || exponent(suffix))
 }
 
+/// The amount in billionths, as the API server rounds it: up. Nothing if Kubernetes does not read it as one; what is too much for
+/// anything counts as the most that there can be.
+pub fn nanos(text: &str) -> Option<i128> {
+    if !is_amount(text) {
+        return None;
+    }
+    let unsigned = text.strip_prefix('+').unwrap_or(text);
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (number, suffix) = unsigned.split_at(unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len()));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = &fraction[..fraction.len().min(FRACTION_MAX)];
+    let scale = scale(suffix)?;
+    let one = fraction.bytes().fold(1, |one, _| one * 10);
+    let part = digits(fraction).saturating_mul(scale);
+    Some(digits(whole).saturating_mul(scale).saturating_add(part / one + i128::from(part % one > 0)))
+}
+
+/// Digits of a fraction that count: with the largest unit they are less than a billionth.
+const FRACTION_MAX: usize = 11;
+
+fn digits(text: &str) -> i128 {
+    let add = |sum: i128, b: u8| sum.saturating_mul(10).saturating_add(i128::from(b - b'0'));
+    text.bytes().fold(0, add)
+}
+
+/// Billionths in the unit.
+fn scale(suffix: &str) -> Option<i128> {
+    let decimal = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+    let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    if let Some(power) = (0_u32..).zip(decimal).find(|(_, unit)| *unit == suffix) {
+        return Some(1000_i128.pow(power.0));
+    }
+    if let Some(power) = (1_u32..).zip(binary).find(|(_, unit)| *unit == suffix) {
+        return Some(1024_i128.pow(power.0) * 1_000_000_000);
+    }
+    let power: i64 = suffix.strip_prefix(['e', 'E'])?.parse().unwrap_or(i64::MAX);
+    let power = u32::try_from(power.saturating_add(9).max(0)).unwrap_or(u32::MAX);
+    Some(10_i128.checked_pow(power).unwrap_or(i128::MAX))
+}
+
+/// Billionths as somebody would write them.
+pub fn in_words(nanos: i128) -> String {
+    let units = [(1 << 30, "Gi"), (1 << 20, "Mi"), (1, "")].map(|(unit, name)| (unit * 1_000_000_000, name));
+    let parts = [(1_000_000, "m"), (1, "n")];
+    let mut fitting = units.into_iter().chain(parts).filter(|(unit, _)| nanos % unit == 0);
+    fitting
+        .next()
+        .filter(|_| nanos > 0)
+        .map_or("0".to_owned(), |(unit, name)| format!("{}{name}", nanos / unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +132,32 @@ mod tests {
         assert!(checked("nvidia.com/gpu", "2") && !checked("a b", "2"));
         let many = (0..65).map(|n| (format!("r{n}"), Quantity("1".into()))).collect();
         assert!(check(&many).unwrap_err().contains("65"));
+    }
+
+    #[test]
+    fn an_amount_is_the_same_however_it_is_written() {
+        for (one, other) in [
+            ("0.1", "100m"),
+            ("1.5Gi", "1536Mi"),
+            ("1k", "1000"),
+            ("1e3", "1000"),
+            ("5E-1", "500m"),
+            (".5", "+0.50"),
+            ("1.", "1000000u"),
+            ("1E", "1000P"),
+            ("0.1n", "1n"),
+        ] {
+            assert_eq!(nanos(one), nanos(other), "{one} {other}");
+        }
+        assert_eq!(nanos("1m"), Some(1_000_000));
+        assert!(nanos("1Ki") > nanos("1k") && nanos("0") == Some(0));
+        assert_eq!(nanos("1e400"), Some(i128::MAX));
+        assert_eq!(nanos(&"9".repeat(60)), Some(i128::MAX));
+        assert_eq!((nanos("x"), nanos("-1"), nanos("")), (None, None, None));
+        for (amount, words) in
+            [("4", "4"), ("3500m", "3500m"), ("8192Mi", "8Gi"), ("0.5Gi", "512Mi"), ("0", "0"), ("7n", "7n")]
+        {
+            assert_eq!(in_words(nanos(amount).unwrap()), words);
+        }
     }
 }

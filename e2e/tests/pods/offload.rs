@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::offload::namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED};
 use e2e::{ask::Protocol::Http, cluster::Cluster, shell::shell, waiting::eventually};
 use fleet::{
     agnhost::{HTTP_PORT, ready_address, service_spec},
@@ -12,12 +13,57 @@ use k8s_openapi::api::{
     core::v1::{Namespace, Pod, Service},
 };
 use kube::{Api, ResourceExt, api::ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use crate::pods::world::{Pods, shared};
 
 const NS: &str = "shop";
 const TWIN: &str = "shop-west";
+
+/// Hosts of west and their regions.
+pub(super) const EAST: (&str, &str) = ("east", "us-west-1");
+pub(super) const LEADER: (&str, &str) = ("leader", "eu-central-1");
+
+/// Who says what clusters may do, says it alone: what two say at once of the same pair, one of them says in vain.
+static CONSENT: Mutex<()> = Mutex::const_new(());
+
+/// A term that selects the hosts of this region.
+pub(super) fn region(region: &str) -> Value {
+    json!({"matchExpressions": [{"key": "liqo.io/region", "operator": "In", "values": [region]}]})
+}
+
+/// [`EAST`] and [`LEADER`] are Nodes of west.
+pub(super) async fn agreed(world: &Pods) {
+    let _alone = CONSENT.lock().await;
+    let freeport = [program::path("cli", "freeport").await.unwrap()];
+    for (host, region) in [EAST, LEADER] {
+        let commands = format!(
+            "freeport offload accept west --context {host} --label liqo.io/region={region}\n\
+             freeport offload use {host} --context west"
+        );
+        shell(&world.fleet, &freeport, &commands).await;
+    }
+}
+
+/// A new Namespace of west that is offloaded so, as soon as its Pods are placed.
+pub(super) async fn offloaded(world: &Pods, namespace: &str, spec: Value) {
+    let west = world.cluster("west");
+    west.create_namespace(namespace).await;
+    let object = json!({"metadata": {"name": NAME}, "spec": spec});
+    let _: NamespaceOffloading = west.create(namespace, object).await;
+    eventually(&format!("{namespace} is offloaded"), || async {
+        let offloading = west.api::<NamespaceOffloading>(namespace).get(NAME).await;
+        let status = offloading.map_err(|error| error.to_string())?.status.unwrap_or_default();
+        let placed = status.conditions.iter().find(|condition| condition.type_ == PLACEMENT_ENFORCED);
+        let is_placed = placed.is_some_and(|condition| condition.status == "True");
+        match is_placed && status.offloading_phase.as_deref() == Some("Ready") {
+            true => Ok(()),
+            false => Err(format!("{status:?}")),
+        }
+    })
+    .await;
+}
 
 /// The commands of "First steps" for clusters that offload: those before the last, which ends it, and the last.
 fn commands() -> (String, String) {
@@ -74,7 +120,9 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         west.create_namespace(NS).await;
         let freeport = [program::path("cli", "freeport").await.unwrap()];
         let (commands, unoffload) = commands();
+        let alone = CONSENT.lock().await;
         shell(&world.fleet, &freeport, &commands).await;
+        drop(alone);
         let [here, there] = both(world, 3).await;
 
         let service = json!({"metadata": {"name": "web"}, "spec": service_spec("web")});

@@ -4,6 +4,7 @@ mod consent;
 mod crowd;
 mod guest;
 mod hosted;
+mod hosts;
 mod life;
 mod pods;
 mod round;

@@ -214,6 +214,7 @@ impl Knowledge {
             }
             Change::Reset(_) => self.clusters.keys().into_iter().collect(),
         };
+        let homes = homes.into_iter().chain(self.homes_waiting(&change)).collect::<BTreeSet<_>>();
         let touched = match &change {
             Change::Apply(namespace) | Change::Remove(namespace) => Some(namespace.name_any()),
             Change::Reset(_) => None,

@@ -26,7 +26,7 @@ use super::{
     own_map::OwnMaps,
     peer::Consenting,
     pod::exchange::Exchanges,
-    shadow::ShadowPods,
+    shadow::{Reserved, ShadowPods},
     status::OffloadingStatus,
     watches,
 };
@@ -179,6 +179,7 @@ impl OffloadingRun {
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
             tally: env.metrics.offload().hosted(),
+            reserved: Reserved::default(),
         };
         let reconcile = |place| shadows.clone().reconcile(place);
         let queue = self.knowledge.shadows.queue(0);

@@ -8,6 +8,7 @@
 //! others wait.
 
 mod plan;
+mod reserve;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ use kube::ResourceExt;
 use presence::vouch::Vouching;
 
 use self::plan::{Around, MESSAGE_MAX, Planned, Refused, Step, plan, state};
+pub(super) use self::reserve::Reserved;
 use super::{
     index::{Asked, SHADOW},
     knowledge::Knowledge,
@@ -49,6 +51,8 @@ pub(super) struct ShadowPods {
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
     pub(super) tally: Tally,
+    /// What is reserved for Pods that are being made.
+    pub(super) reserved: Reserved,
 }
 
 /// What came of a step.
@@ -163,6 +167,14 @@ impl ShadowPods {
 
     async fn create(&self, spec: &ShadowPodSpec, new: &NewPod) -> Done {
         let want = HostedPod::from(new.clone());
+        // Until its answer is known.
+        let _reserved = match self.reserve(spec, &want) {
+            Ok(reserved) => reserved,
+            Err(why) => {
+                let next = Ok(Outcome::Requeue(AGAIN));
+                return Done { result: next, ..Done::with(None, Some(no(why.into()))) };
+            }
+        };
         let request = async {
             let made = self.local_writer.put(None, new).await?;
             Ok(made.map_or_else(|| want.clone(), HostedPod::from))

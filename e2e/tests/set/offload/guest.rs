@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::world::{gone, peer};
 
 /// The map of its twins in `east`.
-const MAP: &str = "1.south.east";
+pub(super) const MAP: &str = "1.south.east";
 
 /// Cluster `south` with one Namespace that has a twin in `east`.
 pub(super) struct Guest<'a> {

@@ -1,13 +1,14 @@
 //! Pods of another cluster at their host. No kubelet runs here: what it would say of them, these tests say.
 
 use api::offload::{
+    map::{ENTRIES_MAX, NamespaceMap},
     offer::OffloadOffer,
     seal::{KEY_LENGTH, PrivateKey},
     shadow_pod::ShadowPod,
 };
 use e2e::{
     daemon::End,
-    fixture::AREA,
+    fixture::{AREA, World},
     waiting::{always, eventually},
 };
 use k8s_openapi::api::{core::v1::Pod, rbac::v1::RoleBinding};
@@ -18,8 +19,8 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    guest::{Guest, plain},
-    world::{OFFLOADING, peer},
+    guest::{Guest, MAP, plain},
+    world::{OFFLOADING, gone, peer},
 };
 
 /// As a kubelet says that a Pod runs, probed at this second.
@@ -184,9 +185,45 @@ fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
         let spec = made(&guest, "stripped").await.spec.unwrap();
         assert_eq!((spec.host_network.unwrap_or_default(), spec.node_name), (false, None));
         assert_eq!(spec.service_account_name.as_deref(), Some("default"));
+        twins_that_it_may_not_have(world).await;
         let records: Vec<_> = records.iter().map(String::as_str).collect();
         guest.leave(&records).await;
+        gone(world, "east", "team-a").await;
     });
+}
+
+/// It wants as many as a map holds, of which its host allows one more. More than that no map holds.
+async fn twins_that_it_may_not_have(world: &World) {
+    let incoming = json!({"namespaces": ["kube-*", "default", "team-*"], "maxNamespaces": 2});
+    peer(world.cluster("east"), "south", json!({"incoming": incoming})).await;
+    let maps = world.leader().api::<NamespaceMap>(AREA);
+    let want = async |number: usize| {
+        let many = (0..number).map(|number| (format!("z-{number}"), json!(format!("z-{number}-south"))));
+        let others =
+            [("a", "team-a"), ("b", "kube-system"), ("c", "kube-mine"), ("d", "default"), ("e", "mine")];
+        let others = others.map(|(name, twin)| (name.to_owned(), json!(twin)));
+        let wanted: serde_json::Map<_, _> = others.into_iter().chain(many).collect();
+        let patch = Patch::Merge(json!({"spec": {"desiredMapping": wanted}}));
+        maps.patch(MAP, &PatchParams::default(), &patch).await
+    };
+    let refused = want(10_000).await.unwrap_err().to_string();
+    assert!(refused.contains("must have at most 2000 items"), "{refused}");
+    want(ENTRIES_MAX - 6).await.unwrap();
+    let current = eventually("all are answered", || async {
+        let status = maps.get(MAP).await.map_err(|error| error.to_string())?.status.unwrap_or_default();
+        let current = status.current_mapping;
+        let has_twin = current.get("a").is_some_and(|entry| entry.phase == "Accepted");
+        if has_twin && current.len() == ENTRIES_MAX { Ok(current) } else { Err(format!("{}", current.len())) }
+    })
+    .await;
+    let reason = |name: &str| current[name].reason.as_deref().unwrap_or_default();
+    assert_eq!(["b", "c", "d", "e"].map(reason), ["NotOurs", "NameReserved", "NotOurs", "NameNotAllowed"]);
+    assert!(
+        current
+            .iter()
+            .filter(|(name, _)| name.starts_with("z-"))
+            .all(|(name, _)| reason(name) == "TooManyNamespaces")
+    );
 }
 
 #[test]

@@ -8,15 +8,15 @@ use e2e::{
     seen::event,
     waiting::{always, eventually},
 };
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
 use serde_json::{Value, json};
 
 use self::world::{bind, bind_with, is, kubelet_says, no_record, offloaded, twin_pod, twin_pod_gone};
-use super::world::{OFFLOADING, agreed, gone, offload, phase};
+use super::world::{OFFLOADING, agreed, gone, offload, peer, phase};
 
 #[test]
 fn a_pod_runs_at_its_host_and_says_so_at_home() {
@@ -82,7 +82,7 @@ fn a_pod_runs_at_its_host_and_says_so_at_home() {
 }
 
 /// How a container of the Pod runs there.
-fn running(address: &str) -> Value {
+pub(super) fn running(address: &str) -> Value {
     let container = json!({"name": "main", "image": "i", "imageID": "x", "ready": true, "restartCount": 2,
         "started": true, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
     json!({
@@ -130,8 +130,44 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         let early = is(world, &ns, "early", "Running", "").await;
         assert_eq!(early.status.unwrap().pod_ip, None, "no Pod of another cluster is at home");
         eventually("it is said", || event(west, &ns, "early", "AddressRefused")).await;
+        a_host_runs_no_more_than_its_consent_allows(world, &ns, "waits-west").await;
         unoffload(world, &ns, "waits-west").await;
     });
+}
+
+/// Pods without requests are there already.
+async fn a_host_runs_no_more_than_its_consent_allows(world: &World, ns: &str, twin: &str) {
+    let (west, east) = (world.cluster("west"), world.cluster("east"));
+    let allowed =
+        async |cpu: Value| peer(east, "west", json!({"incoming": {"resources": {"cpu": cpu}}})).await;
+    let bind = async |name: &str, cpu: &str| {
+        let container = json!({"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+        bind_with(west, ns, name, json!({"containers": [container]})).await
+    };
+    allowed(json!("1")).await;
+    let nodes = Api::<Node>::all(west.client.clone());
+    eventually("the Node has no more", || async {
+        let capacity = nodes.get("freeport-east").await.unwrap().status.unwrap().capacity.unwrap();
+        if capacity["cpu"].0 == "1" { Ok(()) } else { Err(format!("{capacity:?}")) }
+    })
+    .await;
+    bind("large", "800m").await;
+    let large = twin_pod(world, twin, "large", None).await;
+    bind("beyond", "300m").await;
+    let refused = is(world, ns, "beyond", "Pending", "ResourcesExceeded").await;
+    let message = refused.status.unwrap().message.unwrap();
+    assert!(message.contains("allows 1 of cpu, of which its Pods take 800m"), "{message}");
+    eventually("an Event says so", || event(west, ns, "beyond", "HostRefused")).await;
+
+    allowed(json!("1100m")).await;
+    twin_pod(world, twin, "beyond", None).await;
+    is(world, ns, "beyond", "Pending", "").await;
+    allowed(json!("100m")).await;
+    bind("small", "50m").await;
+    is(world, ns, "small", "Pending", "ResourcesExceeded").await;
+    assert_eq!(twin_pod(world, twin, "large", None).await.uid(), large.uid(), "those that are there stay");
+    allowed(Value::Null).await;
+    twin_pod(world, twin, "small", None).await;
 }
 
 #[test]

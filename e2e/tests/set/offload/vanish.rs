@@ -1,22 +1,42 @@
 //! Nothing is deleted on silence: what merely vanishes takes no twin and no Node along.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
-use api::offload::{map::NamespaceMap, namespace::NamespaceOffloading, peer::OffloadPeer};
+use api::offload::{
+    map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
+    shadow_pod::ShadowPod,
+};
 use e2e::{
     fixture::{AREA, World},
-    waiting::{always, eventually},
+    waiting::{always, eventually, throughout},
+    watched::Watched,
 };
 use fleet::Component;
-use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::{Namespace, Node, Pod},
 };
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::world::{OFFLOADING, agreed, gone, offload, peer_says, phase};
+use super::{
+    pods::{
+        running,
+        world::{bind, is, kubelet_says, twin_pod},
+    },
+    world::{OFFLOADING, agreed, composition, gone, offload, peer_says, phase},
+};
 
+/// How long the leader is gone: longer than Kubernetes lets a Node be silent (50 s), and than anybody here waits for anybody else.
+const OUTAGE: Duration = Duration::from_secs(55);
 const CONNECTED: (&str, &str) = ("True", "Connected");
 
 /// The uid of the twin, which is not being deleted.
@@ -69,10 +89,80 @@ fn what_vanishes_takes_no_twin_along_and_comes_back() {
             if wanted && said { Ok(()) } else { Err(format!("wanted: {wanted}, said: {said}")) }
         })
         .await;
+        let wrong = json!({"status": {"currentMapping": {"kept": {"phase": "CreationLoopBackOff"}}}});
+        maps.patch_status("1.west.east", &PatchParams::default(), &Patch::Merge(wrong)).await.unwrap();
+        eventually("what somebody else says of a twin is put right", || async {
+            let status = maps.get("1.west.east").await.unwrap().status.unwrap_or_default();
+            let phase = &status.current_mapping["kept"].phase;
+            if phase == "Accepted" { Ok(()) } else { Err(phase.clone()) }
+        })
+        .await;
         stays(world, "kept-west", &before).await;
         phase(world, &ns, "Ready").await;
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "kept-west").await;
+        world.release(&ns).await;
+    });
+}
+
+async fn delete_all<K>(world: &World)
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let all = ListParams::default();
+    world.leader().api::<K>(AREA).delete_collection(&DeleteParams::default(), &all).await.unwrap();
+}
+
+#[test]
+fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let ns = world.namespace("hub", &["west"]).await;
+        offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;
+        phase(world, &ns, "Ready").await;
+        let here = bind(west, &ns, "web").await;
+        let there = twin_pod(world, "hub-west", "web", None).await;
+        kubelet_says(east, "hub-west", "web", running("10.99.0.7")).await;
+        is(world, &ns, "web", "Running", "").await;
+        let record = format!("1.west.east.{}", here.uid().unwrap());
+        let pods = (Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hub-west").await);
+        let (twin_before, node_before) =
+            (twin(world, "hub-west").await.unwrap(), node(world).await.unwrap().uid());
+        let is_whole = || async {
+            let leader = world.leader();
+            let told = leader.api::<ShadowPod>(AREA).get(&record).await.map_err(|error| error.to_string())?;
+            let map = leader.api::<NamespaceMap>(AREA).get("1.west.east").await.map_err(|e| e.to_string())?;
+            leader.api::<OffloadOffer>(AREA).get("1.east.west").await.map_err(|error| error.to_string())?;
+            let phase = told.status.unwrap_or_default().pod.and_then(|pod| pod.phase);
+            let current = map.status.unwrap_or_default().current_mapping;
+            match phase.as_deref() == Some("Running") && current.contains_key("hub") {
+                true => Ok(()),
+                false => Err(format!("{phase:?} {current:?}")),
+            }
+        };
+        let all_stayed = async |what: &str| {
+            pods.0.nothing_deleted(what);
+            pods.1.nothing_deleted(what);
+            assert_eq!(twin(world, "hub-west").await, Ok(twin_before.clone()), "{what}");
+            assert_eq!(node(world).await.unwrap().uid(), node_before, "{what}");
+            is(world, &ns, "web", "Running", "").await;
+        };
+
+        delete_all::<OffloadOffer>(world).await;
+        delete_all::<NamespaceMap>(world).await;
+        delete_all::<ShadowPod>(world).await;
+        eventually("the hub is whole again", is_whole).await;
+        all_stayed("its records were deleted").await;
+
+        world.replace_leader().await;
+        world.set_up_again_as(&composition(world)).await;
+        eventually("the new hub is whole", is_whole).await;
+        all_stayed("it was replaced").await;
+        phase(world, &ns, "Ready").await;
+        assert_eq!(twin_pod(world, "hub-west", "web", None).await.uid(), there.uid());
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", "hub-west").await;
         world.release(&ns).await;
     });
 }
@@ -151,15 +241,24 @@ fn while_only_the_leader_is_away_the_node_stays_ready_and_takes_no_new_pods() {
             }
         };
         eventually("ready at first", || seen(true)).await;
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        bind(west, &ns, "web").await;
+        twin_pod(world, "hubless-west", "web", None).await;
+        kubelet_says(east, "hubless-west", "web", running("10.99.0.7")).await;
+        is(world, &ns, "web", "Running", "").await;
+        let pods = [Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hubless-west").await];
         let leader = world.fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
+        let begun = Instant::now();
         eventually("ready, without new Pods", || seen(false)).await;
-        always("and stays so", || seen(false)).await;
+        throughout(OUTAGE.saturating_sub(begun.elapsed()), "and stays so", || seen(false)).await;
         leader.start(Component::ApiServer).await.unwrap();
         eventually("with new Pods again", || seen(true)).await;
+        pods.iter().for_each(|pods| pods.nothing_deleted("no Pod goes"));
+        is(world, &ns, "web", "Running", "").await;
         stays(world, "hubless-west", &before).await;
         phase(world, &ns, "Ready").await;
-        world.cluster("west").delete::<NamespaceOffloading>(&ns, "offloading").await;
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "hubless-west").await;
         world.release(&ns).await;
     });

@@ -17,9 +17,12 @@ pub(super) static OFFLOADING: Shared<World> = Shared::new(|| Box::pin(up()));
 
 async fn up() -> World {
     let mut world = World::bring_up("e2e-offload", &["leader", "west", "east"]).await;
-    let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
-    world.add_set(&composition).await;
+    world.add_set(&composition(&world)).await;
     world
+}
+
+pub(super) fn composition(world: &World) -> Composition {
+    Composition { offload: true, ..Composition::of_all(&world.fleet, SET) }
 }
 
 /// What the administrator of a cluster says about another one, and changes of what was said.

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{MAP, NamespaceEntry, SHADOW},
+    index::{ClusterEntry, MAP, NamespaceEntry, SHADOW},
     room::Room,
     view::{Namespace, PeerPod, TwinAccount, TwinBinding},
 };
@@ -64,6 +64,17 @@ impl Knowledge {
         self.clusters.enqueue(homes.map(|home| (home, MAP)).collect());
     }
 
+    /// Homes that want a twin of the name that is free now.
+    pub(super) fn homes_waiting(&self, change: &Change<Namespace>) -> Vec<String> {
+        let Change::Remove(gone) = change else { return Vec::new() };
+        let name = gone.name_any();
+        let wants = |entry: &ClusterEntry| {
+            entry.asked_here().is_some_and(|spec| spec.desired_mapping.values().any(|twin| *twin == name))
+        };
+        let homes = self.all_clusters().into_iter().filter(|(_, entry)| wants(entry));
+        homes.map(|(home, _)| home).collect()
+    }
+
     /// Asks those again that want a Pod in one of these Namespaces, or in any.
     pub(super) fn enqueue_hosted(&self, namespace: Option<&str>) {
         let is_there = |place: &String| {
@@ -93,7 +104,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{identity::Identity, offload::room::RECORDS_MAX};
+    use crate::{
+        identity::Identity,
+        offload::{room::RECORDS_MAX, view::PeerMap},
+    };
 
     fn known(metadata: &Value) -> Knowledge {
         let us = Identity { cluster: "east".into(), common_area: "area".into() };
@@ -122,6 +136,21 @@ mod tests {
         assert!(last().is_over() && last().asked().unwrap().sealed.is_empty());
         known.change_records(&mut room, Change::Remove(record(0)));
         assert!(last().is_due() && !last().is_over());
+    }
+
+    #[test]
+    fn a_name_that_is_free_is_used_at_once() {
+        let known = known(&json!({"name": "shop-west"}));
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": {"shop": "shop-west"}});
+        let map: PeerMap =
+            serde_json::from_value(json!({"metadata": {"name": "1.west.east"}, "spec": spec})).unwrap();
+        known.clusters.change(Change::Apply(map));
+        let gone = |name: &str| {
+            let namespace = json!({"metadata": {"name": name}});
+            known.homes_waiting(&Change::Remove(serde_json::from_value(namespace).unwrap()))
+        };
+        assert_eq!(gone("other"), Vec::<String>::new());
+        assert_eq!(gone("shop-west"), ["west"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use api::{
     offload::{
         consent::Refusal,
         pod_status::PodState,
+        requests::Requests,
         seal::{self, PrivateKey},
         shadow_pod::{ShadowPodSpec, ShadowPodStatus},
         travel::Travelling,
@@ -42,6 +43,12 @@ pub(super) const MESSAGE_MAX: usize = 1024;
 pub(super) struct Refused {
     pub(super) reason: &'static str,
     pub(super) message: String,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { reason: refusal.reason(), message: refusal.to_string() }
+    }
 }
 
 /// What is to be done about one record.
@@ -122,8 +129,7 @@ fn step(
         return Step::Leave;
     }
     if !around.is_accepted {
-        let refusal = Refusal::NotAccepted { home: spec.origin.clone() };
-        return Step::Refuse(Refused { reason: refusal.reason(), message: refusal.to_string() });
+        return Step::Refuse(Refusal::NotAccepted { home: spec.origin.clone() }.into());
     }
     if !around.has_twin {
         return Step::Refuse(no_twin(spec));
@@ -181,7 +187,7 @@ fn at(spec: &ShadowPodSpec) -> HostedPod {
         namespace: Some(spec.namespace.clone()),
         ..ObjectMeta::default()
     };
-    HostedPod { metadata, status: PodState::default() }
+    HostedPod { metadata, requests: Requests::default(), status: PodState::default() }
 }
 
 /// The Pod that a record asks for. It notes which labels and annotations are of the home, so that they go when they do there.

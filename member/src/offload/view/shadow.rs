@@ -5,6 +5,7 @@ use api::{
     offload::{
         label,
         pod_status::PodState,
+        requests::Requests,
         shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
     },
     view::{Lenient, is_written_by, lean, ours_annotated},
@@ -81,6 +82,9 @@ pub(crate) struct HostedPod {
     /// Labels say for which, annotations which of both are of the home.
     #[serde(deserialize_with = "ours_annotated")]
     pub(crate) metadata: ObjectMeta,
+    /// What it requests.
+    #[serde(default, rename = "spec", skip_serializing, deserialize_with = "requests")]
+    pub(crate) requests: Requests,
     /// How it is.
     #[serde(default, skip_serializing, deserialize_with = "state")]
     pub(crate) status: PodState,
@@ -118,13 +122,18 @@ pub(crate) struct NewPod {
 
 impl From<NewPod> for HostedPod {
     fn from(made: NewPod) -> Self {
-        Self { metadata: made.metadata, status: made.status }
+        Self { metadata: made.metadata, requests: Requests::of_pod(&made.spec), status: made.status }
     }
 }
 
 fn state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PodState, D::Error> {
     let status = Lenient::<Value>::deserialize(deserializer)?;
     Ok(PodState::of(&status.0.unwrap_or_default()))
+}
+
+fn requests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Requests, D::Error> {
+    let spec = Lenient::<Value>::deserialize(deserializer)?;
+    Ok(Requests::of_pod(&spec.0.unwrap_or_default()))
 }
 
 /// What lets this member make Pods in a twin.

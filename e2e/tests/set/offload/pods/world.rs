@@ -84,13 +84,19 @@ pub(super) async fn no_record(world: &World, name: &str) {
 }
 
 /// The host's kubelet says this of a Pod.
-pub(super) async fn kubelet_says(host: &Cluster, twin: &str, name: &str, status: Value) {
+pub(in super::super) async fn kubelet_says(host: &Cluster, twin: &str, name: &str, status: Value) {
     let status = Patch::Merge(json!({"status": status}));
     host.api::<Pod>(twin).patch_status(name, &PatchParams::default(), &status).await.unwrap();
 }
 
 /// Waits until the Pod at home is in this phase, for this reason; empty for none.
-pub(super) async fn is(world: &World, namespace: &str, name: &str, phase: &str, reason: &str) -> Pod {
+pub(in super::super) async fn is(
+    world: &World,
+    namespace: &str,
+    name: &str,
+    phase: &str,
+    reason: &str,
+) -> Pod {
     eventually(&format!("{namespace}/{name} is {phase} {reason}"), || async {
         let pod = world.cluster("west").api::<Pod>(namespace).get(name).await.unwrap();
         let status = pod.status.clone().unwrap_or_default();
