@@ -177,6 +177,13 @@ pub struct ContainerStatus {
     pub last_state: Option<ContainerState>,
 }
 
+impl ContainerStatus {
+    /// With which code it has ended, if it has.
+    pub fn ended(&self) -> Option<i32> {
+        Some(self.state.as_ref()?.terminated.as_ref()?.exit_code)
+    }
+}
+
 /// What a container does: one of the three.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

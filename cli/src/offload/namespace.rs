@@ -201,13 +201,6 @@ async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -
         }
     };
     say(&format!("{}: {done} {object}", cluster.name));
-    if spec.get("podOffloadingStrategy") != Some(&json!("Local")) {
-        say(&format!(
-            "{}: Pods do not run in other clusters yet: with another strategy than Local, Pods that are bound to a virtual node stay \
-             Pending",
-            cluster.name
-        ));
-    }
     if done == "changed" && spec.get("podOffloadingStrategy").is_some_and(|to| *to != json!("LocalAndRemote"))
     {
         say(&format!(

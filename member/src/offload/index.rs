@@ -1,27 +1,29 @@
 //! What is known of each other cluster, and of each Namespace of this one: entries, and how each watched kind lies in them.
 
+mod namespace;
 mod shadow;
 
-use std::time::Instant;
+use std::collections::BTreeSet;
 
 use api::{
     name::check_cluster_id,
     offload::{
         map::{NamespaceMapSpec, NamespaceMapStatus},
         names,
-        namespace::NAME,
         offer::OffloadOfferSpec,
         peer::Incoming,
-        twin,
-        view::{NamespaceOffloadingView, OffloadPeerView},
+        view::OffloadPeerView,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::index::{Entry, Part, Readers};
 use kube::{Resource, ResourceExt};
 
-pub(crate) use self::shadow::{SHADOW, ShadowEntry};
-use super::view::{Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, TwinAccount, TwinBinding, VirtualNode};
+pub(crate) use self::{
+    namespace::NamespaceEntry,
+    shadow::{SHADOW, ShadowEntry},
+};
+use super::view::{OwnMap, OwnOffer, PeerMap, PeerOffer, VirtualNode};
 
 /// Controllers of clusters, by the numbers of their queues.
 pub(crate) const PEER: Readers = Readers::one(0);
@@ -51,6 +53,8 @@ pub(crate) struct ClusterEntry {
     /// Whether somebody decided that the OffloadPeer is gone; none if that was not asked.
     pub(crate) peer_withdrawn: Option<bool>,
     pub(crate) node: Option<VirtualNode>,
+    /// The Node of ours that was here before, where somebody deleted it: it is made anew as it was.
+    pub(crate) node_before: Option<VirtualNode>,
     /// Why the node cannot be made.
     pub(crate) node_refused: Option<String>,
     /// What it offers us.
@@ -59,6 +63,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) own_offer: Option<OwnOffer>,
     /// The twins that we want there.
     pub(crate) own_map: Option<OwnMap>,
+    /// Namespaces whose keys are being written into that map.
+    pub(crate) sending: BTreeSet<String>,
     /// The twins that it wants here.
     pub(crate) map: Option<PeerMap>,
 }
@@ -123,40 +129,6 @@ impl Entry for ClusterEntry {
     }
 }
 
-/// Everything known of a Namespace of this cluster.
-#[derive(Clone, Default)]
-pub(crate) struct NamespaceEntry {
-    pub(crate) namespace: Option<Namespace>,
-    pub(crate) offloading: Option<NamespaceOffloadingView>,
-    /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
-    pub(crate) withdrawn: Option<String>,
-    /// Since when its status could say more of what is on its way.
-    pub(crate) unsaid_since: Option<Instant>,
-    /// If it is a twin: what lets us make Pods in it.
-    pub(crate) binding: Option<TwinBinding>,
-    /// Whether it has the ServiceAccount that Pods run as which name none.
-    pub(crate) has_account: bool,
-}
-
-impl NamespaceEntry {
-    /// Its NamespaceOffloading, unless that is being deleted.
-    pub(crate) fn asks(&self) -> Option<&NamespaceOffloadingView> {
-        self.offloading.as_ref().filter(|offloading| offloading.metadata.deletion_timestamp.is_none())
-    }
-
-    /// Whether its NamespaceOffloading is known to be deleted by decision.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        let uid = self.offloading.as_ref().and_then(ResourceExt::uid);
-        uid.is_some() && uid == self.withdrawn
-    }
-}
-
-impl Entry for NamespaceEntry {
-    fn is_empty(&self) -> bool {
-        self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none() && !self.has_account
-    }
-}
-
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
 pub(super) fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
     let version = new.resource_version();
@@ -190,11 +162,13 @@ impl Part<String, ClusterEntry> for VirtualNode {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
+        entry.node_before = None;
         NODE.and(PEER).and(EXCHANGE).and(OWN_MAP).when(replace(&mut entry.node, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
-        entry.node = None;
+        let is_unwanted = matches!(entry.outgoing(), Asked::No);
+        entry.node_before = entry.node.take().filter(|node| node.is_ours() && !is_unwanted);
         NODE.and(PEER).and(EXCHANGE).and(OWN_MAP)
     }
 }
@@ -257,69 +231,5 @@ impl Part<String, ClusterEntry> for PeerMap {
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.map = None;
         MAP
-    }
-}
-
-impl Part<String, NamespaceEntry> for Namespace {
-    fn key(&self) -> Option<String> {
-        Some(self.name_any())
-    }
-
-    fn put(self, entry: &mut NamespaceEntry) -> Readers {
-        NAMESPACE.when(replace(&mut entry.namespace, self))
-    }
-
-    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
-        entry.namespace = None;
-        NAMESPACE
-    }
-}
-
-impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
-    fn key(&self) -> Option<String> {
-        self.namespace().filter(|_| self.name_any() == NAME)
-    }
-
-    fn put(self, entry: &mut NamespaceEntry) -> Readers {
-        NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))
-    }
-
-    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
-        entry.offloading = None;
-        NAMESPACE.and(STATUS)
-    }
-}
-
-/// Those of twins are read by the controller of maps, which the knowledge asks.
-impl Part<String, NamespaceEntry> for TwinBinding {
-    fn key(&self) -> Option<String> {
-        self.namespace().filter(|_| self.name_any() == twin::BINDING)
-    }
-
-    fn put(self, entry: &mut NamespaceEntry) -> Readers {
-        entry.binding = Some(self);
-        Readers::NONE
-    }
-
-    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
-        entry.binding = None;
-        Readers::NONE
-    }
-}
-
-/// As with [`TwinBinding`].
-impl Part<String, NamespaceEntry> for TwinAccount {
-    fn key(&self) -> Option<String> {
-        self.namespace().filter(|_| self.name_any() == twin::ACCOUNT)
-    }
-
-    fn put(self, entry: &mut NamespaceEntry) -> Readers {
-        entry.has_account = true;
-        Readers::NONE
-    }
-
-    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
-        entry.has_account = false;
-        Readers::NONE
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that this member knows about offloading, and who has to reconcile when it changes.
 
 mod hosting;
+mod withdrawing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -157,16 +158,23 @@ impl Knowledge {
     ) -> BTreeMap<String, Host<'a>> {
         let is_host = |entry: &&Arc<ClusterEntry>| entry.own_map.is_some() || entry.node.is_some();
         let hosts = clusters.iter().filter(|(_, entry)| is_host(entry));
+        let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
         let host = |(cluster, entry): (&String, &'a Arc<ClusterEntry>)| {
             let listed = || entry.wanted()?.desired_mapping.get(namespace).map(String::as_str);
             let asked = asks.map(|(offloading, name)| (key(offloading, entry), name));
+            let desired = match asked {
+                Some((Key::Want, name)) => Some(name),
+                Some((Key::Drop, _)) => None,
+                Some((Key::Keep, _)) | None => listed(),
+            };
+            // Of what a host says counts only what it was asked for.
+            let was_asked = desired.is_some() || listed().is_some() || known.has_asked(cluster);
             let host = Host {
-                desired: match asked {
-                    Some((Key::Want, name)) => Some(name),
-                    Some((Key::Drop, _)) => None,
-                    Some((Key::Keep, _)) | None => listed(),
-                },
-                entry: entry.said().and_then(|status| status.current_mapping.get(namespace)),
+                desired,
+                entry: entry
+                    .said()
+                    .filter(|_| was_asked)
+                    .and_then(|said| said.current_mapping.get(namespace)),
                 is_silent: matches!(self.standing(cluster), None | Some(Standing::Silent { .. })),
             };
             (cluster.clone(), host)
@@ -197,8 +205,11 @@ impl Knowledge {
                 continue;
             }
             touched.extend(differing(before, after));
-            // A map that vanished is put back whole.
+            // A map that vanished is put back whole, and who waits for the host to see it may go on.
+            let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
             if before.own_map.is_some() != after.own_map.is_some() {
+                self.enqueue_offloaded(NAMESPACE.and(STATUS));
+            } else if seen(before) != seen(after) && self.is_withdrawing() {
                 self.enqueue_offloaded(NAMESPACE.and(STATUS));
             }
         }

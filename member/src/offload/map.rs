@@ -59,7 +59,10 @@ pub(super) struct Maps {
 impl Maps {
     /// Brings the twins of one home up to date, and its map.
     pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.clusters.get(&home) else { return Ok(Outcome::Done) };
+        let Some(entry) = self.knowledge.clusters.get(&home) else {
+            self.count(&home);
+            return Ok(Outcome::Done);
+        };
         let Some(map) = &entry.map else {
             self.count(&home);
             return Ok(Outcome::Done);
@@ -206,7 +209,7 @@ impl Maps {
         self.knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
     }
 
-    /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home that leaves waits
+    /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home whose key went waits
     /// for it.
     async fn say(
         &self,
@@ -219,8 +222,11 @@ impl Maps {
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
         let generation = map.metadata.generation.filter(|_| is_done);
         let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
-        let is_emptied = entry.asked_here().is_some_and(|spec| spec.desired_mapping.is_empty());
-        let is_awaited = is_emptied && generation.is_some() && observed != generation;
+        let will_say =
+            |name: &String| said.get(name).map_or_else(|| have.contains_key(name), Option::is_some);
+        let says_all = entry.asked_here().is_some_and(|spec| spec.desired_mapping.keys().all(will_say));
+        // Where a twin is only being made, that is said together with it.
+        let is_awaited = says_all && generation.is_some() && observed != generation;
         if said.is_empty() && !is_awaited {
             return Ok(());
         }

@@ -11,7 +11,6 @@ use api::{
     offload::{
         label,
         namespace::{NamespaceOffloading, PodOffloadingStrategy},
-        phase::summary,
         twin::check_offloaded,
         view::NamespaceOffloadingView,
     },
@@ -112,10 +111,9 @@ impl Namespaces {
         unlabelled.await?;
         self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
         own_map::enqueue(&self.knowledge, namespace);
-        let clusters = self.knowledge.all_clusters();
-        match summary(&self.knowledge.hosts(&clusters, namespace, None), true).clusters.is_empty() {
-            true => self.release(offloading).await,
-            false => Ok(()),
+        match self.knowledge.is_left_somewhere(namespace) {
+            true => Ok(()),
+            false => self.release(offloading).await,
         }
     }
 

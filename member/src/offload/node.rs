@@ -42,6 +42,8 @@ enum Plan {
     Put,
     /// It stays as it is.
     Keep,
+    /// It was deleted, and has to be there as it was.
+    Restore,
     /// It goes.
     Delete,
     /// There is none, and none is asked for.
@@ -55,6 +57,7 @@ fn plan(entry: &ClusterEntry, is_seen: bool) -> Plan {
         (Asked::Yes(()), _) if is_offered => Plan::Put,
         (Asked::No, Some(_)) if is_seen && !entry.has_twins() => Plan::Delete,
         (_, Some(_)) => Plan::Keep,
+        (Asked::Yes(()) | Asked::Unknown, None) if entry.node_before.is_some() => Plan::Restore,
         (_, None) => Plan::Nothing,
     }
 }
@@ -127,6 +130,7 @@ impl Nodes {
             // While nothing is heard of the leader the offer is the last one that was.
             Plan::Put => self.put(cluster, &entry, now.takes_pods()).await?,
             Plan::Keep => self.keep(&entry).await?,
+            Plan::Restore => self.restore(&entry).await?,
         };
         if let Some(node) = node {
             if !self.is_starting() {
@@ -163,7 +167,8 @@ impl Nodes {
     ) -> Result<Option<VirtualNode>, Error> {
         let Some(offered) = entry.offered() else { return Ok(None) };
         let (clusters, have) = (&self.knowledge.clusters, entry.node.as_ref());
-        let want = node(cluster, offered, have, takes_pods);
+        let before = entry.node_before.as_ref().map(desired::anew);
+        let want = node(cluster, offered, have.or(before.as_ref()), takes_pods);
         let put = match have.is_none_or(VirtualNode::is_ours) {
             true => clusters.put_ours(&self.writer, NODE, (have, &want), VirtualNode::is_ours).await,
             false => Err(Error::NotOurs { kind: "Node".into(), name: want.name_any() }),
@@ -199,6 +204,14 @@ impl Nodes {
         let want = desired::without_new_pods(have);
         let kept = self.knowledge.clusters.put(&self.writer, NODE, Some(have), &want).await?;
         Ok(Some(kept.unwrap_or_else(|| have.clone())))
+    }
+
+    /// The Node as it was before somebody deleted it, but it takes no new Pods: its Pods would go with it.
+    async fn restore(&self, entry: &ClusterEntry) -> Result<Option<VirtualNode>, Error> {
+        let Some(before) = &entry.node_before else { return Ok(None) };
+        let want = desired::anew(before);
+        let put = self.knowledge.clusters.put_ours(&self.writer, NODE, (None, &want), VirtualNode::is_ours);
+        put.await
     }
 
     async fn put_status(
@@ -243,6 +256,11 @@ mod tests {
             "the offer vanished, or was withdrawn"
         );
         assert_eq!(plan(&entry(&json!({"outgoing": 7}), true, true), true), Plan::Keep, "it does not decode");
+        let mut deleted = entry(&used, false, true);
+        deleted.node_before = deleted.node.take();
+        assert_eq!(plan(&deleted, true), Plan::Restore, "nothing is offered, and somebody deleted it");
+        deleted.peer = entry(&json!({}), false, false).peer;
+        assert_eq!(plan(&deleted, true), Plan::Nothing, "it is not asked for");
         let mut gone = entry(&json!({}), true, true);
         assert_eq!(plan(&gone, true), Plan::Delete);
         assert_eq!(plan(&gone, false), Plan::Keep, "the Common Area was not seen");

@@ -8,7 +8,7 @@
 
 mod keys;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use api::{
     offload::{
@@ -31,6 +31,9 @@ use super::{
     view::OwnMap,
 };
 
+/// When a map that is full is looked at again.
+const AGAIN: Duration = Duration::from_secs(30);
+
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct OwnMaps {
@@ -43,29 +46,63 @@ impl OwnMaps {
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
         let asking = self.asking();
-        let changes = match (&entry.own_map, entry.wanted()) {
-            (Some(map), Some(spec)) => {
-                let changes = changes(&spec.desired_mapping, &asking, &entry);
-                self.patch(map, &changes).await?;
-                changes
-            }
-            (have, _) => {
-                let changes = whole(&asking, &cluster, &entry);
-                self.put(have.as_ref(), &cluster, &changes).await?;
-                changes
-            }
+        let changes = match entry.wanted() {
+            Some(spec) => Some(changes(&spec.desired_mapping, &asking, &entry)).filter(Changes::is_anything),
+            None => whole(&asking, &cluster, &entry),
         };
+        let Some(changes) = changes else { return Ok(Outcome::Done) };
+        self.sending(&cluster, changes.comes().cloned().collect());
+        let written = match (&entry.own_map, entry.wanted()) {
+            (Some(_), Some(_)) if changes.keys.is_empty() => Ok(()),
+            (Some(map), Some(_)) => self.patch(map, &changes).await,
+            (have, _) => self.put(have.as_ref(), &cluster, &changes).await,
+        };
+        self.sending(&cluster, BTreeSet::new());
+        if written.is_ok() {
+            self.note(&cluster, &changes, &asking);
+        }
         let touched = changes.keys.into_keys().map(|namespace| (namespace, NAMESPACE.and(STATUS)));
         self.knowledge.namespaces.enqueue(touched.collect());
-        match changes.left_out {
-            0 => Ok(Outcome::Done),
-            count => Err(Error::Refused(format!(
-                "the NamespaceMap for {cluster} has room for {ENTRIES_MAX} Namespaces, which leaves {count} out"
-            ))),
+        written?;
+        Ok(match changes.left_out {
+            0 => Outcome::Done,
+            count => {
+                tracing::warn!(
+                    cluster,
+                    count,
+                    "a NamespaceMap has room for {ENTRIES_MAX} Namespaces; others wait"
+                );
+                Outcome::Requeue(AGAIN)
+            }
+        })
+    }
+
+    /// The keys of these Namespaces are on their way.
+    fn sending(&self, cluster: &String, namespaces: BTreeSet<String>) {
+        self.knowledge.clusters.note(cluster, |entry| entry.sending = namespaces);
+    }
+
+    /// Notes which Namespaces wait until the host has seen the map as it is now.
+    fn note(&self, cluster: &String, changes: &Changes, asking: &[Asking]) {
+        let map = self.knowledge.clusters.get(cluster).and_then(|entry| entry.own_map.clone());
+        let generation = map.and_then(|map| map.metadata.generation).unwrap_or_default();
+        for (namespace, change) in &changes.keys {
+            self.knowledge.namespaces.note(namespace, |entry| match change {
+                Some(_) => drop(entry.awaited.remove(cluster)),
+                None => drop(entry.awaited.insert(cluster.clone(), generation)),
+            });
+        }
+        for asking in asking.iter().filter(|asking| asking.is_awaited(cluster)) {
+            let is_unknown = !changes.keys.contains_key(&asking.namespace);
+            self.knowledge.namespaces.note(&asking.namespace, |entry| {
+                if is_unknown {
+                    entry.awaited.entry(cluster.clone()).or_insert(generation);
+                }
+            });
         }
     }
 
-    /// All Namespaces with a NamespaceOffloading.
+    /// All Namespaces with a NamespaceOffloading, and those that had one.
     fn asking(&self) -> Vec<Asking> {
         let names = self.knowledge.namespaces.keys().into_iter();
         let all = names.filter_map(|name| self.knowledge.namespaces.get(&name).map(|entry| (name, entry)));
@@ -73,18 +110,12 @@ impl OwnMaps {
     }
 
     async fn patch(&self, map: &OwnMap, changes: &Changes) -> Result<(), Error> {
-        if changes.keys.is_empty() {
-            return Ok(());
-        }
         let patch = json!({"spec": {"desiredMapping": changes.keys}});
         self.knowledge.clusters.write(OWN_MAP, map, self.writer.merge(map, None, patch)).await.map(drop)
     }
 
-    /// Makes the map, or puts it back; one that nobody wants anything of is not made.
+    /// Makes the map, or puts it back.
     async fn put(&self, have: Option<&OwnMap>, cluster: &str, changes: &Changes) -> Result<(), Error> {
-        if changes.keys.is_empty() {
-            return Ok(());
-        }
         let us = &self.knowledge.us;
         let keys = changes.keys.iter();
         let spec = NamespaceMapSpec {
@@ -104,7 +135,11 @@ impl OwnMaps {
 }
 
 fn asking(knowledge: &Knowledge, namespace: String, entry: Arc<NamespaceEntry>) -> Option<Asking> {
-    let name = knowledge.twins_name(&namespace, entry.offloading.as_ref()?).ok();
+    let name = match &entry.offloading {
+        Some(offloading) => knowledge.twins_name(&namespace, offloading).ok(),
+        None if entry.withdrawn.is_some() => None,
+        None => return None,
+    };
     Some(Asking { namespace, entry, name })
 }
 
@@ -112,11 +147,11 @@ fn asking(knowledge: &Knowledge, namespace: String, entry: Arc<NamespaceEntry>) 
 pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
     let entry = knowledge.namespaces.get(&namespace.to_owned());
     let Some(asking) = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry)) else { return };
-    let differs = |entry: &ClusterEntry| match entry.wanted() {
+    let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
         Some(spec) => asking.change(&spec.desired_mapping, entry).is_some(),
-        None => asking.is_wanted(entry),
+        None => asking.is_wanted(entry) || asking.is_awaited(id),
     };
     let clusters = knowledge.all_clusters().into_iter();
-    let differing = clusters.filter(|(_, entry)| differs(entry)).map(|(cluster, _)| (cluster, OWN_MAP));
+    let differing = clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| (cluster, OWN_MAP));
     knowledge.clusters.enqueue(differing.collect());
 }

@@ -188,9 +188,11 @@ impl ShadowPods {
         };
         match made {
             Ok(pod) => Done::with(Some(pod), Some(yes())),
-            Err(error) => {
-                Done { verdict: refused(spec, &error).map(no), result: Err(error), ..Done::with(None, None) }
-            }
+            // What was said of it is no reason to be silent about others.
+            Err(error) => match refused(spec, &error) {
+                Some(why) => Done { result: Ok(Outcome::Requeue(AGAIN)), ..Done::with(None, Some(no(why))) },
+                None => Done { result: Err(error), ..Done::with(None, None) },
+            },
         }
     }
 

@@ -87,6 +87,26 @@ pub(super) fn without_new_pods(have: &VirtualNode) -> VirtualNode {
     VirtualNode { spec, ..have.clone() }
 }
 
+/// Taints that Kubernetes sets, and takes off.
+const OF_KUBERNETES: &str = "node.kubernetes.io/";
+
+/// A Node that was deleted, with what others had set on it; but it takes no new Pods.
+pub(super) fn anew(before: &VirtualNode) -> VirtualNode {
+    let metadata = ObjectMeta {
+        name: before.metadata.name.clone(),
+        labels: before.metadata.labels.clone(),
+        annotations: before.metadata.annotations.clone(),
+        ..ObjectMeta::default()
+    };
+    let mut taints = before.spec.taints.clone();
+    taints.retain(|taint| !taint["key"].as_str().is_some_and(|key| key.starts_with(OF_KUBERNETES)));
+    VirtualNode {
+        metadata,
+        spec: VirtualNodeSpec { taints: tainted(taints, false) },
+        status: Default::default(),
+    }
+}
+
 /// The taints with ours among them; those of others stay where they are.
 fn tainted(mut taints: Vec<Value>, takes_pods: bool) -> Vec<Value> {
     let is = |taint: &Value, key: &str| taint["key"] == key;
@@ -182,6 +202,27 @@ mod tests {
         assert_eq!(again, heard_again);
         assert_eq!(heard_again.labels()["liqo.io/region"], "us");
         assert_eq!(keys(&without_new_pods(&again)), ["theirs", label::NOT_ALLOWED, label::NO_NEW_PODS]);
+    }
+
+    #[test]
+    fn a_deleted_node_comes_back_with_what_others_had_set() {
+        let mut node = node("east", &offered(), None, true);
+        node.labels_mut().insert("tier".into(), "gold".into());
+        for key in ["theirs", "node.kubernetes.io/unreachable"] {
+            node.spec.taints.push(json!({"key": key, "effect": "NoExecute"}));
+        }
+        node.metadata.uid = Some("u".into());
+        let again = anew(&node);
+        let keys = |node: &VirtualNode| -> Vec<String> {
+            node.spec.taints.iter().map(|taint| taint["key"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(again.labels()["tier"], "gold");
+        assert_eq!(
+            (keys(&again), again.metadata.uid.clone()),
+            (vec![label::NOT_ALLOWED.into(), "theirs".into(), label::NO_NEW_PODS.into()], None)
+        );
+        let offered_again = super::node("east", &offered(), Some(&again), true);
+        assert_eq!((offered_again.labels(), keys(&offered_again).len()), (node.labels(), 2));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use api::offload::{map::ENTRIES_MAX, namespace::OFFLOADING_REQUIRED, view::NamespaceOffloadingView};
+use api::offload::map::ENTRIES_MAX;
 
 use crate::offload::{
     index::{ClusterEntry, NamespaceEntry},
     selection::{Key, is_held, key},
 };
 
-/// A Namespace with a NamespaceOffloading.
+/// A Namespace with a NamespaceOffloading, or with one that went before.
 pub(super) struct Asking {
     pub(super) namespace: String,
     pub(super) entry: Arc<NamespaceEntry>,
@@ -25,6 +25,17 @@ pub(super) struct Changes {
     pub(super) left_out: usize,
 }
 
+impl Changes {
+    pub(super) fn is_anything(&self) -> bool {
+        !self.keys.is_empty() || self.left_out > 0
+    }
+
+    /// Namespaces whose key is there afterwards.
+    pub(super) fn comes(&self) -> impl Iterator<Item = &String> {
+        self.keys.iter().filter(|(_, change)| change.is_some()).map(|(namespace, _)| namespace)
+    }
+}
+
 /// What becomes of the key of a Namespace.
 enum Becomes<'a> {
     Says(&'a str),
@@ -35,7 +46,9 @@ enum Becomes<'a> {
 impl Asking {
     fn becomes(&self, cluster: &ClusterEntry) -> Becomes<'_> {
         let Some(offloading) = self.entry.asks() else {
-            return if self.entry.is_withdrawn() { Becomes::Goes } else { Becomes::Stays };
+            // One that has gone may have left a key that was on its way.
+            let has_gone = self.entry.offloading.is_none() && self.entry.withdrawn.is_some();
+            return if has_gone || self.entry.is_withdrawn() { Becomes::Goes } else { Becomes::Stays };
         };
         match (&self.name, key(offloading, cluster)) {
             (Some(name), Key::Want) if is_held(offloading) => Becomes::Says(name),
@@ -47,6 +60,11 @@ impl Asking {
     /// Whether a twin is to be there.
     pub(super) fn is_wanted(&self, cluster: &ClusterEntry) -> bool {
         matches!(self.becomes(cluster), Becomes::Says(_))
+    }
+
+    /// Whether the cluster has to see that nothing is wanted any more.
+    pub(super) fn is_awaited(&self, id: &str) -> bool {
+        self.entry.awaits(id).is_some()
     }
 
     /// What its key has to say, or that it has to go, where a map says otherwise.
@@ -90,13 +108,15 @@ pub(super) fn changes(
     changes
 }
 
-/// All keys of a map of which nothing is left; none if nobody wants one. Those that had a twin before come first.
-pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Changes {
-    if !asking.iter().any(|asking| asking.is_wanted(cluster)) {
-        return Changes::default();
+/// All keys of a map of which nothing is left, if there has to be one: for a twin that is wanted, or for the host to see that none is. Those
+/// that had a twin before come first.
+pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Option<Changes> {
+    if !asking.iter().any(|asking| asking.is_wanted(cluster) || asking.is_awaited(id)) {
+        return None;
     }
     let of = |asking: &Asking| {
-        let had = had(asking.entry.asks()?, id);
+        asking.entry.asks()?;
+        let had = asking.entry.had(id).map(str::to_owned);
         let name = match asking.becomes(cluster) {
             Becomes::Says(name) => Some(name.to_owned()),
             Becomes::Goes => None,
@@ -108,15 +128,7 @@ pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Chan
     all.sort();
     let left_out = all.len().saturating_sub(ENTRIES_MAX);
     let keys = all.into_iter().take(ENTRIES_MAX);
-    Changes { keys: keys.map(|(_, namespace, name)| (namespace, Some(name))).collect(), left_out }
-}
-
-/// The twin that the NamespaceOffloading had in a cluster, as its own status says.
-fn had(offloading: &NamespaceOffloadingView, cluster: &str) -> Option<String> {
-    let status = offloading.status.0.as_ref().ok()?;
-    let conditions = status.remote_namespaces_conditions.get(cluster)?;
-    let was_selected = conditions.iter().any(|c| c.type_ == OFFLOADING_REQUIRED && c.status == "True");
-    status.remote_namespace_name.clone().filter(|_| was_selected)
+    Some(Changes { keys: keys.map(|(_, namespace, name)| (namespace, Some(name))).collect(), left_out })
 }
 
 #[cfg(test)]
@@ -191,6 +203,18 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_came_after_its_namespace_offloading_went_is_taken_out() {
+        let mut late = held("late");
+        let entry = Arc::get_mut(&mut late.entry).unwrap();
+        (entry.offloading, entry.withdrawn) = (None, Some("u".into()));
+        late.name = None;
+        let mut foreign = held("foreign");
+        Arc::get_mut(&mut foreign.entry).unwrap().offloading = None;
+        let seen = changes(&desired(&["late", "foreign"]), &[late, foreign], &east());
+        assert_eq!(seen.keys, keys([("late", None)]), "what merely vanished stays");
+    }
+
+    #[test]
     fn a_map_that_vanished_is_put_back_whole() {
         let said = json!({"remoteNamespaceName": "old", "remoteNamespacesConditions": {"east": [
             {"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "", "lastTransitionTime": GOES},
@@ -198,9 +222,14 @@ mod tests {
         let mut invalid = asking("invalid", &json!({}), &said);
         invalid.name = None;
         let all = [held("shop"), invalid, asking("new", &json!({}), &json!({}))];
-        let seen = whole(&all, "east", &east());
+        let seen = whole(&all, "east", &east()).unwrap();
         assert_eq!(seen.keys, keys([("shop", Some("shop-west")), ("invalid", Some("old"))]));
-        assert_eq!(whole(&all[1..], "east", &east()), Changes::default(), "nobody wants anything new of it");
+        assert_eq!(whole(&all[1..], "east", &east()), None, "nobody wants anything new of it");
+        let mut withdrawn =
+            asking("gone", &json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES}), &said);
+        Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
+        let empty = whole(&[withdrawn], "east", &east()).unwrap();
+        assert_eq!(empty.keys, keys([]), "the host has to see that it is gone");
     }
 
     #[test]
@@ -209,7 +238,7 @@ mod tests {
         let all: Vec<_> = names.iter().map(|name| held(name)).collect();
         let seen = changes(&desired(&["other"]), &all, &east());
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX - 1, 2));
-        let seen = whole(&all, "east", &east());
+        let seen = whole(&all, "east", &east()).unwrap();
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 1));
         let full = desired(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
         let seen = changes(&full, &all, &east());

@@ -99,7 +99,7 @@ fn without_record(pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan 
     match &around.twin {
         Twin::There(twin) => match wanted(pod, twin, None, around) {
             Ok(spec) => Plan::put(spec),
-            Err(Unsent::NotYet(_)) if has_started(have) => Plan::NOTHING,
+            Err(Unsent::NotYet(_) | Unsent::Never(_)) if has_started(have) => Plan::NOTHING,
             Err(Unsent::NotYet(why)) => wait(status::BACK_OFF, why),
             Err(Unsent::Never(why)) => wait(status::REFUSED, why),
         },

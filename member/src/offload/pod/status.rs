@@ -13,7 +13,7 @@ use api::{
 use ipnet::IpNet;
 use serde_json::{Map, Value, json};
 
-use super::view::BoundPod;
+use super::view::{BoundPod, QUOTE_MAX};
 
 /// Reason of a Pod that waits: it has no twin to run in yet.
 pub(super) const BACK_OFF: &str = "OffloadingBackOff";
@@ -29,9 +29,6 @@ const ADDRESS_REFUSED: &str = "AddressRefused";
 
 const PENDING: &str = "Pending";
 const FAILED: &str = "Failed";
-
-/// Most bytes of what is quoted from a host.
-const QUOTE_MAX: usize = 1024;
 
 /// Condition types of a Pod that a kubelet sets, and takes off.
 const OF_THE_KUBELET: [&str; 6] = [
@@ -105,7 +102,10 @@ pub(super) fn mirrored(
     let (mut state, impossible) = match (&said.pod, refused) {
         (None, None) => return None,
         (None, Some(_)) => (PodState { phase: Some(PENDING.to_owned()), ..have.clone() }, vec![]),
-        (Some(state), _) => asked_for(pod, state.clone()).within(QUOTE_MAX).with_possible_addresses(services),
+        (Some(state), _) => {
+            let state = with_ended(pod, have, asked_for(pod, state.clone()));
+            state.within(QUOTE_MAX).with_possible_addresses(services)
+        }
     };
     state.phase = state.phase.or_else(|| have.phase.clone());
     if have.is_final() && state.phase != have.phase {
@@ -154,6 +154,36 @@ fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
     keep(&mut said.init_container_statuses, "initContainers");
     // Those of the home do not travel.
     said.ephemeral_container_statuses.clear();
+    said
+}
+
+/// The same, but containers that have ended here and may not run again stay so: the host may have made the Pod anew, and an API server
+/// refuses a status as a whole that says that such a container runs.
+fn with_ended(pod: &BoundPod, have: &PodState, mut said: PodState) -> PodState {
+    let spec = pod.spec.0.as_ref().unwrap_or(&Value::Null);
+    let restarts = |code: i32| match spec["restartPolicy"].as_str() {
+        Some("Never") => false,
+        Some("OnFailure") => code != 0,
+        _ => true,
+    };
+    let keep = |said: &mut Vec<ContainerStatus>, have: &[ContainerStatus], field: &str| {
+        let has_own_rules = |name: &str| {
+            let of_name = |one: &&Value| one["name"] == name;
+            let container = spec[field].as_array().and_then(|all| all.iter().find(of_name));
+            container.is_some_and(|one| {
+                one.get("restartPolicy").is_some() || one.get("restartPolicyRules").is_some()
+            })
+        };
+        for status in said.iter_mut().filter(|status| !has_own_rules(&status.name)) {
+            let before = have.iter().find(|before| before.name == status.name);
+            let ended = before.filter(|before| before.ended().is_some_and(|code| !restarts(code)));
+            if let Some(ended) = ended.filter(|_| status.ended().is_none()) {
+                *status = ended.clone();
+            }
+        }
+    };
+    keep(&mut said.container_statuses, &have.container_statuses, "containers");
+    keep(&mut said.init_container_statuses, &have.init_container_statuses, "initContainers");
     said
 }
 

@@ -2,12 +2,17 @@
 
 use api::{
     offload::shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
-    view::{Lenient, annotated, lean},
+    view::{Lenient, annotated, lean, shortened},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+
+/// Most bytes of what is quoted from a host.
+pub(super) const QUOTE_MAX: usize = 1024;
+/// Most bytes of what a host says of a Pod, sentences cut. All of a host's statuses are kept, so one that says more is not.
+const STATUS_MAX: usize = 64 << 10;
 
 /// A Pod that is bound to a virtual node, as its API server has it: what travels of it is decided on the raw JSON.
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
@@ -49,8 +54,8 @@ pub(crate) struct OwnShadowPod {
     /// What we want.
     #[serde(default)]
     pub(crate) spec: Lenient<Option<ShadowPodSpec>>,
-    /// What the host says.
-    #[serde(default, skip_serializing)]
+    /// What the host says: at most [`STATUS_MAX`].
+    #[serde(default, skip_serializing, deserialize_with = "bounded")]
     pub(crate) status: Lenient<ShadowPodStatus>,
 }
 
@@ -69,5 +74,41 @@ impl OwnShadowPod {
     pub(crate) fn is_done(&self) -> bool {
         self.wanted().is_some_and(|spec| spec.deletion.is_some())
             && self.said().is_some_and(|said| said.deleted)
+    }
+}
+
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ShadowPodStatus>, D::Error> {
+    let mut status = Lenient::<ShadowPodStatus>::deserialize(deserializer)?;
+    let Ok(said) = &mut status.0 else { return Ok(status) };
+    said.pod = said.pod.take().map(|pod| pod.within(QUOTE_MAX));
+    for condition in &mut said.conditions {
+        condition.message = shortened(std::mem::take(&mut condition.message), QUOTE_MAX);
+    }
+    let bytes = serde_json::to_vec(said).map_or(usize::MAX, |text| text.len());
+    if bytes > STATUS_MAX {
+        status = Lenient(Err(format!("the host says {bytes} bytes of the Pod, more than {STATUS_MAX}")));
+    }
+    Ok(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_says_no_more_of_a_pod_than_there_is_room_for() {
+        let read = |statuses: usize, words: usize| {
+            let terminated = json!({"exitCode": 1, "message": "x".repeat(words)});
+            let status = json!({"name": "c", "image": "i".repeat(400), "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"terminated": terminated}});
+            let said = json!({"pod": {"phase": "Running", "containerStatuses": vec![status; statuses]}});
+            let record: OwnShadowPod =
+                serde_json::from_value(json!({"metadata": {"name": "s"}, "status": said})).unwrap();
+            record.said().and_then(|said| said.pod.clone())
+        };
+        let said = read(20, 32 << 10).unwrap();
+        let terminated = said.container_statuses[7].state.as_ref().unwrap().terminated.as_ref().unwrap();
+        assert!(terminated.message.as_ref().unwrap().len() <= QUOTE_MAX);
+        assert_eq!(read(100, 32 << 10), None);
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use api::offload::{
     consent::{Refusal, has_room},
-    label,
+    label, names,
     peer::Incoming,
     requests::Requests,
     shadow_pod::ShadowPodSpec,
@@ -44,9 +44,15 @@ impl ShadowPods {
             return Err(Refusal::NotAccepted { home: home.clone() });
         };
         let shadows = &self.knowledge.shadows;
+        let map = names::namespace_map(home, &self.knowledge.us.cluster);
+        // Elsewhere anybody may have made a Pod that says it is one.
+        let is_in_twin = |place: &String| {
+            let namespace = place.split_once('/').and_then(|(name, _)| self.knowledge.namespace(name));
+            namespace.is_some_and(|namespace| namespace.twin_of(&map).is_some())
+        };
         let there = || {
             let with_entry = |place: String| shadows.get(&place).map(|entry| (place, entry));
-            shadows.keys().into_iter().filter_map(with_entry)
+            shadows.keys().into_iter().filter(is_in_twin).filter_map(with_entry)
         };
         let place = format!("{}/{}", spec.namespace, spec.pod);
         self.reserved.reserve((home, place.as_str()), incoming, &pod.requests, there)

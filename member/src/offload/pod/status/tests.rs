@@ -105,3 +105,31 @@ fn what_waits_or_is_aborted_says_so_once() {
     let other = waits(&waiting.state, BACK_OFF, "for another reason".into()).unwrap();
     assert_eq!(other.warning, None, "not told again");
 }
+
+#[test]
+fn a_container_that_may_not_run_again_stays_ended() {
+    let state = |name: &str, state: Value| {
+        let mut container = container(name);
+        container["state"] = state;
+        container
+    };
+    let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+    let runs = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
+    for (policy, code, stays) in [
+        ("Never", 0, true),
+        ("Never", 1, true),
+        ("OnFailure", 0, true),
+        ("OnFailure", 1, false),
+        ("Always", 0, false),
+    ] {
+        let had = json!({"phase": "Running", "containerStatuses": [state("web", ended(code))]});
+        let said = json!({"pod": {"phase": "Running", "podIPs": [{"ip": "10.1.0.8"}],
+            "containerStatuses": [state("web", runs.clone())]}});
+        let mut pod = pod(&had);
+        pod.spec.0.as_mut().unwrap()["restartPolicy"] = json!(policy);
+        let said = serde_json::from_value(said).unwrap();
+        let said = mirrored(&pod, &PodState::of(&had), &said, "east", &[]).unwrap();
+        assert_eq!(said.state.container_statuses[0].ended(), stays.then_some(code), "{policy} {code}");
+        assert_eq!(json!(said.state.pod_ips), json!([{"ip": "10.1.0.8"}]), "the rest goes on");
+    }
+}

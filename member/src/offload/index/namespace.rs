@@ -1,0 +1,137 @@
+//! What is known of each Namespace of this cluster.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use api::offload::{
+    namespace::{NAME, OFFLOADING_REQUIRED, READY},
+    twin,
+    view::NamespaceOffloadingView,
+};
+use kit::index::{Entry, Part, Readers};
+use kube::ResourceExt;
+
+use super::{NAMESPACE, STATUS, replace};
+use crate::offload::view::{Namespace, TwinAccount, TwinBinding};
+
+/// Everything known of a Namespace of this cluster.
+#[derive(Clone, Default)]
+pub(crate) struct NamespaceEntry {
+    pub(crate) namespace: Option<Namespace>,
+    pub(crate) offloading: Option<NamespaceOffloadingView>,
+    /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
+    pub(crate) withdrawn: Option<String>,
+    /// Clusters whose key was taken out, with the generation of the map that says so: they may have a twin until they have seen it.
+    pub(crate) awaited: BTreeMap<String, i64>,
+    /// Since when its status could say more of what is on its way.
+    pub(crate) unsaid_since: Option<Instant>,
+    /// If it is a twin: what lets us make Pods in it.
+    pub(crate) binding: Option<TwinBinding>,
+    /// Whether it has the ServiceAccount that Pods run as which name none.
+    pub(crate) has_account: bool,
+}
+
+impl NamespaceEntry {
+    /// Its NamespaceOffloading, unless that is being deleted.
+    pub(crate) fn asks(&self) -> Option<&NamespaceOffloadingView> {
+        self.offloading.as_ref().filter(|offloading| offloading.metadata.deletion_timestamp.is_none())
+    }
+
+    /// Whether its NamespaceOffloading is known to be deleted by decision.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        let uid = self.offloading.as_ref().and_then(ResourceExt::uid);
+        uid.is_some() && uid == self.withdrawn
+    }
+
+    /// The twin that it had in a cluster, as the status of its NamespaceOffloading says.
+    pub(crate) fn had(&self, cluster: &str) -> Option<&str> {
+        let status = self.offloading.as_ref()?.status.0.as_ref().ok()?;
+        let conditions = status.remote_namespaces_conditions.get(cluster)?;
+        let was_selected = conditions.iter().any(|c| c.type_ == OFFLOADING_REQUIRED && c.status == "True");
+        status.remote_namespace_name.as_deref().filter(|_| was_selected)
+    }
+
+    /// Which generation of our map a cluster has to have seen before nothing of a NamespaceOffloading is left there that is being deleted;
+    /// none if it never had to know of it.
+    pub(crate) fn awaits(&self, cluster: &str) -> Option<i64> {
+        let noted = self.awaited.get(cluster).copied();
+        noted.or_else(|| self.had(cluster).map(|_| i64::MAX)).filter(|_| self.is_withdrawn())
+    }
+
+    /// Whether a cluster was ever asked for a twin, by this process or by what the status says.
+    pub(crate) fn has_asked(&self, cluster: &str) -> bool {
+        let status = self.offloading.as_ref().and_then(|offloading| offloading.status.0.as_ref().ok());
+        let conditions = status.and_then(|status| status.remote_namespaces_conditions.get(cluster));
+        self.awaited.contains_key(cluster)
+            || conditions.is_some_and(|all| all.iter().any(|condition| condition.type_ == READY))
+    }
+}
+
+impl Entry for NamespaceEntry {
+    fn is_empty(&self) -> bool {
+        self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none() && !self.has_account
+    }
+}
+
+impl Part<String, NamespaceEntry> for Namespace {
+    fn key(&self) -> Option<String> {
+        Some(self.name_any())
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        NAMESPACE.when(replace(&mut entry.namespace, self))
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.namespace = None;
+        NAMESPACE
+    }
+}
+
+impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == NAME)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.offloading = None;
+        NAMESPACE.and(STATUS)
+    }
+}
+
+/// Those of twins are read by the controller of maps, which the knowledge asks.
+impl Part<String, NamespaceEntry> for TwinBinding {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == twin::BINDING)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        entry.binding = Some(self);
+        Readers::NONE
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.binding = None;
+        Readers::NONE
+    }
+}
+
+/// As with [`TwinBinding`].
+impl Part<String, NamespaceEntry> for TwinAccount {
+    fn key(&self) -> Option<String> {
+        self.namespace().filter(|_| self.name_any() == twin::ACCOUNT)
+    }
+
+    fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        entry.has_account = true;
+        Readers::NONE
+    }
+
+    fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
+        entry.has_account = false;
+        Readers::NONE
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether hosts may have a twin of a Namespace whose NamespaceOffloading is being deleted.
+
+use super::Knowledge;
+use crate::offload::index::{Asked, ClusterEntry, NamespaceEntry};
+
+impl Knowledge {
+    /// Whether a NamespaceOffloading waits for hosts before it goes.
+    pub(super) fn is_withdrawing(&self) -> bool {
+        let names = self.namespaces.keys().into_iter();
+        let entries = names.filter_map(|name| self.namespaces.get(&name));
+        entries.into_iter().any(|entry| entry.is_withdrawn())
+    }
+
+    /// Whether a host has a twin of the Namespace, or may have one.
+    pub(crate) fn is_left_somewhere(&self, namespace: &str) -> bool {
+        let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
+        self.all_clusters().iter().any(|(id, cluster)| {
+            let is_member = self.standing(id).is_some();
+            is_left(namespace, &known, (id, cluster), is_member)
+        })
+    }
+}
+
+/// Whether a cluster has a twin of the Namespace, or may have one: its key is there or on its way, it says so itself, or it has not seen
+/// that the key went. One that has left and is not to be used is not waited for.
+fn is_left(
+    namespace: &str,
+    known: &NamespaceEntry,
+    (id, cluster): (&str, &ClusterEntry),
+    is_member: bool,
+) -> bool {
+    let is_wanted = cluster.wanted().is_some_and(|spec| spec.desired_mapping.contains_key(namespace));
+    let is_said = cluster.said().is_some_and(|said| said.current_mapping.contains_key(namespace));
+    let was_asked = is_wanted || known.awaits(id).is_some() || known.has_asked(id);
+    if is_wanted || cluster.sending.contains(namespace) || is_said && was_asked {
+        return true;
+    }
+    let Some(awaited) = known.awaits(id) else { return false };
+    if !is_member && matches!(cluster.outgoing(), Asked::No) {
+        return false;
+    }
+    let Some(map) = &cluster.own_map else { return true };
+    let now = map.metadata.generation.unwrap_or_default();
+    let seen = cluster.said().and_then(|said| said.observed_generation).unwrap_or_default();
+    seen < awaited.min(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The NamespaceOffloading of `shop` is deleted by decision.
+    fn withdrawn(status: &Value) -> NamespaceEntry {
+        let metadata = json!({"name": "offloading", "uid": "u", "deletionTimestamp": "2026-11-01T12:00:00Z"});
+        NamespaceEntry {
+            offloading: serde_json::from_value(json!({"metadata": metadata, "spec": {}, "status": status}))
+                .unwrap(),
+            withdrawn: Some("u".into()),
+            ..NamespaceEntry::default()
+        }
+    }
+
+    /// Our map for `east` in its seventh generation.
+    fn east(desired: &Value, said: &Value) -> ClusterEntry {
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
+        let map = json!({"metadata": {"name": "1.west.east", "generation": 7}, "spec": spec, "status": said});
+        let peer = json!({"metadata": {"name": "east"}, "spec": {"outgoing": {}}});
+        ClusterEntry {
+            peer: serde_json::from_value(peer).unwrap(),
+            own_map: serde_json::from_value(map).unwrap(),
+            ..ClusterEntry::default()
+        }
+    }
+
+    fn is_left(known: &NamespaceEntry, east: &ClusterEntry) -> bool {
+        super::is_left("shop", known, ("east", east), true)
+    }
+
+    #[test]
+    fn a_host_is_waited_for_until_it_has_seen_that_the_key_went() {
+        let (none, key) = (json!({}), json!({"shop": "shop-west"}));
+        let mut known = withdrawn(&none);
+        assert!(!is_left(&known, &east(&none, &none)), "it never had to know of it");
+        assert!(is_left(&known, &east(&key, &none)));
+        let sending = ClusterEntry { sending: BTreeSet::from(["shop".into()]), ..east(&none, &none) };
+        assert!(is_left(&known, &sending), "the key is on its way");
+
+        known.awaited.insert("east".into(), 6);
+        for (seen, is_left_there) in
+            [(json!({}), true), (json!(5), true), (json!(6), false), (json!(7), false)]
+        {
+            let said = json!({"observedGeneration": seen.as_i64()});
+            assert_eq!(is_left(&known, &east(&none, &said)), is_left_there, "{seen}");
+        }
+        let entry = json!({"remoteNamespace": "shop-west", "phase": "Terminating"});
+        let said = json!({"observedGeneration": 7, "currentMapping": {"shop": entry}});
+        assert!(is_left(&known, &east(&none, &said)));
+        known.awaited.insert("east".into(), 20);
+        assert!(!is_left(&known, &east(&none, &json!({"observedGeneration": 7}))), "of before a restore");
+
+        let vanished = ClusterEntry { own_map: None, ..east(&none, &none) };
+        assert!(is_left(&known, &vanished), "it is put back, for the host to see");
+        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
+        let left = ClusterEntry { peer: Some(unused), ..vanished };
+        assert!(!super::is_left("shop", &known, ("east", &left), false), "it has left");
+    }
+
+    #[test]
+    fn who_was_not_asked_holds_nobody_up() {
+        let entry = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
+        let said = json!({"currentMapping": {"shop": entry}});
+        assert!(!is_left(&withdrawn(&json!({})), &east(&json!({}), &said)));
+        let condition = |type_: &str, status: &str| {
+            json!({"type": type_, "status": status, "reason": "R", "message": "",
+                "lastTransitionTime": "2026-11-01T12:00:00Z"})
+        };
+        let asked = json!({"remoteNamespaceName": "shop-west", "remoteNamespacesConditions": {
+            "east": [condition("OffloadingRequired", "True"), condition("Ready", "True")],
+        }});
+        assert!(is_left(&withdrawn(&asked), &east(&json!({}), &said)), "as the status says");
+        assert!(is_left(&withdrawn(&asked), &east(&json!({}), &json!({}))), "after a restart");
+    }
+}
