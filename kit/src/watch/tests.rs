@@ -1,0 +1,82 @@
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, client::Body};
+
+use super::*;
+
+/// An API server that shows the one object another way at each list, and whose watches tell nothing.
+fn shows_otherwise() -> Client {
+    let lists = Arc::new(AtomicU32::new(0));
+    let answer = move |request: http::Request<Body>| {
+        let lists = lists.clone();
+        async move {
+            if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                std::future::pending::<()>().await;
+            }
+            let list = lists.fetch_add(1, Ordering::SeqCst);
+            let object = serde_json::json!({
+                "metadata": {"name": "a", "resourceVersion": "7"}, "data": {"list": list.to_string()},
+            });
+            let list = serde_json::json!({"metadata": {"resourceVersion": "9"}, "items": [object]});
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.to_string().into_bytes())))
+        }
+    };
+    Client::new(tower::service_fn(answer), "x")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_crd_shows_otherwise_is_told_though_its_version_is_the_same() {
+    let (watches, metrics) = (Watches::default(), Metrics::new().unwrap());
+    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let source = Source { cluster: "local", kind: "ConfigMap" };
+    let sink = move |change| drop(sender.send(change));
+    let api = Api::<ConfigMap>::default_namespaced(shows_otherwise());
+    let watch = watches.watch(api, watcher::Config::default(), source, metrics, sink);
+    let mut objects = crate::objects::Objects::default();
+    let listed = async {
+        for list in ["0", "1"] {
+            objects.change(told.recv().await.unwrap());
+            let object: &ConfigMap = objects.get("a").unwrap();
+            assert_eq!(object.data.as_ref().unwrap()["list"], list);
+            watches.list_again();
+        }
+    };
+    tokio::select! {
+        () = watch => panic!("it ended"),
+        heard = tokio::time::timeout(Duration::from_secs(600), listed) => heard.unwrap(),
+    }
+}
+
+#[test]
+fn a_watch_is_in_trouble_while_it_is_refused_again_and_again() {
+    let (mut failing, t) = (BTreeMap::new(), Instant::now());
+    let at = |seconds| t + Duration::from_secs(seconds);
+    let source = Source { cluster: "local", kind: "ServiceExport" };
+    let mut fails = |failure: Failure, at: Instant| {
+        let _ = Failing::again(&mut failing, Trouble { source, failure }, at);
+        let now = &failing[source.kind];
+        (now.lasts(at), now.lasts(at + Duration::from_secs(30)))
+    };
+    assert_eq!(fails(Failure::KindMissing, at(0)), (false, false), "once may be by chance");
+    assert_eq!(fails(Failure::KindMissing, at(2)), (true, false), "open again, and silent");
+    assert_eq!(fails(Failure::KindMissing, at(5)), (true, false));
+    assert_eq!(fails(Failure::Unreachable("gone"), at(10)), (false, false), "the Lease says that");
+    assert_eq!(fails(Failure::KindMissing, at(500)), (false, false), "another time");
+}
+
+#[test]
+fn a_watch_that_fails_for_long_is_said_ever_more_seldom() {
+    let (mut failing, mut at) = (BTreeMap::new(), Instant::now());
+    let source = Source { cluster: "leader", kind: "Lease" };
+    let said = (1..=400).filter(|failures| {
+        at += PAUSES.wait(*failures);
+        Failing::again(&mut failing, Trouble { source, failure: Failure::KindMissing }, at)
+    });
+    assert_eq!(said.collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]);
+    let other = Trouble { source, failure: Failure::Unauthorized };
+    assert!(Failing::again(&mut failing, other, at), "something else");
+}
