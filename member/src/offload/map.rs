@@ -94,8 +94,13 @@ impl Maps {
         let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
-        self.say(&entry, map, said, is_current && failed.is_ok()).await?;
-        failed.map(|()| Outcome::Requeue(if waits { SOON } else { PROBE }))
+        let is_same = self.say(&entry, map, said, is_current && failed.is_ok()).await?;
+        let next = match waits {
+            _ if !is_same => Duration::ZERO,
+            true => SOON,
+            false => PROBE,
+        };
+        failed.map(|()| Outcome::Requeue(next))
     }
 
     fn steps(
@@ -188,14 +193,15 @@ impl Maps {
     }
 
     /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home that leaves waits
-    /// for it.
+    /// for it. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too, so nobody
+    /// else tells us of what came meanwhile.
     async fn say(
         &self,
         entry: &ClusterEntry,
         map: &PeerMap,
         mut said: Said,
         is_done: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let have = current(entry);
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
         let generation = map.metadata.generation.filter(|_| is_done);
@@ -203,7 +209,7 @@ impl Maps {
         let is_emptied = entry.asked_here().is_some_and(|spec| spec.desired_mapping.is_empty());
         let is_awaited = is_emptied && generation.is_some() && observed != generation;
         if said.is_empty() && !is_awaited {
-            return Ok(());
+            return Ok(true);
         }
         let changed: BTreeMap<_, Value> =
             said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
@@ -213,7 +219,8 @@ impl Maps {
         }
         let patch = json!({"status": status});
         let merge = self.leader_writer.merge(map, Some("status"), patch);
-        self.knowledge.clusters.write(MAP, map, merge).await.map(drop)
+        let answer = self.knowledge.clusters.write(MAP, map, merge).await?;
+        Ok(answer.spec == map.spec)
     }
 }
 
