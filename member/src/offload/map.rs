@@ -85,9 +85,9 @@ impl Maps {
         let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
-        self.say(&entry, map, said, is_current && result.is_ok()).await?;
+        let is_same = self.say(&entry, map, said, is_current && result.is_ok()).await?;
         self.count(&home);
-        result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { PROBE }))
+        result.map(|()| Outcome::Requeue(if is_cut || !is_same { Duration::ZERO } else { PROBE }))
     }
 
     /// Carries out these steps, some at the same time: what there is to say of their entries, and how it went.
@@ -210,14 +210,15 @@ impl Maps {
     }
 
     /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home whose key went waits
-    /// for it.
+    /// for it. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too, so nobody
+    /// else tells us of what came meanwhile.
     async fn say(
         &self,
         entry: &ClusterEntry,
         map: &PeerMap,
         mut said: Said,
         is_done: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let have = current(entry);
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
         let generation = map.metadata.generation.filter(|_| is_done);
@@ -228,7 +229,7 @@ impl Maps {
         // Where a twin is only being made, that is said together with it.
         let is_awaited = says_all && generation.is_some() && observed != generation;
         if said.is_empty() && !is_awaited {
-            return Ok(());
+            return Ok(true);
         }
         let changed: BTreeMap<_, Value> =
             said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
@@ -238,7 +239,8 @@ impl Maps {
         }
         let patch = json!({"status": status});
         let merge = self.leader_writer.merge(map, Some("status"), patch);
-        self.knowledge.clusters.write(MAP, map, merge).await.map(drop)
+        let answer = self.knowledge.clusters.write(MAP, map, merge).await?;
+        Ok(answer.spec == map.spec)
     }
 }
 

@@ -129,7 +129,10 @@ impl Namespaces {
             return Ok(());
         }
         let value: Value = if is_on { general::TRUE.into() } else { Value::Null };
-        let patch = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: value}}});
+        // Bound to its version: what somebody else changes meanwhile is told.
+        let version = namespace.resource_version();
+        let patch =
+            json!({"metadata": {"resourceVersion": version, "labels": {label::SCHEDULING_ENABLED: value}}});
         let merge = self.local_writer.merge::<Namespace>(namespace, None, patch);
         match self.knowledge.namespaces.write(NAMESPACE, namespace, merge).await {
             Ok(_) | Err(Error::Gone) => Ok(()),
