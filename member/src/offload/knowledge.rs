@@ -1,6 +1,7 @@
 //! Everything that this member knows about offloading, and who has to reconcile when it changes.
 
 mod hosting;
+mod writing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,6 +23,7 @@ use kube::ResourceExt;
 use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
+use self::writing::Writing;
 use super::{
     index::{
         ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
@@ -52,6 +54,8 @@ pub(crate) struct Knowledge {
     pub(crate) namespaces: Store<String, NamespaceEntry>,
     /// Pods of others that run here, by `<Namespace>/<name>`.
     pub(crate) shadows: Store<String, ShadowEntry>,
+    /// Keys that are on their way into our maps.
+    pub(crate) writing: Writing,
     /// Namespace of this daemon.
     system: String,
     /// None without a session.
@@ -72,6 +76,7 @@ impl Knowledge {
             clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE])),
             namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
+            writing: Writing::default(),
             system,
             leases,
             standings: Shared::default(),

@@ -42,19 +42,23 @@ impl OwnMaps {
     /// Brings our map for one cluster up to date.
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
+        let underway = self.knowledge.writing.begin(&cluster);
         let asking = self.asking();
         let changes = match (&entry.own_map, entry.wanted()) {
             (Some(map), Some(spec)) => {
                 let changes = changes(&spec.desired_mapping, &asking, &entry);
+                underway.has(changes.keys.keys().cloned());
                 self.patch(map, &changes).await?;
                 changes
             }
             (have, _) => {
                 let changes = whole(&asking, &cluster, &entry);
+                underway.has(changes.keys.keys().cloned());
                 self.put(have.as_ref(), &cluster, &changes).await?;
                 changes
             }
         };
+        drop(underway);
         let touched = changes.keys.into_keys().map(|namespace| (namespace, NAMESPACE.and(STATUS)));
         self.knowledge.namespaces.enqueue(touched.collect());
         match changes.left_out {
