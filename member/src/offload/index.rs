@@ -3,8 +3,6 @@
 mod namespace;
 mod shadow;
 
-use std::collections::BTreeSet;
-
 use api::{
     name::check_cluster_id,
     offload::{
@@ -63,8 +61,6 @@ pub(crate) struct ClusterEntry {
     pub(crate) own_offer: Option<OwnOffer>,
     /// The twins that we want there.
     pub(crate) own_map: Option<OwnMap>,
-    /// Namespaces whose keys are being written into that map.
-    pub(crate) sending: BTreeSet<String>,
     /// The twins that it wants here.
     pub(crate) map: Option<PeerMap>,
 }

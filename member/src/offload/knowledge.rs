@@ -2,6 +2,7 @@
 
 mod hosting;
 mod withdrawing;
+mod writing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,6 +24,7 @@ use kube::ResourceExt;
 use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
+use self::writing::Writing;
 use super::{
     index::{
         ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
@@ -53,6 +55,8 @@ pub(crate) struct Knowledge {
     pub(crate) namespaces: Store<String, NamespaceEntry>,
     /// Pods of others that run here, by `<Namespace>/<name>`.
     pub(crate) shadows: Store<String, ShadowEntry>,
+    /// Keys that are on their way into our maps.
+    pub(crate) writing: Writing,
     /// Namespace of this daemon.
     system: String,
     /// None without a session.
@@ -73,6 +77,7 @@ impl Knowledge {
             clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE])),
             namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
+            writing: Writing::default(),
             system,
             leases,
             standings: Shared::default(),
@@ -198,22 +203,23 @@ impl Knowledge {
         let after = self.all_clusters();
         let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
         let none = Arc::default();
-        let mut touched = BTreeSet::new();
         for id in ids {
             let (before, after) = (before.get(id).unwrap_or(&none), after.get(id).unwrap_or(&none));
-            if Arc::ptr_eq(before, after) {
-                continue;
-            }
-            touched.extend(differing(before, after));
-            // A map that vanished is put back whole, and who waits for the host to see it may go on.
-            let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
-            if before.own_map.is_some() != after.own_map.is_some() {
-                self.enqueue_offloaded(NAMESPACE.and(STATUS));
-            } else if seen(before) != seen(after) && self.is_withdrawing() {
-                self.enqueue_offloaded(NAMESPACE.and(STATUS));
+            if !Arc::ptr_eq(before, after) {
+                self.own_map_changed(before, after);
             }
         }
-        let known = touched.into_iter().filter(|name| self.namespaces.get(name).is_some());
+    }
+
+    /// Our map for a cluster says something else, or its host does.
+    pub(crate) fn own_map_changed(&self, before: &ClusterEntry, after: &ClusterEntry) {
+        let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
+        let is_put_back = before.own_map.is_some() != after.own_map.is_some();
+        if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
+            return self.enqueue_offloaded(NAMESPACE.and(STATUS));
+        }
+        let touched = differing(before, after).into_iter();
+        let known = touched.filter(|name| self.namespaces.get(name).is_some());
         self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
     }
 

@@ -59,10 +59,7 @@ pub(super) struct Maps {
 impl Maps {
     /// Brings the twins of one home up to date, and its map.
     pub(super) async fn reconcile(self, home: String) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.clusters.get(&home) else {
-            self.count(&home);
-            return Ok(Outcome::Done);
-        };
+        let entry = self.knowledge.clusters.get(&home).unwrap_or_default();
         let Some(map) = &entry.map else {
             self.count(&home);
             return Ok(Outcome::Done);

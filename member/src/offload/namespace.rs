@@ -6,6 +6,8 @@
 
 mod enabled;
 
+use std::time::Duration;
+
 use api::{
     label as general,
     offload::{
@@ -31,6 +33,9 @@ use super::{
     withdrawn,
 };
 
+/// How soon is looked again whether a key is still on its way.
+const SOON: Duration = Duration::from_millis(100);
+
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Namespaces {
@@ -49,10 +54,9 @@ impl Namespaces {
         }
         let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
         match offloading.metadata.deletion_timestamp {
-            Some(_) => self.unoffload(&namespace, &entry, offloading).await?,
-            None => self.offload(&namespace, &entry, offloading).await?,
+            Some(_) => self.unoffload(&namespace, &entry, offloading).await,
+            None => self.offload(&namespace, &entry, offloading).await.map(|()| Outcome::Done),
         }
-        Ok(Outcome::Done)
     }
 
     /// Makes the NamespaceOffloading that the label asks for, or deletes the one that it asked for.
@@ -94,9 +98,9 @@ impl Namespaces {
         namespace: &str,
         entry: &NamespaceEntry,
         offloading: &NamespaceOffloadingView,
-    ) -> Result<(), Error> {
+    ) -> Result<Outcome, Error> {
         if !is_held(offloading) {
-            return Ok(());
+            return Ok(Outcome::Done);
         }
         // Where it stays, the webhook would refuse every new Pod.
         let unlabelled = self.put_label(entry, false);
@@ -105,16 +109,20 @@ impl Namespaces {
             if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
                 tracing::warn!(namespace, "the CRD of NamespaceOffloadings is being deleted: the twins stay");
                 unlabelled.await?;
-                return self.release(offloading).await;
+                return self.release(offloading).await.map(|()| Outcome::Done);
             }
         }
         unlabelled.await?;
         self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
         own_map::enqueue(&self.knowledge, namespace);
-        match self.knowledge.is_left_somewhere(namespace) {
-            true => Ok(()),
-            false => self.release(offloading).await,
+        // Before the maps are looked at, since it ends with what it writes in them.
+        if self.knowledge.writing.may_have(namespace) {
+            return Ok(Outcome::Requeue(SOON));
         }
+        if !self.knowledge.is_left_somewhere(namespace) {
+            self.release(offloading).await?;
+        }
+        Ok(Outcome::Done)
     }
 
     async fn release(&self, offloading: &NamespaceOffloadingView) -> Result<(), Error> {

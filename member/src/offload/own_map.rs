@@ -8,7 +8,7 @@
 
 mod keys;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{
     offload::{
@@ -45,22 +45,26 @@ impl OwnMaps {
     /// Brings our map for one cluster up to date.
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
+        let underway = self.knowledge.writing.begin(&cluster);
         let asking = self.asking();
         let changes = match entry.wanted() {
             Some(spec) => Some(changes(&spec.desired_mapping, &asking, &entry)).filter(Changes::is_anything),
             None => whole(&asking, &cluster, &entry),
         };
         let Some(changes) = changes else { return Ok(Outcome::Done) };
-        self.sending(&cluster, changes.comes().cloned().collect());
+        underway.has(changes.keys.keys().cloned());
         let written = match (&entry.own_map, entry.wanted()) {
             (Some(_), Some(_)) if changes.keys.is_empty() => Ok(()),
             (Some(map), Some(_)) => self.patch(map, &changes).await,
             (have, _) => self.put(have.as_ref(), &cluster, &changes).await,
         };
-        self.sending(&cluster, BTreeSet::new());
         if written.is_ok() {
             self.note(&cluster, &changes, &asking);
         }
+        drop(underway);
+        // The answer has what the host said meanwhile, which no watch tells any more.
+        let after = self.knowledge.clusters.get(&cluster).unwrap_or_default();
+        self.knowledge.own_map_changed(&entry, &after);
         let touched = changes.keys.into_keys().map(|namespace| (namespace, NAMESPACE.and(STATUS)));
         self.knowledge.namespaces.enqueue(touched.collect());
         written?;
@@ -75,11 +79,6 @@ impl OwnMaps {
                 Outcome::Requeue(AGAIN)
             }
         })
-    }
-
-    /// The keys of these Namespaces are on their way.
-    fn sending(&self, cluster: &String, namespaces: BTreeSet<String>) {
-        self.knowledge.clusters.note(cluster, |entry| entry.sending = namespaces);
     }
 
     /// Notes which Namespaces wait until the host has seen the map as it is now.

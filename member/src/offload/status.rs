@@ -31,7 +31,7 @@ use super::{
     certificate::{Answer, placement},
     index::{NAMESPACE, NamespaceEntry, STATUS},
     knowledge::Knowledge,
-    selection::Invalid,
+    selection::{Invalid, is_held},
 };
 
 /// How soon a status is looked at again that nobody asked for.
@@ -104,7 +104,8 @@ impl OffloadingStatus {
         } else {
             let now = Instant::now();
             let since = entry.unsaid_since.unwrap_or(now);
-            let due = said.is_on_the_way().then(|| progress::due(&have, &want, since)).flatten();
+            let is_held = is_held(offloading);
+            let due = said.is_on_the_way().then(|| progress::due(&have, &want, is_held, since)).flatten();
             if let Some(at) = due.filter(|at| *at > now) {
                 self.note(&namespace, &entry, Some(since));
                 return Ok(Outcome::Requeue(at - now));

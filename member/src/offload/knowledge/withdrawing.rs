@@ -21,7 +21,7 @@ impl Knowledge {
     }
 }
 
-/// Whether a cluster has a twin of the Namespace, or may have one: its key is there or on its way, it says so itself, or it has not seen
+/// Whether a cluster has a twin of the Namespace, or may have one: its key is there, it says so itself, or it has not seen
 /// that the key went. One that has left and is not to be used is not waited for.
 fn is_left(
     namespace: &str,
@@ -32,7 +32,7 @@ fn is_left(
     let is_wanted = cluster.wanted().is_some_and(|spec| spec.desired_mapping.contains_key(namespace));
     let is_said = cluster.said().is_some_and(|said| said.current_mapping.contains_key(namespace));
     let was_asked = is_wanted || known.awaits(id).is_some() || known.has_asked(id);
-    if is_wanted || cluster.sending.contains(namespace) || is_said && was_asked {
+    if is_wanted || is_said && was_asked {
         return true;
     }
     let Some(awaited) = known.awaits(id) else { return false };
@@ -47,8 +47,6 @@ fn is_left(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -86,9 +84,6 @@ mod tests {
         let mut known = withdrawn(&none);
         assert!(!is_left(&known, &east(&none, &none)), "it never had to know of it");
         assert!(is_left(&known, &east(&key, &none)));
-        let sending = ClusterEntry { sending: BTreeSet::from(["shop".into()]), ..east(&none, &none) };
-        assert!(is_left(&known, &sending), "the key is on its way");
-
         known.awaited.insert("east".into(), 6);
         for (seen, is_left_there) in
             [(json!({}), true), (json!(5), true), (json!(6), false), (json!(7), false)]

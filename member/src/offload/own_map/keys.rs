@@ -29,11 +29,6 @@ impl Changes {
     pub(super) fn is_anything(&self) -> bool {
         !self.keys.is_empty() || self.left_out > 0
     }
-
-    /// Namespaces whose key is there afterwards.
-    pub(super) fn comes(&self) -> impl Iterator<Item = &String> {
-        self.keys.iter().filter(|(_, change)| change.is_some()).map(|(namespace, _)| namespace)
-    }
 }
 
 /// What becomes of the key of a Namespace.

@@ -13,13 +13,16 @@ const MOMENT: Duration = Duration::from_secs(2);
 const NEXT: Duration = Duration::from_secs(10);
 
 /// When `want` is to be said in place of `have`, if all that is new since then is how far twins are that are on their way; nothing if
-/// it is to be said now.
+/// it is to be said now. One without our finalizer is about to be written for that, and would be written twice at the same time.
 pub(super) fn due(
     have: &NamespaceOffloadingStatus,
     want: &NamespaceOffloadingStatus,
+    is_held: bool,
     since: Instant,
 ) -> Option<Instant> {
-    let Some(before) = have.offloading_phase.as_deref() else { return Some(since + MOMENT) };
+    let Some(before) = have.offloading_phase.as_deref() else {
+        return Some(since + if is_held { MOMENT } else { NEXT });
+    };
     let far = want.remote_namespaces_conditions.clone();
     let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
     let is_more = before == Phase::InProgress.as_str() && super::is_said(&farther, want);
@@ -59,13 +62,14 @@ mod tests {
     fn the_first_progress_waits_a_moment_and_more_of_it_longer() {
         let since = Instant::now();
         let wait = |have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus| {
-            due(have, want, since).map(|at| at - since)
+            due(have, want, true, since).map(|at| at - since)
         };
         let none = NamespaceOffloadingStatus::default();
         let begun = status("InProgress", &[("east", "Creating"), ("north", "Creating")]);
         let half = status("InProgress", &[("east", "NamespaceCreated"), ("north", "Creating")]);
         let ready = status("Ready", &[("east", "NamespaceCreated"), ("north", "NamespaceCreated")]);
         assert_eq!(wait(&none, &begun), Some(MOMENT));
+        assert_eq!(due(&none, &begun, false, since), Some(since + NEXT), "it is about to be written");
         assert_eq!(wait(&begun, &half), Some(NEXT));
         assert_eq!(wait(&ready, &half), None, "a twin was lost");
         let other = NamespaceOffloadingStatus { observed_generation: Some(2), ..half.clone() };
