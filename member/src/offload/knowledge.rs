@@ -1,6 +1,7 @@
 //! Everything that this member knows about offloading, and who has to reconcile when it changes.
 
 mod hosting;
+mod own_maps;
 mod withdrawing;
 mod writing;
 
@@ -12,7 +13,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{map::MappedNamespace, phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
+    offload::{phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -30,7 +31,7 @@ use super::{
         ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
     },
     selection::{Invalid, Key, key, name},
-    view::{Namespace, OwnMap},
+    view::Namespace,
 };
 use crate::identity::Identity;
 
@@ -196,33 +197,6 @@ impl Knowledge {
         }
     }
 
-    /// Takes in a change of our maps. Only the Namespaces are asked again of which one says something else now.
-    pub(crate) fn change_own_maps(&self, change: Change<OwnMap>) {
-        let before = self.all_clusters();
-        self.clusters.change(change);
-        let after = self.all_clusters();
-        let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-        let none = Arc::default();
-        for id in ids {
-            let (before, after) = (before.get(id).unwrap_or(&none), after.get(id).unwrap_or(&none));
-            if !Arc::ptr_eq(before, after) {
-                self.own_map_changed(before, after);
-            }
-        }
-    }
-
-    /// Our map for a cluster says something else, or its host does.
-    pub(crate) fn own_map_changed(&self, before: &ClusterEntry, after: &ClusterEntry) {
-        let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
-        let is_put_back = before.own_map.is_some() != after.own_map.is_some();
-        if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
-            return self.enqueue_offloaded(NAMESPACE.and(STATUS));
-        }
-        let touched = differing(before, after).into_iter();
-        let known = touched.filter(|name| self.namespaces.get(name).is_some());
-        self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
-    }
-
     /// Takes in a change of Namespaces. Those who want them as twins are asked again, but not where they wrote it themselves.
     pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
         let homes: BTreeSet<String> = match &change {
@@ -283,49 +257,11 @@ fn is_going<K: kube::Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Namespaces about which a map, or its host, says something else.
-fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
-    fn wants<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a String> {
-        entry.wanted()?.desired_mapping.get(name)
-    }
-    fn says<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a MappedNamespace> {
-        entry.said()?.current_mapping.get(name)
-    }
-    let wanted = [before, after].into_iter().filter_map(ClusterEntry::wanted);
-    let said = [before, after].into_iter().filter_map(ClusterEntry::said);
-    let names = wanted
-        .flat_map(|spec| spec.desired_mapping.keys())
-        .chain(said.flat_map(|status| status.current_mapping.keys()));
-    let differs =
-        |name: &&String| wants(before, name) != wants(after, name) || says(before, name) != says(after, name);
-    names.filter(differs).cloned().collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-
-    fn entry(desired: &Value, said: &Value) -> ClusterEntry {
-        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
-        let map =
-            json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": said}});
-        ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..ClusterEntry::default() }
-    }
-
-    #[test]
-    fn only_namespaces_of_which_a_map_says_something_else_are_asked_again() {
-        let accepted = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
-        let before = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({"shop": accepted}));
-        assert_eq!(differing(&before, &before), BTreeSet::new());
-        let said = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({}));
-        assert_eq!(differing(&before, &said), ["shop".to_owned()].into());
-        let wanted = entry(&json!({"shop": "shop-west", "db": "db-west"}), &json!({"shop": accepted}));
-        assert_eq!(differing(&before, &wanted), ["db".to_owned(), "web".to_owned()].into());
-        let vanished = differing(&before, &ClusterEntry::default());
-        assert_eq!(vanished, ["shop".to_owned(), "web".to_owned()].into());
-    }
 
     #[test]
     fn namespaces_of_the_system_are_known_by_their_label() {

@@ -1,0 +1,86 @@
+//! Our maps: which Namespaces are asked again when one says something else, or its host does.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use api::offload::map::MappedNamespace;
+use kit::objects::Change;
+
+use super::Knowledge;
+use crate::offload::{
+    index::{ClusterEntry, NAMESPACE, STATUS},
+    view::OwnMap,
+};
+
+impl Knowledge {
+    /// Takes in a change of our maps. Only the Namespaces are asked again of which one says something else now.
+    pub(crate) fn change_own_maps(&self, change: Change<OwnMap>) {
+        let before = self.all_clusters();
+        self.clusters.change(change);
+        let after = self.all_clusters();
+        let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let none = Arc::default();
+        for id in ids {
+            let (before, after) = (before.get(id).unwrap_or(&none), after.get(id).unwrap_or(&none));
+            if !Arc::ptr_eq(before, after) {
+                self.own_map_changed(before, after);
+            }
+        }
+    }
+
+    /// Our map for a cluster says something else, or its host does.
+    pub(crate) fn own_map_changed(&self, before: &ClusterEntry, after: &ClusterEntry) {
+        let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
+        let is_put_back = before.own_map.is_some() != after.own_map.is_some();
+        if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
+            return self.enqueue_offloaded(NAMESPACE.and(STATUS));
+        }
+        let touched = differing(before, after).into_iter();
+        let known = touched.filter(|name| self.namespaces.get(name).is_some());
+        self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
+    }
+}
+
+/// Namespaces about which a map, or its host, says something else.
+fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
+    fn wants<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a String> {
+        entry.wanted()?.desired_mapping.get(name)
+    }
+    fn says<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a MappedNamespace> {
+        entry.said()?.current_mapping.get(name)
+    }
+    let wanted = [before, after].into_iter().filter_map(ClusterEntry::wanted);
+    let said = [before, after].into_iter().filter_map(ClusterEntry::said);
+    let names = wanted
+        .flat_map(|spec| spec.desired_mapping.keys())
+        .chain(said.flat_map(|status| status.current_mapping.keys()));
+    let differs =
+        |name: &&String| wants(before, name) != wants(after, name) || says(before, name) != says(after, name);
+    names.filter(differs).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(desired: &Value, said: &Value) -> ClusterEntry {
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
+        let map =
+            json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": said}});
+        ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..ClusterEntry::default() }
+    }
+
+    #[test]
+    fn only_namespaces_of_which_a_map_says_something_else_are_asked_again() {
+        let accepted = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
+        let before = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({"shop": accepted}));
+        assert_eq!(differing(&before, &before), BTreeSet::new());
+        let said = entry(&json!({"shop": "shop-west", "web": "web-west"}), &json!({}));
+        assert_eq!(differing(&before, &said), ["shop".to_owned()].into());
+        let wanted = entry(&json!({"shop": "shop-west", "db": "db-west"}), &json!({"shop": accepted}));
+        assert_eq!(differing(&before, &wanted), ["db".to_owned(), "web".to_owned()].into());
+        let vanished = differing(&before, &ClusterEntry::default());
+        assert_eq!(vanished, ["shop".to_owned(), "web".to_owned()].into());
+    }
+}
