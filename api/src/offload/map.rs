@@ -63,7 +63,7 @@ pub struct NamespaceMapStatus {
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub current_mapping: BTreeMap<String, MappedNamespace>,
     /// Generation of the map that the destination acted on last. Where nothing is desired any more, it says that nothing is left to delete
-    /// that `currentMapping` does not name.
+    /// that `currentMapping` does not name. The largest number there is where the destination has left: it acts on no generation any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }

@@ -26,8 +26,14 @@ pub const SEALED_MAX: usize = 64 << 10;
     selectable = ".spec.destination",
     printcolumn(name = "Origin", type_ = "string", json_path = ".spec.origin"),
     printcolumn(name = "Destination", type_ = "string", json_path = ".spec.destination"),
-    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
+    printcolumn(name = "Twin", type_ = "string", json_path = ".spec.namespace"),
     printcolumn(name = "Pod", type_ = "string", json_path = ".spec.pod"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.pod.phase"),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Accepted')].reason"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

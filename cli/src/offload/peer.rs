@@ -93,7 +93,9 @@ pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) 
     let mut consent = Consent { cluster: &cluster, peer, say };
     if *remove {
         consent.take_back("outgoing").await?;
-        consent.say(&format!("its Node goes when no Namespace has a twin in cluster {peer} any more"));
+        consent.say(&format!(
+            "the twins of this cluster's Namespaces in cluster {peer} go, with all that is in them, then its Node"
+        ));
         return Ok(());
     }
     consent.give("outgoing", &json!({})).await?;

@@ -4,14 +4,19 @@
 use std::time::Duration;
 
 use api::{
+    label::TRUE,
     name::is_dns_label,
     offload::{
-        namespace::{NAME, NamespaceOffloading, NamespaceOffloadingStatus},
+        label::ENABLED,
+        map::CREATION_LOOP_BACK_OFF,
+        namespace::{NAME, NamespaceOffloading, NamespaceOffloadingStatus, READY},
         view::NamespaceOffloadingView,
     },
+    view::Meta,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
 
@@ -49,6 +54,9 @@ pub async fn unoffload_namespaces(
     }
     let cluster = Cluster::connect(&options.cluster).await?;
     is_set_up(&cluster).await?;
+    for namespace in &options.namespaces {
+        is_not_enabled(&cluster, namespace).await?;
+    }
     let mut goes = false;
     for namespace in &options.namespaces {
         let there = read(&cluster, namespace).await?;
@@ -69,6 +77,20 @@ pub async fn unoffload_namespaces(
     Ok(())
 }
 
+/// The label would have the NamespaceOffloading made again.
+async fn is_not_enabled(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+    let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
+    let read = known(namespaces.get(namespace));
+    let there = cluster.request(format!("read Namespace {namespace}"), read).await?;
+    match there.is_some_and(|there| there.labels().get(ENABLED).is_some_and(|value| value == TRUE)) {
+        true => Err(Error::Argument(format!(
+            "label {ENABLED}={TRUE} of Namespace {namespace} has it offloaded; take that off, and the twins go: kubectl label namespace \
+             {namespace} {ENABLED}-"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// What goes where when the Namespace is offloaded no more.
 fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> String {
     let Some(offloading) = offloading else { return format!("Namespace {namespace} is not offloaded") };
@@ -76,7 +98,7 @@ fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> S
         return format!("Namespace {namespace}: all its twins go, with all that is in them");
     };
     let twin = status.remote_namespace_name.as_deref().unwrap_or("its twin");
-    match clusters(status).as_slice() {
+    match with_twin(status).as_slice() {
         [] => format!("Namespace {namespace} has no twin: only its NamespaceOffloading goes"),
         clusters => format!(
             "Namespace {twin} goes in {}, with all that is in it; Namespace {namespace} here stays, and its Pods that run there end",
@@ -85,12 +107,19 @@ fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> S
     }
 }
 
+/// Clusters with a twin: those that refuse one have none.
+fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
+    let refuses = |id: &&str| {
+        let conditions = status.remote_namespaces_conditions.get(*id).map_or(&[][..], Vec::as_slice);
+        super::condition(conditions, READY).is_some_and(|ready| ready.reason == CREATION_LOOP_BACK_OFF)
+    };
+    clusters(status).into_iter().filter(|id| !refuses(id)).collect()
+}
+
 /// Clusters that have something of it.
 fn clusters(status: &NamespaceOffloadingStatus) -> Vec<&str> {
     let of = &status.remote_namespaces_conditions;
-    let has = of
-        .iter()
-        .filter(|(_, conditions)| super::condition(conditions, api::offload::namespace::READY).is_some());
+    let has = of.iter().filter(|(_, conditions)| super::condition(conditions, READY).is_some());
     has.map(|(id, _)| id.as_str()).collect()
 }
 
@@ -150,18 +179,22 @@ mod tests {
                 "type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
             })
         };
+        let mut refused = said("Ready");
+        refused["reason"] = json!("CreationLoopBackOff");
         let status = json!({
             "remoteNamespaceName": "shop-west",
             "remoteNamespacesConditions": {
-                "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")],
+                "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")], "south": [refused],
             },
         });
         let goes = what_goes("shop", Some(&offloading(&status)));
         assert!(
-            goes.contains("Namespace shop-west goes in east, with all") && !goes.contains("north"),
+            goes.contains("Namespace shop-west goes in east, with all")
+                && !goes.contains("south")
+                && !goes.contains("north"),
             "{goes}"
         );
-        assert!(what_is_left(&offloading(&status)).ends_with("clusters: east"));
+        assert!(what_is_left(&offloading(&status)).ends_with("clusters: east, south"));
         assert!(what_goes("shop", Some(&offloading(&json!({})))).contains("no twin"));
         assert_eq!(what_goes("shop", None), "Namespace shop is not offloaded");
     }

@@ -2,6 +2,8 @@
 //! and uid; takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs
 //! or the rights for a kind are missing, nothing of it was made.
 
+mod hosted;
+
 use std::{
     fmt::Debug,
     time::{Duration, Instant},
@@ -39,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at what they have done.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Deletes our offers, says of our Pods that they end, empties our maps, and deletes each record once its host has nothing left. A map whose
+/// Deletes our offers, and ends what we run for others; says of our Pods that they end, empties our maps, and deletes each record once its host has nothing left. A map whose
 /// host does not answer in time stays, so that it deletes the twins when it is back, with all Pods in them.
 pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;
@@ -49,6 +51,7 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     for offer in records(&offers, &is_us("spec.host")).await? {
         writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
     }
+    hosted::withdraw(access, &writer).await?;
     let pods = Api::<OwnShadowPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<OwnMap>::namespaced(leader.clone(), &us.common_area);
     let begun = Instant::now();
@@ -93,7 +96,7 @@ async fn end(writer: &Writer, pod: &OwnShadowPod, is_late: bool) -> Result<(), E
 async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
     let is_done = map.status.0.as_ref().is_ok_and(|status| {
         // A twin that was only just made is in no entry yet.
-        status.current_mapping.is_empty() && status.observed_generation == map.metadata.generation
+        status.current_mapping.is_empty() && status.observed_generation >= map.metadata.generation
     });
     match map.spec.0.as_ref() {
         Ok(Some(spec)) if spec.desired_mapping.is_empty() && is_done => writer.delete(map, true).await,
@@ -141,17 +144,29 @@ pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
             done = done.and(writer.release(&offloading, &[label::FINALIZER]).await);
         }
     }
-    let ours = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
-    for twin in listed::<Namespace>(client, &ours).await? {
-        let is_twin = twin.annotations().contains_key(label::MANAGED_BY_NAMESPACE_MAP);
-        if is_twin && !twin.is_going() {
-            done = done.and(writer.delete(&twin, false).await);
-        }
-    }
+    let ours = ours();
+    done = done.and(delete_twins(writer, client).await);
     for node in
         listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await?
     {
         done = done.and(writer.delete(&node, false).await);
+    }
+    done
+}
+
+/// What we made for or of another cluster.
+fn ours() -> String {
+    format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID)
+}
+
+/// Deletes the Namespaces of other clusters that are here, with all that is in them.
+async fn delete_twins(writer: &Writer, client: &Client) -> Result<(), Error> {
+    let mut done = Ok(());
+    for twin in listed::<Namespace>(client, &ours()).await? {
+        let is_twin = twin.annotations().contains_key(label::MANAGED_BY_NAMESPACE_MAP);
+        if is_twin && !twin.is_going() {
+            done = done.and(writer.delete(&twin, false).await);
+        }
     }
     done
 }

@@ -158,7 +158,7 @@ impl Pods {
         let put = self.store.put_ours(&self.leader_writer, POD, (have, &object), |_| true).await;
         match &put {
             Ok(_) if have.is_none() && want.deletion.is_none() => {
-                let message = format!("runs as {}/{} in cluster {}", want.namespace, want.pod, self.host);
+                let message = format!("sent to cluster {} as {}/{}", self.host, want.namespace, want.pod);
                 self.events.tell(pod.object_ref(&()), "Offload", "Offloaded", &message);
             }
             Err(error @ (Error::Refused(_) | Error::Pruned { .. })) => {

@@ -39,6 +39,8 @@ const OF_THE_KUBELET: [&str; 6] = [
     "PodResizePending",
     "PodResizeInProgress",
 ];
+/// Of a Pod that has a Node; what its host says of that is not ours to say of the Pod here, which has one.
+const SCHEDULED: &str = "PodScheduled";
 /// Those that say whether it takes traffic.
 const READY: [&str; 2] = ["Ready", "ContainersReady"];
 
@@ -87,6 +89,7 @@ fn says(have: &PodState, phase: &str, reason: &'static str, message: String) -> 
 fn unready(state: &mut PodState) {
     let of_ready = |condition: &&mut PodCondition| READY.contains(&condition.type_.as_str());
     state.conditions.iter_mut().filter(of_ready).for_each(|condition| condition.status = "False".to_owned());
+    state.container_statuses.iter_mut().for_each(|container| container.ready = false);
 }
 
 /// What the Pod is to say where its host says this, if that is something else than it says.
@@ -115,6 +118,14 @@ pub(super) fn mirrored(
         state.reason = Some(refused.reason.clone());
         state.message = Some(shortened(refused.message.clone(), QUOTE_MAX));
         unready(&mut state);
+    }
+    let unscheduled = state.conditions.iter().find(|c| c.type_ == SCHEDULED && c.status == "False");
+    if let Some(condition) =
+        unscheduled.filter(|_| refused.is_none() && state.phase.as_deref() == Some(PENDING))
+    {
+        let words = condition.message.clone().unwrap_or_default();
+        state.reason.clone_from(&condition.reason);
+        state.message = Some(shortened(format!("in cluster {host}: {words}"), QUOTE_MAX));
     }
     state.conditions = merged(&have.conditions, state.conditions);
     let warning = warning(have, refused, &impossible, host);

@@ -133,3 +133,14 @@ fn a_container_that_may_not_run_again_stays_ended() {
         assert_eq!(json!(said.state.pod_ips), json!([{"ip": "10.1.0.8"}]), "the rest goes on");
     }
 }
+
+#[test]
+fn a_pod_that_no_node_of_the_host_takes_says_so() {
+    let scheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "too little cpu"});
+    let had = json!({"phase": "Pending", "conditions": [condition("PodScheduled", "True")]});
+    let said = json!({"pod": {"phase": "Pending", "conditions": [scheduled]}});
+    let state = mirror(&had, said).unwrap().state;
+    assert_eq!(state.reason.as_deref(), Some("Unschedulable"));
+    assert_eq!(state.message.as_deref(), Some("in cluster east: too little cpu"));
+    assert_eq!(json!(state.conditions), json!([condition("PodScheduled", "True")]), "here it has a Node");
+}

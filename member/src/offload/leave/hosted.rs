@@ -1,0 +1,87 @@
+//! A host that leaves: its twins go, and its homes hear so. They can hear nothing of it later.
+
+use std::collections::BTreeMap;
+
+use api::offload::{pod_status::PodState, shadow_pod::ShadowPodStatus};
+use kit::{failure::Failure, write::Writer};
+use kube::{Api, api::ListParams};
+use serde_json::{Value, json};
+
+use super::{acted, delete_twins, failure, local_writer, records};
+use crate::{
+    feature::Access,
+    offload::view::{PeerMap, PeerPod},
+};
+
+/// Reason of a Pod whose host has left: as that of one whose twin was taken back.
+const ABORTED: &str = "OffloadingAborted";
+
+/// Deletes the twins, says of each Pod that it has ended and in each map that nothing is left.
+pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<(), Failure> {
+    let Access { env, us, leader, .. } = access;
+    delete_twins(&local_writer(env), &env.client).await.map_err(|error| failure(&error))?;
+    let is_us = ListParams::default().fields(&format!("spec.destination={}", us.cluster));
+    for pod in records(&Api::<PeerPod>::namespaced(leader.clone(), &us.common_area), &is_us).await? {
+        let status = ended(pod.status.0.as_ref().ok(), &us.cluster);
+        acted(leader_writer.put_status(&pod, &status).await.map(drop))?;
+    }
+    for map in records(&Api::<PeerMap>::namespaced(leader.clone(), &us.common_area), &is_us).await? {
+        let patch = json!({"status": left(&map)});
+        acted(leader_writer.merge(&map, Some("status"), patch).await.map(drop))?;
+    }
+    Ok(())
+}
+
+/// What is said of a Pod that ends with the membership of its host.
+fn ended(said: Option<&ShadowPodStatus>, us: &str) -> ShadowPodStatus {
+    let said = said.cloned().unwrap_or_default();
+    let before = said.pod.clone().unwrap_or_default();
+    let pod = match before.is_final() {
+        true => before,
+        false => PodState {
+            phase: Some("Failed".to_owned()),
+            reason: Some(ABORTED.to_owned()),
+            message: Some(format!("cluster {us} has left the ClusterSet")),
+            ..before
+        },
+    };
+    ShadowPodStatus { pod: Some(pod), deleted: true, ..said }
+}
+
+/// No entry, whatever the map asks for, in this and in any later generation.
+fn left(map: &PeerMap) -> Value {
+    let entries = map.status.0.as_ref().map(|status| &status.current_mapping);
+    let none: BTreeMap<_, _> = entries.into_iter().flatten().map(|(name, _)| (name, Value::Null)).collect();
+    json!({"currentMapping": none, "observedGeneration": i64::MAX})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_ends_and_what_has_finished_stays_so() {
+        let said = |phase: &str| {
+            let pod = json!({"phase": phase, "podIPs": [{"ip": "10.1.0.7"}]});
+            serde_json::from_value::<ShadowPodStatus>(json!({"pod": pod})).unwrap()
+        };
+        let ended = |said: Option<&ShadowPodStatus>| {
+            let status = super::ended(said, "east");
+            assert!(status.deleted);
+            let pod = status.pod.unwrap();
+            (pod.phase.unwrap(), pod.reason)
+        };
+        let aborted = ("Failed".to_owned(), Some(ABORTED.to_owned()));
+        assert_eq!(ended(None), aborted);
+        assert_eq!(ended(Some(&said("Running"))), aborted);
+        assert_eq!(ended(Some(&said("Succeeded"))), ("Succeeded".to_owned(), None));
+    }
+
+    #[test]
+    fn all_entries_go() {
+        let entry = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
+        let map = json!({"metadata": {"name": "1.west.east", "generation": 3}, "status": {"currentMapping": {"shop": entry}}});
+        let said = left(&serde_json::from_value(map).unwrap());
+        assert_eq!(said, json!({"currentMapping": {"shop": null}, "observedGeneration": i64::MAX}));
+    }
+}
