@@ -23,7 +23,7 @@ use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
 use self::{
-    desired::{Condition, node, status},
+    desired::{Condition, node, node_after, status},
     heartbeat::Heartbeats,
 };
 use super::{
@@ -167,8 +167,10 @@ impl Nodes {
     ) -> Result<Option<VirtualNode>, Error> {
         let Some(offered) = entry.offered() else { return Ok(None) };
         let (clusters, have) = (&self.knowledge.clusters, entry.node.as_ref());
-        let before = entry.node_before.as_ref().map(desired::anew);
-        let want = node(cluster, offered, have.or(before.as_ref()), takes_pods);
+        let want = match (have, &entry.node_before) {
+            (None, Some(before)) => node_after(cluster, offered, before, takes_pods),
+            (have, _) => node(cluster, offered, have, takes_pods),
+        };
         let put = match have.is_none_or(VirtualNode::is_ours) {
             true => clusters.put_ours(&self.writer, NODE, (have, &want), VirtualNode::is_ours).await,
             false => Err(Error::NotOurs { kind: "Node".into(), name: want.name_any() }),

@@ -9,11 +9,11 @@ use api::{
     },
 };
 use jiff::Timestamp;
-use kube::api::ObjectMeta;
+use kube::{ResourceExt, api::ObjectMeta};
 use presence::standing::Standing;
 use serde_json::{Value, json};
 
-use super::labels::labels;
+use super::labels::{labels, of_others};
 use crate::offload::view::{NodeCondition, READY, VirtualNode, VirtualNodeSpec};
 
 /// How it stands with the host.
@@ -79,6 +79,22 @@ pub(super) fn node(
     let taints = have.map(|have| have.spec.taints.clone()).unwrap_or_default();
     let spec = VirtualNodeSpec { taints: tainted(taints, takes_pods) };
     VirtualNode { metadata, spec, status: Default::default() }
+}
+
+/// The same where somebody deleted the Node that was there `before`: with what others had set on it.
+pub(super) fn node_after(
+    cluster: &str,
+    offered: &OffloadOfferSpec,
+    before: &VirtualNode,
+    takes_pods: bool,
+) -> VirtualNode {
+    let before = anew(before);
+    let mut node = node(cluster, offered, Some(&before), takes_pods);
+    let noted = before.annotations().get(general::EXPORTED_METADATA).map(String::as_str);
+    for (label, value) in of_others(before.labels(), noted) {
+        node.labels_mut().entry(label).or_insert(value);
+    }
+    node
 }
 
 /// The Node as it is, but it takes no new Pods.
@@ -168,7 +184,6 @@ fn is_same(have: &Resources, want: &Resources) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kube::ResourceExt;
 
     use super::*;
 
@@ -221,8 +236,14 @@ mod tests {
             (keys(&again), again.metadata.uid.clone()),
             (vec![label::NOT_ALLOWED.into(), "theirs".into(), label::NO_NEW_PODS.into()], None)
         );
-        let offered_again = super::node("east", &offered(), Some(&again), true);
+        let offered_again = node_after("east", &offered(), &node, true);
         assert_eq!((offered_again.labels(), keys(&offered_again).len()), (node.labels(), 2));
+        let other = OffloadOfferSpec { node_labels: [].into(), ..offered() };
+        let moved = node_after("east", &other, &node, true);
+        assert_eq!(
+            (moved.labels().get("tier").map(String::as_str), moved.labels().get("liqo.io/region")),
+            (Some("gold"), None)
+        );
     }
 
     #[test]

@@ -47,6 +47,13 @@ pub(super) fn labels(
     (all, serde_json::to_string(&note).unwrap_or_default())
 }
 
+/// Labels that others have set on a Node with this note.
+pub(super) fn of_others(have: &Labels, noted: Option<&str>) -> Labels {
+    let noted: Noted = noted.and_then(|noted| serde_json::from_str(noted).ok()).unwrap_or_default();
+    let others = have.iter().filter(|(key, value)| noted.values.get(*key) != Some(*value));
+    others.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// What makes it the virtual node of that cluster: nobody else has a say.
 fn identity(cluster: &str) -> Labels {
     let pairs = [
