@@ -65,23 +65,18 @@ pub(super) async fn offloaded(world: &Pods, namespace: &str, spec: Value) {
     .await;
 }
 
-/// The commands of "First steps" for clusters that offload: those before the last, which ends it, and the last.
+/// The commands of "First steps": those before the last, which ends it, and the last.
 fn commands() -> (String, String) {
     let docs = include_str!("../../../docs/offload.md");
     let (_, commands) = docs.split_once("## First steps").unwrap();
     let (_, commands) = commands.split_once("```\n").unwrap();
     let (commands, _) = commands.split_once("```").unwrap();
     let server = format!("--image={} -- /agnhost netexec --http-port={HTTP_PORT}", images::agnhost());
-    let is_later = |line: &&str| !line.starts_with("freeport init") && !line.starts_with("freeport join");
-    let line = |line: &str| match line.contains("--image=IMAGE") {
-        // What comes after `--` is the server's.
-        true => format!("{} {server}", line.replace("--image=IMAGE ", "")),
-        false => line.to_owned(),
-    };
-    let mut lines: Vec<_> = commands.lines().filter(is_later).map(line).collect();
+    assert!(commands.contains(&server), "the nodes have {server}");
+    let mut lines: Vec<_> = commands.lines().collect();
     let last = lines.pop().unwrap();
     assert!(last.starts_with("freeport unoffload"), "{last}");
-    (lines.join("\n"), last)
+    (lines.join("\n"), last.to_owned())
 }
 
 /// The ready Pods of `web`: names, uids, and the Node of each.

@@ -82,7 +82,12 @@ impl Maps {
         let gone = current(&entry).into_keys().filter(|name| !spec.desired_mapping.contains_key(name));
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
-        let is_same = self.say(&entry, map, said, is_current && result.is_ok()).await?;
+        // What goes wrong with others is no reason for a home to wait.
+        let taken_out = twins.iter().filter_map(|twin| twin.twin_of(&record));
+        let mut taken_out = taken_out.filter(|(_, name)| !spec.desired_mapping.contains_key(*name));
+        let have = current(&entry);
+        let are_said = taken_out.all(|(_, name)| said.contains_key(name) || have.contains_key(name));
+        let is_same = self.say(&entry, map, said, is_current && are_said).await?;
         self.count(&home);
         result.map(|()| Outcome::Requeue(if is_cut || !is_same { Duration::ZERO } else { PROBE }))
     }
@@ -206,7 +211,7 @@ impl Maps {
         self.knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
     }
 
-    /// Writes the entries that say something else. Where all is done of what the map says now, that is said too: a home whose key went waits
+    /// Writes the entries that say something else. Where each twin whose key went is in an entry, that is said too: a home whose key went waits
     /// for it. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too, so nobody
     /// else tells us of what came meanwhile.
     async fn say(
@@ -220,12 +225,7 @@ impl Maps {
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
         let generation = map.metadata.generation.filter(|_| is_done);
         let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
-        let will_say =
-            |name: &String| said.get(name).map_or_else(|| have.contains_key(name), Option::is_some);
-        let says_all = entry.asked_here().is_some_and(|spec| spec.desired_mapping.keys().all(will_say));
-        // Where a twin is only being made, that is said together with it.
-        let is_awaited = says_all && generation.is_some() && observed != generation;
-        if said.is_empty() && !is_awaited {
+        if said.is_empty() && (generation.is_none() || observed == generation) {
             return Ok(true);
         }
         let changed: BTreeMap<_, Value> =

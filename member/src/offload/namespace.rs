@@ -6,7 +6,7 @@
 
 mod enabled;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     label as general,
@@ -35,6 +35,8 @@ use super::{
 
 /// How soon is looked again whether a key is still on its way.
 const SOON: Duration = Duration::from_millis(100);
+/// How soon it is looked at again whether hosts that have no Lease are waited for.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -113,15 +115,20 @@ impl Namespaces {
             }
         }
         unlabelled.await?;
-        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
+        let now = Instant::now();
+        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| {
+            entry.withdrawn = offloading.uid();
+            entry.withdrawn_at.get_or_insert(now);
+        });
         own_map::enqueue(&self.knowledge, namespace);
         // Before the maps are looked at, since it ends with what it writes in them.
         if self.knowledge.writing.may_have(namespace) {
             return Ok(Outcome::Requeue(SOON));
         }
-        if !self.knowledge.is_left_somewhere(namespace) {
-            self.release(offloading).await?;
+        if self.knowledge.is_left_somewhere(namespace, now) {
+            return Ok(Outcome::Requeue(AGAIN));
         }
+        self.release(offloading).await?;
         Ok(Outcome::Done)
     }
 

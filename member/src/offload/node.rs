@@ -119,7 +119,12 @@ impl Nodes {
         let node = match plan(&entry, now.is_heard) {
             // What is to be said of it is not known yet.
             _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
-            Plan::Nothing => return Ok(Outcome::Done),
+            Plan::Nothing => {
+                if matches!(entry.outgoing(), Asked::No) {
+                    self.knowledge.clusters.note(cluster, |entry| entry.node_before = None);
+                }
+                return Ok(Outcome::Done);
+            }
             Plan::Delete => {
                 if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
                     self.knowledge.clusters.delete(&self.writer, NODE, node, false).await?;
@@ -134,7 +139,9 @@ impl Nodes {
         };
         if let Some(node) = node {
             if !self.is_starting() {
-                self.put_status(cluster, &entry, &node, &now).await?;
+                let known =
+                    desired::with_status(node.clone(), entry.node.as_ref(), entry.node_before.as_ref());
+                self.put_status(cluster, &entry, &known, &now).await?;
             }
             self.renew(cluster, &node).await?;
         }

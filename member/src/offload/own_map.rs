@@ -84,7 +84,7 @@ impl OwnMaps {
     /// Notes which Namespaces wait until the host has seen the map as it is now.
     fn note(&self, cluster: &String, changes: &Changes, asking: &[Asking]) {
         let map = self.knowledge.clusters.get(cluster).and_then(|entry| entry.own_map.clone());
-        let generation = map.and_then(|map| map.metadata.generation).unwrap_or_default();
+        let generation = map.and_then(|map| map.metadata.generation).unwrap_or(i64::MAX);
         for (namespace, change) in &changes.keys {
             self.knowledge.namespaces.note(namespace, |entry| match change {
                 Some(_) => drop(entry.awaited.remove(cluster)),

@@ -20,6 +20,8 @@ pub(crate) struct NamespaceEntry {
     pub(crate) offloading: Option<NamespaceOffloadingView>,
     /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
     pub(crate) withdrawn: Option<String>,
+    /// When that was found out.
+    pub(crate) withdrawn_at: Option<Instant>,
     /// Clusters whose key was taken out, with the generation of the map that says so: they may have a twin until they have seen it.
     pub(crate) awaited: BTreeMap<String, i64>,
     /// Since when its status could say more of what is on its way.
@@ -93,6 +95,11 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
     }
 
     fn put(self, entry: &mut NamespaceEntry) -> Readers {
+        if entry.withdrawn.is_some() && entry.withdrawn != self.uid() {
+            // What was decided of another one says nothing of this.
+            (entry.withdrawn, entry.withdrawn_at) = (None, None);
+            entry.awaited.clear();
+        }
         NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))
     }
 
@@ -133,5 +140,26 @@ impl Part<String, NamespaceEntry> for TwinAccount {
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.has_account = false;
         Readers::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_decided_of_one_says_nothing_of_the_next() {
+        let mut entry = NamespaceEntry { withdrawn: Some("u1".into()), ..NamespaceEntry::default() };
+        entry.awaited.insert("east".into(), 7);
+        let offloading = |uid: &str| -> NamespaceOffloadingView {
+            let metadata = json!({"name": "offloading", "namespace": "shop", "uid": uid});
+            serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
+        };
+        offloading("u1").put(&mut entry);
+        assert_eq!((entry.withdrawn.as_deref(), entry.awaited.len()), (Some("u1"), 1));
+        offloading("u2").put(&mut entry);
+        assert_eq!((entry.withdrawn, entry.awaited.len()), (None, 0));
     }
 }

@@ -1,13 +1,13 @@
 //! A host that leaves: its twins go, and its homes hear so. They can hear nothing of it later.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use api::offload::{pod_status::PodState, shadow_pod::ShadowPodStatus};
 use kit::{failure::Failure, write::Writer};
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
-use super::{acted, delete_twins, failure, local_writer, records};
+use super::{PATIENCE, PAUSE, acted, delete_twins, failure, local_writer, records};
 use crate::{
     feature::Access,
     offload::view::{PeerMap, PeerPod},
@@ -16,20 +16,41 @@ use crate::{
 /// Reason of a Pod whose host has left: as that of one whose twin was taken back.
 const ABORTED: &str = "OffloadingAborted";
 
-/// Deletes the twins, says of each Pod that it has ended and in each map that nothing is left.
+/// Deletes the twins, and says of each Pod that it has ended and in each map that nothing is left, until all records say so: homes write
+/// them meanwhile.
 pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;
-    delete_twins(&local_writer(env), &env.client).await.map_err(|error| failure(&error))?;
+    let deleted = delete_twins(&local_writer(env), &env.client).await.map_err(|error| failure(&error));
     let is_us = ListParams::default().fields(&format!("spec.destination={}", us.cluster));
-    for pod in records(&Api::<PeerPod>::namespaced(leader.clone(), &us.common_area), &is_us).await? {
-        let status = ended(pod.status.0.as_ref().ok(), &us.cluster);
-        acted(leader_writer.put_status(&pod, &status).await.map(drop))?;
+    let pods = Api::<PeerPod>::namespaced(leader.clone(), &us.common_area);
+    let maps = Api::<PeerMap>::namespaced(leader.clone(), &us.common_area);
+    let begun = Instant::now();
+    loop {
+        let mut is_said = true;
+        for pod in records(&pods, &is_us).await? {
+            let want = ended(pod.status.0.as_ref().ok(), &us.cluster);
+            if pod.status.0.as_ref() != Ok(&want) {
+                is_said = false;
+                acted(leader_writer.put_status(&pod, &want).await.map(drop))?;
+            }
+        }
+        for map in records(&maps, &is_us).await? {
+            if !has_left(&map) {
+                is_said = false;
+                let patch = json!({"status": left(&map)});
+                acted(leader_writer.merge(&map, Some("status"), patch).await.map(drop))?;
+            }
+        }
+        if is_said || begun.elapsed() >= PATIENCE {
+            return deleted;
+        }
+        tokio::time::sleep(PAUSE).await;
     }
-    for map in records(&Api::<PeerMap>::namespaced(leader.clone(), &us.common_area), &is_us).await? {
-        let patch = json!({"status": left(&map)});
-        acted(leader_writer.merge(&map, Some("status"), patch).await.map(drop))?;
-    }
-    Ok(())
+}
+
+fn has_left(map: &PeerMap) -> bool {
+    let said = map.status.0.as_ref().ok();
+    said.is_some_and(|said| said.current_mapping.is_empty() && said.observed_generation == Some(i64::MAX))
 }
 
 /// What is said of a Pod that ends with the membership of its host.

@@ -7,6 +7,7 @@ use api::{
         offer::OffloadOfferSpec,
         quantity::{self, Resources, nanos},
     },
+    view::Lenient,
 };
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
@@ -14,7 +15,7 @@ use presence::standing::Standing;
 use serde_json::{Value, json};
 
 use super::labels::{labels, of_others};
-use crate::offload::view::{NodeCondition, READY, VirtualNode, VirtualNodeSpec};
+use crate::offload::view::{NodeCondition, READY, VirtualNode, VirtualNodeSpec, VirtualNodeStatus};
 
 /// How it stands with the host.
 pub(super) struct Condition {
@@ -121,6 +122,18 @@ pub(super) fn anew(before: &VirtualNode) -> VirtualNode {
         spec: VirtualNodeSpec { taints: tainted(taints, false) },
         status: Default::default(),
     }
+}
+
+/// A Node that was just made anew, with what was known of it `before`, as far as its status is to say that again.
+pub(super) fn with_status(
+    made: VirtualNode,
+    have: Option<&VirtualNode>,
+    before: Option<&VirtualNode>,
+) -> VirtualNode {
+    let (None, Some(Ok(status))) = (have, before.map(|before| before.status.0.as_ref())) else { return made };
+    // Nothing is allocatable yet: that is to be written.
+    let status = VirtualNodeStatus { allocatable: Resources::default(), ..status.clone() };
+    VirtualNode { status: Lenient(Ok(status)), ..made }
 }
 
 /// The taints with ours among them; those of others stay where they are.
@@ -266,6 +279,20 @@ mod tests {
         assert_eq!(says(heard(Some(Standing::Unheard))), "True", "what was known before stays");
         assert_eq!(says(heard(Some(Standing::Silent { since: None }))), "Unknown");
         assert_eq!(says(heard(None)), "Unknown");
+    }
+
+    #[test]
+    fn a_node_made_anew_is_ready_as_it_was_while_the_leader_is_not_heard() {
+        let mut before = node("east", &offered(), None, true);
+        let ready = status("east", &before, Some(&offered()), &heard(Some(Standing::Present)), at()).unwrap();
+        before.status = serde_json::from_value(ready.clone()).unwrap();
+        let made = with_status(anew(&before), None, Some(&before));
+        let says = status("east", &made, None, &Condition { is_heard: false, standing: None }, at()).unwrap();
+        assert_eq!(
+            (&says["conditions"][0]["status"], &says["capacity"]),
+            (&json!("True"), &ready["capacity"])
+        );
+        assert_eq!(with_status(anew(&before), Some(&before), None), anew(&before));
     }
 
     #[test]

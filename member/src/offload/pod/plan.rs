@@ -3,7 +3,7 @@
 use api::offload::{
     pod_status::PodState,
     seal::{CannotSeal, PrivateKey, seal},
-    shadow_pod::{Deletion, ShadowPodSpec},
+    shadow_pod::{Deletion, ShadowPodSpec, ShadowPodStatus},
     travel::travelling,
 };
 use ipnet::IpNet;
@@ -208,7 +208,12 @@ fn finished(record: &OwnShadowPod, plan: Plan, around: &Around<'_>) -> Plan {
 }
 
 fn mirror(record: &OwnShadowPod, pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan {
-    let said = record.said().filter(|_| !around.is_silent);
+    // A host that leaves says at last that nothing is left of it; that stays true.
+    let is_last = |said: &&ShadowPodStatus| {
+        let was_told = record.wanted().is_some_and(|spec| spec.deletion.is_some());
+        said.deleted && !was_told && said.pod.as_ref().is_some_and(PodState::is_final)
+    };
+    let said = record.said().filter(|said| !around.is_silent || is_last(said));
     Plan::says(said.and_then(|said| mirrored(pod, have, said, around.host, around.services)))
 }
 

@@ -1,7 +1,10 @@
 //! Pods that are bound to a virtual node, and their records.
 
 use api::{
-    offload::shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
+    offload::{
+        pod_status::PodState,
+        shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
+    },
     view::{Lenient, annotated, lean, shortened},
 };
 use k8s_openapi::api::core::v1 as core;
@@ -11,7 +14,8 @@ use serde_json::{Value, json};
 
 /// Most bytes of what is quoted from a host.
 pub(super) const QUOTE_MAX: usize = 1024;
-/// Most bytes of what a host says of a Pod, sentences cut. All of a host's statuses are kept, so one that says more is not.
+/// Most bytes of what a host says of a Pod, sentences cut. All of a host's statuses are kept, so of one that says more the containers are
+/// left out.
 const STATUS_MAX: usize = 64 << 10;
 
 /// A Pod that is bound to a virtual node, as its API server has it: what travels of it is decided on the raw JSON.
@@ -84,9 +88,18 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ShadowP
     for condition in &mut said.conditions {
         condition.message = shortened(std::mem::take(&mut condition.message), QUOTE_MAX);
     }
-    let bytes = serde_json::to_vec(said).map_or(usize::MAX, |text| text.len());
-    if bytes > STATUS_MAX {
-        status = Lenient(Err(format!("the host says {bytes} bytes of the Pod, more than {STATUS_MAX}")));
+    let is_too_long =
+        |said: &ShadowPodStatus| serde_json::to_vec(said).map_or(usize::MAX, |text| text.len()) > STATUS_MAX;
+    if is_too_long(said) {
+        said.pod = said.pod.take().map(|pod| PodState {
+            container_statuses: vec![],
+            init_container_statuses: vec![],
+            ephemeral_container_statuses: vec![],
+            ..pod
+        });
+    }
+    if is_too_long(said) {
+        (said.pod, said.conditions) = (None, vec![]);
     }
     Ok(status)
 }
@@ -109,6 +122,7 @@ mod tests {
         let said = read(20, 32 << 10).unwrap();
         let terminated = said.container_statuses[7].state.as_ref().unwrap().terminated.as_ref().unwrap();
         assert!(terminated.message.as_ref().unwrap().len() < 2 * QUOTE_MAX);
-        assert_eq!(read(100, 32 << 10), None);
+        let said = read(100, 32 << 10).unwrap();
+        assert_eq!((said.phase.as_deref(), said.container_statuses.len()), (Some("Running"), 0));
     }
 }
