@@ -1,5 +1,5 @@
-//! What an operator can measure. Prefix `freeport_`, but for what every process measures (`process_...`); labels are bounded: never an object's name, but that of a Common Area as
-//! long as it is served.
+//! What an operator can measure. Prefix `freeport_`, but for what every process measures (`process_...`); labels are bounded: never an
+//! object's name, but that of a Common Area as long as it is served.
 
 mod offload;
 mod tally;

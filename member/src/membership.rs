@@ -1,7 +1,7 @@
 //! The membership of this cluster in a ClusterSet.
 //!
-//! Watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace, and the CRDs of these kinds. Writes the `status` of ClusterSets and
-//! the note. Starts a [`session`](crate::session) with the leader that the ClusterSet and its Secret name, and starts another one
+//! Watches ClusterSets, Secrets, ClusterClaims and its own note in the daemon's Namespace, and the CRDs of these kinds. Writes
+//! the `status` of ClusterSets and the note. Starts a [`session`](crate::session) with the leader that the ClusterSet and its Secret name, and starts another one
 //! when they change; while there can be none, features run alone. Leaves ([`leave`](mod@leave)) when the ClusterSet is deleted or
 //! the note says so, and deletes the note when that is done. Safe to run twice: what has to be done ([`action`]) is a function of
 //! what is in the Namespace ([`state`]), and status and note are written only when they change.

@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::address;
 use crate::view::shortened;
 
+/// Reason of a Pod that failed because its twin is gone, or its host has left.
+pub const ABORTED: &str = "OffloadingAborted";
+
 /// Phases that a Pod can have.
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
 

@@ -41,7 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at what they have done.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Deletes our offers, and ends what we run for others; says of our Pods that they end, empties our maps, and deletes each record once its host has nothing left. A map whose
+/// Deletes our offers, and ends what we run for others; says of our Pods that they end, empties our maps, and deletes each record once
+/// its host has nothing left. A map whose
 /// host does not answer in time stays, so that it deletes the twins when it is back, with all Pods in them.
 pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;

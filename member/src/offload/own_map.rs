@@ -91,12 +91,11 @@ impl OwnMaps {
                 None => drop(entry.awaited.insert(cluster.clone(), generation)),
             });
         }
-        for asking in asking.iter().filter(|asking| asking.is_awaited(cluster)) {
-            let is_unknown = !changes.keys.contains_key(&asking.namespace);
+        // After a restart only the status tells of these: their keys went before.
+        let is_untold = |asking: &&Asking| !changes.keys.contains_key(&asking.namespace);
+        for asking in asking.iter().filter(|asking| asking.is_awaited(cluster)).filter(is_untold) {
             self.knowledge.namespaces.note(&asking.namespace, |entry| {
-                if is_unknown {
-                    entry.awaited.entry(cluster.clone()).or_insert(generation);
-                }
+                entry.awaited.entry(cluster.clone()).or_insert(generation);
             });
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use api::offload::{pod_status::PodState, shadow_pod::ShadowPodStatus};
+use api::offload::{
+    pod_status::{ABORTED, PodState},
+    shadow_pod::ShadowPodStatus,
+};
 use kit::{failure::Failure, write::Writer};
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
@@ -12,9 +15,6 @@ use crate::{
     feature::Access,
     offload::view::{PeerMap, PeerPod},
 };
-
-/// Reason of a Pod whose host has left: as that of one whose twin was taken back.
-const ABORTED: &str = "OffloadingAborted";
 
 /// Deletes the twins, and says of each Pod that it has ended and in each map that nothing is left, until all records say so: homes write
 /// them meanwhile.

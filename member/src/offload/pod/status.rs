@@ -5,7 +5,7 @@
 use api::{
     condition::Condition,
     offload::{
-        pod_status::{ContainerStatus, PodCondition, PodState},
+        pod_status::{ABORTED, ContainerStatus, PodCondition, PodState},
         shadow_pod::{ACCEPTED, ShadowPodStatus},
     },
     view::shortened,
@@ -19,8 +19,6 @@ use super::view::{BoundPod, QUOTE_MAX};
 pub(super) const BACK_OFF: &str = "OffloadingBackOff";
 /// Reason of a Pod that waits: something of it means nothing in another cluster.
 pub(super) const REFUSED: &str = "OffloadingRefused";
-/// Reason of a Pod that failed: it ran in a twin that is gone.
-pub(super) const ABORTED: &str = "OffloadingAborted";
 
 /// Reason of an Event: the host does not run the Pod.
 const HOST_REFUSED: &str = "HostRefused";
