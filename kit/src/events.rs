@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -40,6 +40,26 @@ impl Events {
     /// Says something about `object` that somebody may want to know, though nothing is wrong.
     pub fn tell(&self, object: ObjectReference, action: &str, reason: &str, message: &str) {
         self.say(EventType::Normal, object, action, reason, message);
+    }
+
+    /// Says that a condition has become `False`, or so for another reason, and that it is `True` again. What works from the beginning
+    /// is no news.
+    pub fn turned(
+        &self,
+        object: ObjectReference,
+        action: &str,
+        type_: &str,
+        (before, now): (&[Condition], &[Condition]),
+    ) {
+        let of = |said: &'_ [Condition]| said.iter().find(|condition| condition.type_ == type_).cloned();
+        let (before, Some(now)) = (of(before), of(now)) else { return };
+        let had_failed = before.as_ref().is_some_and(|before| before.status == "False");
+        let is_other = before.is_none_or(|before| (before.status, before.reason) != (now.status.clone(), now.reason.clone()));
+        match now.status.as_str() {
+            "False" if is_other => self.warn(object, action, &now.reason, &now.message),
+            "True" if had_failed => self.tell(object, action, &now.reason, &now.message),
+            _ => {}
+        }
     }
 
     fn say(&self, type_: EventType, object: ObjectReference, action: &str, reason: &str, message: &str) {

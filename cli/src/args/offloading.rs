@@ -99,9 +99,12 @@ struct AcceptArgs {
 struct UseArgs {
     /// ID of the other cluster.
     id: String,
-    /// It shall be no node here any more.
+    /// It shall be no node here any more: twins there go, with all that is in them.
     #[arg(long)]
     remove: bool,
+    /// With --remove: do it also where twins go; otherwise it only says which.
+    #[arg(long, requires = "remove")]
+    yes: bool,
     /// Do not wait until the node is there.
     #[arg(long)]
     no_wait: bool,
@@ -135,11 +138,14 @@ struct NamespaceArgs {
     /// and one --selector of several.
     #[arg(short = 'l', long, value_name = "REQUIREMENTS")]
     selector: Vec<String>,
+    /// Change the selector also where twins go with it; otherwise it is refused.
+    #[arg(long)]
+    yes: bool,
     /// Print the objects for kubectl apply -f; changes nothing.
     #[arg(long)]
     dry_run: bool,
     /// Form of what --dry-run prints.
-    #[arg(short, long, value_enum, default_value_t = Printed::Yaml, requires = "dry_run", hide_short_help = true)]
+    #[arg(short, long, value_enum, default_value_t = Printed::Yaml, requires = "dry_run")]
     output: Printed,
     /// Do not wait until twins are there and Pods are placed.
     #[arg(long)]
@@ -246,6 +252,7 @@ impl From<UseArgs> for UseOptions {
             cluster: args.place.into(),
             peer: args.id,
             remove: args.remove,
+            yes: args.yes,
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),
         }
@@ -261,6 +268,7 @@ impl From<NamespaceArgs> for OffloadOptions {
             mapping: args.namespace_mapping_strategy,
             remote_name: args.remote_namespace_name,
             selectors: args.selector,
+            yes: args.yes,
             dry_run: args.dry_run,
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),

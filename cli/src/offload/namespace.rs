@@ -10,12 +10,15 @@ use api::{
     label::TRUE,
     name::is_dns_label,
     offload::{
-        label::SCHEDULING_ENABLED,
-        namespace::{NAME, NamespaceMappingStrategy, NamespaceOffloading, PodOffloadingStrategy},
+        label::{SCHEDULING_ENABLED, TYPE, VIRTUAL_NODE},
+        namespace::{
+            NAME, NamespaceMappingStrategy, NamespaceOffloading, NamespaceOffloadingSpec, PodOffloadingStrategy,
+        },
         view::NamespaceOffloadingView,
     },
+    view::Meta,
 };
-use k8s_openapi::api::core::v1::{Namespace, NodeSelectorTerm};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm};
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
@@ -23,9 +26,10 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    is_set_up,
+    all, is_set_up,
     progress::{Progress, progress},
     selector,
+    twins::{goes, lost},
 };
 use crate::{
     Error, KubeContext,
@@ -52,6 +56,8 @@ pub struct OffloadOptions {
     pub remote_name: Option<String>,
     /// Terms, one of which has to match: see [`term`](selector::term). None: as before, or all clusters; an empty text: all clusters.
     pub selectors: Vec<String>,
+    /// Change the selector also where twins go; otherwise refuse, and say which.
+    pub yes: bool,
     /// Print objects instead of applying them.
     pub dry_run: bool,
     /// Wait until twins are there and Pods are placed.
@@ -76,6 +82,9 @@ pub async fn offload_namespaces(
     is_set_up(&cluster).await?;
     for namespace in &options.namespaces {
         is_there(&cluster, namespace).await?;
+    }
+    if !options.yes {
+        keeps_twins(&cluster, options, &spec).await?;
     }
     for namespace in &options.namespaces {
         write(&cluster, namespace, &spec, say).await?;
@@ -175,6 +184,27 @@ async fn is_there(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
         Some(_) => Ok(()),
         None => Err(cluster.refuse(format!("there is no Namespace {namespace}: create it first"))),
     }
+}
+
+/// Refuses a selector that would take twins away.
+async fn keeps_twins(cluster: &Cluster, options: &OffloadOptions, spec: &Value) -> Result<(), Error> {
+    let Some(selector) = spec.get("clusterSelector") else { return Ok(()) };
+    let selects = json!({"clusterSelector": selector});
+    let selects: NamespaceOffloadingSpec =
+        serde_json::from_value(selects).map_err(|error| Error::Argument(format!("--selector: {error}")))?;
+    let labels = format!("{TYPE}={VIRTUAL_NODE}");
+    let nodes = all(cluster, &Api::<Meta<Node>>::all(cluster.client.clone()), &labels).await?;
+    for namespace in &options.namespaces {
+        let Some(there) = read(cluster, namespace).await? else { continue };
+        let lost = lost(&there, &selects, &nodes);
+        if let (Ok(status), false) = (&there.status.0, lost.is_empty()) {
+            let goes = goes(status, &lost);
+            return Err(cluster.refuse(format!(
+                "{goes}: the selector does not match these clusters; nothing was changed; run it again with --yes"
+            )));
+        }
+    }
+    Ok(())
 }
 
 async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {

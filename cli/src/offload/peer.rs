@@ -11,7 +11,7 @@ use api::{
     offload::{
         label::is_reserved,
         peer::{OffloadPeer, READY},
-        view::OffloadPeerView,
+        view::{NamespaceOffloadingView, OffloadPeerView},
     },
 };
 use kube::{
@@ -20,7 +20,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{condition, is_set_up};
+use super::{
+    all, condition, is_set_up,
+    twins::{goes, with_twin},
+};
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
@@ -55,6 +58,8 @@ pub struct UseOptions {
     pub peer: String,
     /// It shall be none any more.
     pub remove: bool,
+    /// Remove it also where twins go with it; otherwise only say which.
+    pub yes: bool,
     /// Wait until it is one.
     pub wait: bool,
     /// Limit of that wait.
@@ -87,15 +92,19 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
 /// # Errors
 /// Those of [`Error`]. [`Error::Timeout`] says what is missing.
 pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let UseOptions { peer, remove, wait, timeout, .. } = options;
+    let UseOptions { peer, remove, yes, wait, timeout, .. } = options;
     check(peer)?;
     let (cluster, _) = ours(&options.cluster, peer).await?;
     let mut consent = Consent { cluster: &cluster, peer, say };
     if *remove {
+        let twins = consent.twins().await?;
+        twins.iter().for_each(|twin| consent.say(twin));
+        if !twins.is_empty() && !yes {
+            (consent.say)("next: nothing was changed; run it again with --yes");
+            return Ok(());
+        }
         consent.take_back("outgoing").await?;
-        consent.say(&format!(
-            "the twins of this cluster's Namespaces in cluster {peer} go, with all that is in them, then its Node"
-        ));
+        consent.say(&format!("when no twin is left there, the Node of cluster {peer} goes"));
         return Ok(());
     }
     consent.give("outgoing", &json!({})).await?;
@@ -178,6 +187,15 @@ impl Consent<'_> {
 
     fn api<K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.cluster.client.clone())
+    }
+
+    /// What goes when the other cluster is used no more, a sentence for each Namespace.
+    async fn twins(&self) -> Result<Vec<String>, Error> {
+        let offloadings = Api::<NamespaceOffloadingView>::all(self.cluster.client.clone());
+        let offloadings = all(self.cluster, &offloadings, "").await?;
+        let statuses = offloadings.iter().filter_map(|offloading| offloading.status.0.as_ref().ok());
+        let there = statuses.filter(|status| with_twin(status).contains(&self.peer));
+        Ok(there.map(|status| goes(status, &[self.peer])).collect())
     }
 
     /// Merges `what` into this half.

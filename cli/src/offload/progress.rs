@@ -33,13 +33,13 @@ pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress
     let is = |other: Phase| phase == other.as_str();
     let clusters = clusters(status);
     if is(Phase::SomeFailed) || is(Phase::AllFailed) {
-        return Progress::Failed(format!("{phase}: {clusters}"));
+        return Progress::Failed(clusters);
     }
     if is(Phase::Terminating) {
         return Progress::Failed("its NamespaceOffloading is being deleted".into());
     }
     if !is(Phase::Ready) && !is(Phase::NoClusterSelected) {
-        return Progress::Waits(format!("{phase}: {clusters}"));
+        return Progress::Waits(clusters);
     }
     match condition(&status.conditions, PLACEMENT_ENFORCED) {
         Some(placed) if placed.status == "True" => {}
@@ -114,7 +114,7 @@ mod tests {
         let missing = json!([said("PlacementEnforced", "False", "WebhookMissing")]);
         assert_eq!(with("Ready", &missing, &ready()), Progress::Waits("WebhookMissing: m".into()));
         assert!(matches!(with("Ready", &json!([]), &ready()), Progress::Waits(_)));
-        let waits = Progress::Waits("InProgress: east: Creating: m".into());
+        let waits = Progress::Waits("east: Creating: m".into());
         assert_eq!(with("InProgress", &enforced(), &creating()), waits);
         let Progress::Done(message) = with("NoClusterSelected", &enforced(), &creating()) else { panic!() };
         assert!(message.contains("no cluster is selected"), "{message}");
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn hosts_that_refuse_are_quoted() {
         let refused = said("Ready", "False", "CreationLoopBackOff");
-        let failed = Progress::Failed("AllFailed: east: CreationLoopBackOff: m".into());
+        let failed = Progress::Failed("east: CreationLoopBackOff: m".into());
         assert_eq!(with("AllFailed", &json!([]), &refused), failed);
         assert!(matches!(progress(None), Progress::Failed(_)));
     }

@@ -10,8 +10,6 @@ mod pods;
 mod print;
 mod report;
 
-use std::fmt::Debug;
-
 use api::{
     label as general,
     offload::{
@@ -21,19 +19,15 @@ use api::{
     view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Resource, api::ListParams};
-use serde::de::DeserializeOwned;
+use kube::Api;
 
 use self::pods::{NodeView, PodView};
 pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
 };
-use super::is_set_up;
+use super::{all, is_set_up};
 use crate::{Error, KubeContext, cluster::Cluster};
-
-/// Objects in one answer, as many as kubectl asks for.
-const PAGE: u32 = 500;
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]
@@ -84,21 +78,4 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         pods,
     };
     Ok(report::report(&cluster.name, &read))
-}
-
-/// All objects of a kind with these labels, page by page.
-async fn all<K>(cluster: &Cluster, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
-    let mut params = ListParams::default().labels(labels).limit(PAGE);
-    let mut found = Vec::new();
-    loop {
-        let page = cluster.request(format!("list {}", K::plural(&())), api.list(&params)).await?;
-        found.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
 }

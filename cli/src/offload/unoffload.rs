@@ -8,8 +8,7 @@ use api::{
     name::is_dns_label,
     offload::{
         label::ENABLED,
-        map::CREATION_LOOP_BACK_OFF,
-        namespace::{NAME, NamespaceOffloading, NamespaceOffloadingStatus, READY},
+        namespace::{NAME, NamespaceOffloading},
         view::NamespaceOffloadingView,
     },
     view::Meta,
@@ -20,7 +19,11 @@ use kube::{
     api::{DeleteParams, Preconditions},
 };
 
-use super::{is_set_up, namespace::read};
+use super::{
+    is_set_up,
+    namespace::read,
+    twins::{clusters, goes, with_twin},
+};
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
@@ -97,30 +100,13 @@ fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> S
     let Ok(status) = &offloading.status.0 else {
         return format!("Namespace {namespace}: all its twins go, with all that is in them");
     };
-    let twin = status.remote_namespace_name.as_deref().unwrap_or("its twin");
     match with_twin(status).as_slice() {
         [] => format!("Namespace {namespace} has no twin: only its NamespaceOffloading goes"),
         clusters => format!(
-            "Namespace {twin} goes in {}, with all that is in it; Namespace {namespace} here stays, and its Pods that run there end",
-            clusters.join(", ")
+            "{}; Namespace {namespace} here stays, and its Pods that run there end",
+            goes(status, clusters)
         ),
     }
-}
-
-/// Clusters with a twin: those that refuse one have none.
-fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
-    let refuses = |id: &&str| {
-        let conditions = status.remote_namespaces_conditions.get(*id).map_or(&[][..], Vec::as_slice);
-        super::condition(conditions, READY).is_some_and(|ready| ready.reason == CREATION_LOOP_BACK_OFF)
-    };
-    clusters(status).into_iter().filter(|id| !refuses(id)).collect()
-}
-
-/// Clusters that have something of it.
-fn clusters(status: &NamespaceOffloadingStatus) -> Vec<&str> {
-    let of = &status.remote_namespaces_conditions;
-    let has = of.iter().filter(|(_, conditions)| super::condition(conditions, READY).is_some());
-    has.map(|(id, _)| id.as_str()).collect()
 }
 
 /// Deletes what was read, never a newer one.

@@ -170,6 +170,8 @@ impl From<NamespaceOffloadingView> for Entry {
         let status = offloading.status.0.unwrap_or_default();
         let phase = status.offloading_phase.unwrap_or_default();
         let (is_there, message) = match progress {
+            // That no cluster is selected may change by itself. Until then nothing is offloaded.
+            Progress::Done(message) if phase == Phase::NoClusterSelected.as_str() => ("False", message),
             Progress::Done(message) => ("True", message),
             // Of the placement there is a condition.
             Progress::Waits(_) if phase == Phase::Ready.as_str() => ("True", String::new()),

@@ -12,7 +12,7 @@ use api::{
     offload::{
         label, names,
         offer::OffloadOfferSpec,
-        peer::{Incoming, OffloadPeer, OffloadPeerStatus},
+        peer::{Incoming, OffloadPeer, OffloadPeerStatus, READY},
         seal::PublicKey,
     },
     view::Lenient,
@@ -20,6 +20,7 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kit::{
+    events::Events,
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
@@ -41,6 +42,7 @@ const RESYNC: Duration = Duration::from_secs(10);
 
 /// The offer that follows from this consent.
 fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> OwnOffer {
+    // `Ready` names the others.
     let may_claim = |(key, _): &(String, String)| !label::is_reserved(key);
     let spec = OffloadOfferSpec {
         host: us.cluster.clone(),
@@ -69,6 +71,7 @@ pub(super) struct Consenting {
     /// All watches of offloading, but those of exchanges.
     pub(super) watches: [Watches; 4],
     pub(super) exchanges: Exchanges,
+    pub(super) events: Events,
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) begun: tokio::sync::watch::Receiver<bool>,
 }
@@ -156,9 +159,13 @@ impl Consenting {
         }
         let status = OffloadPeerStatus { conditions: want };
         match self.knowledge.clusters.put_status(&self.local_writer, PEER, peer, &status).await {
-            Ok(_) | Err(Error::Gone) => Ok(()),
-            Err(error) => Err(error),
+            Ok(_) => {
+                self.events.turned(peer.object_ref(&()), "Consent", READY, (have, &status.conditions));
+            }
+            Err(Error::Gone) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 }
 

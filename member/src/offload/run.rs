@@ -92,6 +92,7 @@ impl OffloadingRun {
             leader_writer: self.leader_writer.clone(),
             watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
             exchanges: self.exchanges.clone(),
+            events: env.events.clone(),
             begun: self.begun.subscribe(),
         };
         if before(stop, self.peers.listed()).await {

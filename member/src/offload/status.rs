@@ -143,6 +143,8 @@ impl OffloadingStatus {
             }
             return;
         }
+        let conditions = (have.conditions.as_slice(), want.conditions.as_slice());
+        self.events.turned(object.clone(), "Place", PLACEMENT_ENFORCED, conditions);
         if have.offloading_phase == want.offloading_phase {
             return;
         }

@@ -33,6 +33,8 @@ pub(super) struct PodView {
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
     pub(super) spec: Lenient<PodSpecView>,
+    #[serde(default)]
+    pub(super) status: Lenient<PodStatusView>,
 }
 
 /// Where a Pod runs.
@@ -41,6 +43,21 @@ pub(super) struct PodView {
 pub(super) struct PodSpecView {
     pub(super) node_name: Option<String>,
     pub(super) runtime_class_name: Option<String>,
+}
+
+/// How far a Pod is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PodStatusView {
+    pub(super) phase: Option<String>,
+}
+
+impl PodView {
+    /// It runs, or will: it has neither ended nor is being deleted.
+    fn is_active(&self) -> bool {
+        let phase = self.status.0.as_ref().ok().and_then(|status| status.phase.as_deref());
+        self.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+    }
 }
 
 /// Names of the Pods that would be elsewhere, were they created now.
@@ -68,7 +85,7 @@ pub(super) fn older(
             PodOffloadingStrategy::LocalAndRemote => there.is_some() && !is_selected,
         }
     };
-    let here = pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace));
+    let here = pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && pod.is_active());
     here.filter(is_misplaced).filter_map(|pod| pod.metadata.name.clone()).collect()
 }
 
@@ -84,6 +101,11 @@ mod tests {
             .unwrap()
     }
 
+    fn with(mut pod: PodView, change: impl FnOnce(&mut PodView)) -> PodView {
+        change(&mut pod);
+        pod
+    }
+
     #[test]
     fn a_pod_is_older_if_it_would_be_elsewhere_now() {
         let node: NodeView = serde_json::from_value(json!({
@@ -96,6 +118,12 @@ mod tests {
             pod("there", Some("freeport-east"), None),
             pod("nowhere", None, None),
             pod("chosen", Some("freeport-east"), Some("liqo")),
+            with(pod("done", Some("worker"), None), |pod| {
+                pod.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
+            }),
+            with(pod("going", Some("worker"), None), |pod| {
+                pod.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+            }),
         ];
         let select = |region: &str| json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "region", "operator": "In", "values": [region]}]}]});
         for (strategy, selector, want) in [

@@ -203,6 +203,8 @@ fn offloaded(
     let status = offloading.status.0.clone().unwrap_or_default();
     // What was said of an older spec says nothing of this one.
     let is_seen = status.observed_generation == offloading.meta().generation;
+    // One that is being deleted places no Pods.
+    let places = spec.filter(|_| offloading.metadata.deletion_timestamp.is_none());
     let status = if is_seen { status } else { NamespaceOffloadingStatus::default() };
     Offloaded {
         strategy: spec.map(|spec| spec.pod_offloading_strategy.to_string()).unwrap_or_default(),
@@ -210,7 +212,7 @@ fn offloaded(
         twin: status.remote_namespace_name.clone().unwrap_or_default(),
         clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
         placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
-        older_pods: spec.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
+        older_pods: places.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
         namespace,
     }
 }

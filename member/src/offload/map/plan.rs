@@ -1,5 +1,8 @@
 //! What becomes of each entry of a map, and of each twin: pure.
 
+#[cfg(test)]
+mod property;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{

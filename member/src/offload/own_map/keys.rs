@@ -1,5 +1,8 @@
 //! The keys of our map for a cluster: pure.
 
+#[cfg(test)]
+mod property;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use api::offload::map::ENTRIES_MAX;
@@ -136,7 +139,7 @@ mod tests {
     const GOES: &str = "2026-11-01T12:00:00Z";
 
     /// Cluster `east`, which is used, with its Node.
-    fn east() -> ClusterEntry {
+    pub(super) fn east() -> ClusterEntry {
         let read = |value: Value| serde_json::from_value(value).unwrap();
         let labels = json!({"app.kubernetes.io/managed-by": "freeport"});
         ClusterEntry {
@@ -147,7 +150,7 @@ mod tests {
         }
     }
 
-    fn asking(namespace: &str, metadata: &Value, status: &Value) -> Asking {
+    pub(super) fn asking(namespace: &str, metadata: &Value, status: &Value) -> Asking {
         let mut offloading =
             json!({"metadata": {"name": "offloading", "uid": "u"}, "spec": {}, "status": status});
         let had = offloading["metadata"].as_object_mut().unwrap();
@@ -159,7 +162,7 @@ mod tests {
         Asking { namespace: namespace.into(), entry: entry.into(), name: Some(format!("{namespace}-west")) }
     }
 
-    fn held(namespace: &str) -> Asking {
+    pub(super) fn held(namespace: &str) -> Asking {
         asking(namespace, &json!({"finalizers": [label::FINALIZER]}), &json!({}))
     }
 

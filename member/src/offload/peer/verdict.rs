@@ -3,7 +3,12 @@
 use api::{
     condition::{Status, Verdict},
     membership::Wire,
-    offload::{names, peer::READY, quantity, view::OffloadPeerView},
+    offload::{
+        label, names,
+        peer::{Incoming, READY},
+        quantity,
+        view::OffloadPeerView,
+    },
 };
 use kit::watch::Trouble;
 use presence::standing::Standing;
@@ -67,7 +72,7 @@ pub(super) fn ready(
     }
     match &spec.outgoing {
         Some(_) => node_ready(cluster, around.us, entry),
-        None => Verdict::new(READY, Status::True, "Ready", told(cluster, spec.incoming.is_some(), false)),
+        None => Verdict::new(READY, Status::True, "Ready", told(cluster, spec.incoming.as_ref(), false)),
     }
 }
 
@@ -86,18 +91,26 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
     if let Err(error) = quantity::check(&offered.resources) {
         return no("OfferInvalid", format!("what cluster {cluster} offers cannot be a node: {error}"));
     }
-    let incoming = matches!(entry.incoming(), Asked::Yes(_));
+    let incoming = match entry.incoming() {
+        Asked::Yes(incoming) => Some(incoming),
+        _ => None,
+    };
     match &entry.node {
         Some(_) => Verdict::new(READY, Status::True, "Ready", told(cluster, incoming, true)),
         None => Verdict::new(READY, Status::Unknown, PENDING, "the Node is not made yet"),
     }
 }
 
-fn told(cluster: &str, incoming: bool, outgoing: bool) -> String {
+fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
     let outgoing =
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
-    let incoming = incoming.then(|| format!("Namespaces of cluster {cluster} may come here"));
-    let both: Vec<_> = outgoing.into_iter().chain(incoming).collect();
+    let reserved = incoming.into_iter().flat_map(|incoming| incoming.node_labels.keys()).filter(|key| label::is_reserved(key));
+    let reserved: Vec<_> = reserved.map(String::as_str).collect();
+    let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
+    let left_out = (!reserved.is_empty()).then(|| {
+        format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {}", reserved.join(", "))
+    });
+    let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
 }
 
@@ -165,6 +178,16 @@ mod tests {
         assert_eq!(says(&odd, |_| ()), no("InvalidSpec"));
         assert_eq!(odd.incoming(), Asked::Unknown, "nothing was taken back");
         assert_eq!(entry(&json!({})).incoming(), Asked::No);
+    }
+
+    #[test]
+    fn labels_that_no_host_may_claim_are_named() {
+        let labels = json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/os": "plan9"}});
+        let incoming: Incoming = serde_json::from_value(labels).unwrap();
+        let said = told("east", Some(&incoming), true);
+        assert!(said.starts_with("cluster east is Node freeport-east here; Namespaces of cluster east may come here; "));
+        assert!(said.ends_with("are left out: kubernetes.io/os"), "{said}");
+        assert!(told("east", None, false).starts_with("nothing is"));
     }
 
     #[test]

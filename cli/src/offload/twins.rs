@@ -1,0 +1,91 @@
+//! In which clusters a Namespace has a twin, and which of them a change would take it from: pure.
+
+use api::{
+    offload::{
+        label::REMOTE_CLUSTER_ID,
+        map::CREATION_LOOP_BACK_OFF,
+        namespace::{NamespaceOffloadingSpec, NamespaceOffloadingStatus, READY},
+        selector::{Candidate, selects},
+        view::NamespaceOffloadingView,
+    },
+    view::Meta,
+};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+
+use super::condition;
+
+/// Clusters that have something of the Namespace.
+pub(super) fn clusters(status: &NamespaceOffloadingStatus) -> Vec<&str> {
+    let of = &status.remote_namespaces_conditions;
+    let has = of.iter().filter(|(_, conditions)| condition(conditions, READY).is_some());
+    has.map(|(id, _)| id.as_str()).collect()
+}
+
+/// Clusters with a twin: those that refuse one have none.
+pub(super) fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
+    let refuses = |id: &&str| {
+        let conditions = status.remote_namespaces_conditions.get(*id).map_or(&[][..], Vec::as_slice);
+        condition(conditions, READY).is_some_and(|ready| ready.reason == CREATION_LOOP_BACK_OFF)
+    };
+    clusters(status).into_iter().filter(|id| !refuses(id)).collect()
+}
+
+/// Clusters that lose their twin when the NamespaceOffloading gets this spec: their Nodes are not selected by it. A cluster whose Node
+/// is not there loses nothing: what it is like is not known.
+pub(super) fn lost<'a>(
+    offloading: &'a NamespaceOffloadingView,
+    spec: &NamespaceOffloadingSpec,
+    nodes: &[Meta<Node>],
+) -> Vec<&'a str> {
+    let Ok(status) = &offloading.status.0 else { return Vec::new() };
+    let is_of = |node: &&Meta<Node>, id: &str| node.labels().get(REMOTE_CLUSTER_ID).is_some_and(|of| of == id);
+    let is_lost = |id: &&str| {
+        nodes.iter().find(|node| is_of(node, id)).is_some_and(|node| {
+            !selects(spec.terms(), Candidate { name: &node.name_any(), labels: node.labels() })
+        })
+    };
+    with_twin(status).into_iter().filter(is_lost).collect()
+}
+
+/// What goes in these clusters, in words.
+pub(super) fn goes(status: &NamespaceOffloadingStatus, clusters: &[&str]) -> String {
+    let twin = status.remote_namespace_name.as_deref().unwrap_or("its twin");
+    format!("Namespace {twin} goes in {}, with all that is in it", clusters.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_not_selected_any_more_loses_its_twin() {
+        let said = |reason: &str| {
+            json!([{
+                "type": "Ready", "status": "True", "reason": reason, "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }])
+        };
+        let status = json!({
+            "remoteNamespaceName": "shop-west",
+            "remoteNamespacesConditions": {
+                "east": said("NamespaceCreated"), "north": said("CreationLoopBackOff"), "south": said("NamespaceCreated"),
+                "gone": said("NamespaceCreated"),
+            },
+        });
+        let offloading = json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status});
+        let offloading: NamespaceOffloadingView = serde_json::from_value(offloading).unwrap();
+        let node = |id: &str, region: &str| -> Meta<Node> {
+            let labels = json!({"liqo.io/remote-cluster-id": id, "region": region});
+            serde_json::from_value(json!({"metadata": {"name": format!("freeport-{id}"), "labels": labels}})).unwrap()
+        };
+        let nodes = [node("east", "a"), node("north", "b"), node("south", "b")];
+        let lost_by = |spec| lost(&offloading, &serde_json::from_value(spec).unwrap(), &nodes);
+        let region = json!([{"matchExpressions": [{"key": "region", "operator": "In", "values": ["a"]}]}]);
+        assert_eq!(lost_by(json!({"clusterSelector": {"nodeSelectorTerms": region}})), ["south"]);
+        assert_eq!(lost_by(json!({})), [""; 0]);
+        let status = offloading.status.0.as_ref().unwrap();
+        assert_eq!(goes(status, &["south"]), "Namespace shop-west goes in south, with all that is in it");
+    }
+}
