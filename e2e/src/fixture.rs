@@ -10,7 +10,7 @@ use std::{
 };
 
 use fleet::cluster_set::{self, Composition};
-use futures::FutureExt;
+use futures::{FutureExt, future::join_all};
 use tokio::sync::Semaphore;
 
 use crate::shared::{RUNTIME, Shared, timed};
@@ -26,15 +26,17 @@ pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 
 /// The ClusterSet of all tests that get along with each other.
-static SHARED: Shared<World> = Shared::new(|| Box::pin(up("shared".to_owned())));
+static SHARED: Shared<World> =
+    Shared::new(|| Box::pin(async { with_set(World::at_once("e2e-shared", &FAMILIES).await).await }));
 /// Tests that have a ClusterSet for themselves run three at a time, since they wait more than they work.
 static TURNS: Semaphore = Semaphore::const_new(3);
 /// The ClusterSets of such tests that nobody has now, all as they were made.
 static FREE: Mutex<Vec<&'static World>> = Mutex::new(Vec::new());
 static MADE: AtomicUsize = AtomicUsize::new(0);
+/// Tests that wait for one or have one.
+static USERS: AtomicUsize = AtomicUsize::new(0);
 
-async fn up(name: String) -> World {
-    let mut world = World::bring_up(&format!("e2e-{name}"), &FAMILIES).await;
+async fn with_set(mut world: World) -> World {
     let set = Composition::of_all(&world.fleet, SET);
     world.add_set(&set).await;
     world
@@ -48,6 +50,7 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
 /// Runs a test that has a ClusterSet for itself and leaves it as it was, except for daemons, which are started again.
 /// Nobody gets the ClusterSet of a test that failed.
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    USERS.fetch_add(1, Ordering::SeqCst);
     RUNTIME.block_on(async {
         let _turn = TURNS.acquire().await.unwrap();
         let world = free().await;
@@ -56,11 +59,18 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
             timed(test(world)).await;
             is_whole(world).await;
         };
-        if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
-            world.discard().await;
+        let result = AssertUnwindSafe(whole).catch_unwind().await;
+        match result.is_ok() {
+            true => FREE.lock().unwrap().push(world),
+            false => world.discard().await,
+        }
+        if USERS.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let free = std::mem::take(&mut *FREE.lock().unwrap());
+            join_all(free.into_iter().map(World::discard)).await;
+        }
+        if let Err(failure) = result {
             resume_unwind(failure);
         }
-        FREE.lock().unwrap().push(world);
     });
 }
 
@@ -68,7 +78,10 @@ async fn free() -> &'static World {
     let free = FREE.lock().unwrap().pop();
     match free {
         Some(world) => world,
-        None => Box::leak(Box::new(up(MADE.fetch_add(1, Ordering::Relaxed).to_string()).await)),
+        None => {
+            let name = format!("e2e-{}", MADE.fetch_add(1, Ordering::Relaxed));
+            Box::leak(Box::new(with_set(World::bring_up(&name, &FAMILIES).await).await))
+        }
     }
 }
 

@@ -1,34 +1,52 @@
-//! What several tests use: made by the first one that needs it.
+//! What several tests use: made by the first one that needs it, and ended after the last one.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::LazyLock, time::Instant};
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::{
     runtime::Runtime,
-    sync::{OnceCell, RwLock, Semaphore},
+    sync::{Mutex, RwLock, Semaphore},
 };
 
 /// All tests of a program run on it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 /// How many tests use a thing side by side. The test runner starts all tests at once, and two cores serve no more.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 4;
 
-/// Something that several tests use. Never dropped: a fleet ends with this process, whatever ends it.
-pub struct Shared<T> {
+/// What tests share.
+pub trait Fixture: Sync + 'static {
+    /// Ends what runs for it: no test needs it any more.
+    fn end(&'static self) -> impl Future<Output = ()>;
+}
+
+/// Something that several tests use. What it is never goes, since tests hold it, but its processes end with the last test that
+/// waits for it: a control plane that nobody needs takes from two cores what others do.
+pub struct Shared<T: Fixture> {
     make: fn() -> LocalBoxFuture<'static, T>,
     /// Why it could not be made, if it could not: then each test fails at once and says it.
-    made: OnceCell<Result<T, String>>,
+    made: Mutex<Option<Result<&'static T, String>>>,
+    /// Tests that wait for it or have it.
+    users: AtomicUsize,
     /// Tests that get along hold it together, those that do not for themselves.
     turn: RwLock<()>,
     at_once: Semaphore,
 }
 
-impl<T> Shared<T> {
+impl<T: Fixture> Shared<T> {
     pub const fn new(make: fn() -> LocalBoxFuture<'static, T>) -> Self {
         Self {
             make,
-            made: OnceCell::const_new(),
+            made: Mutex::const_new(None),
+            users: AtomicUsize::new(0),
             turn: RwLock::const_new(()),
             at_once: Semaphore::const_new(AT_ONCE),
         }
@@ -36,7 +54,7 @@ impl<T> Shared<T> {
 
     /// Runs a test beside others.
     pub fn beside<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        RUNTIME.block_on(async {
+        self.used(async {
             let _one = self.at_once.acquire().await.unwrap();
             let _together = self.turn.read().await;
             timed(test(self.get().await)).await;
@@ -45,17 +63,42 @@ impl<T> Shared<T> {
 
     /// Runs a test while no other one does.
     pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        RUNTIME.block_on(async {
+        self.used(async {
             let _nobody = self.turn.write().await;
             timed(test(self.get().await)).await;
         });
     }
 
+    fn used(&'static self, test: impl Future<Output = ()>) {
+        self.held(|| RUNTIME.block_on(test));
+    }
+
+    /// Runs `test`, and ends the thing afterwards if nobody else needs it.
+    pub fn held(&'static self, test: impl FnOnce()) {
+        self.users.fetch_add(1, Ordering::SeqCst);
+        let result = catch_unwind(AssertUnwindSafe(test));
+        RUNTIME.block_on(async {
+            let mut made = self.made.lock().await;
+            if self.users.fetch_sub(1, Ordering::SeqCst) == 1
+                && let Some(Ok(made)) = made.take()
+            {
+                made.end().await;
+            }
+        });
+        if let Err(failure) = result {
+            resume_unwind(failure);
+        }
+    }
+
     /// The thing itself.
     pub async fn get(&'static self) -> &'static T {
-        let make =
-            async || AssertUnwindSafe((self.make)()).catch_unwind().await.map_err(|panic| said(&*panic));
-        match self.made.get_or_init(make).await {
+        let mut made = self.made.lock().await;
+        if made.is_none() {
+            let result = AssertUnwindSafe((self.make)()).catch_unwind().await;
+            let leak = |thing| &*Box::leak(Box::new(thing));
+            *made = Some(result.map(leak).map_err(|panic| said(&*panic)));
+        }
+        match made.clone().unwrap() {
             Ok(made) => made,
             Err(why) => panic!("what this test uses could not be made: {why}"),
         }

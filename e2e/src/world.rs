@@ -1,15 +1,19 @@
 //! A fleet as tests use it: an administrator in each cluster, and the daemons that run beside it.
 
+use std::sync::Mutex;
+
 use api::lease::Pace;
 use fleet::{
     Fleet,
     cluster_set::{self, Composition, Daemon},
 };
 use futures::future::join_all;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     bring_up::{bring_up, is_kept},
     cluster::Cluster,
+    shared::Fixture,
     waiting::{NAMESPACE_GONE, within},
 };
 
@@ -21,21 +25,40 @@ pub fn pace() -> (String, String) {
     ("FREEPORT_LEASE_SECONDS".to_owned(), PACE.seconds().to_string())
 }
 
+/// Control planes of a test program that run at once, besides those that most tests share. Each takes from two cores what tests need,
+/// whether one uses it or not; fixtures come in the order in which tests ask for them.
+const PLANES: usize = 11;
+static ROOM: Semaphore = Semaphore::const_new(PLANES);
+
 /// A fleet, its administrators and its daemons.
 pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
     clusters: Vec<Cluster>,
+    /// Its part of [`PLANES`].
+    room: Mutex<Option<SemaphorePermit<'static>>>,
+}
+
+impl Fixture for World {
+    async fn end(&'static self) {
+        self.discard().await;
+    }
 }
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), clusters }
+        Self { fleet, daemons: Vec::new(), clusters, room: Mutex::new(None) }
+    }
+
+    /// [`at_once`](Self::at_once), as soon as there is room.
+    pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
+        let room = ROOM.acquire_many(clusters.len().try_into().unwrap()).await.unwrap();
+        Self { room: Mutex::new(Some(room)), ..Self::at_once(name, clusters).await }
     }
 
     /// Clusters without nodes, named as [`bring_up`](fn@bring_up) takes them, with nothing but Kubernetes.
-    pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
+    pub async fn at_once(name: &str, clusters: &[&str]) -> Self {
         let (fleet, clusters) = bring_up(name, clusters).await.unwrap();
         Self::new(fleet, clusters)
     }
@@ -109,5 +132,6 @@ impl World {
         if !is_kept() {
             Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
         }
+        self.room.lock().unwrap().take();
     }
 }

@@ -7,7 +7,12 @@ use std::{
 
 use api::{condition::AntreaCondition, resource_export::ResourceExport};
 use e2e::{
-    daemon::LEADER, metrics::Metrics, seen::imported, shared::Shared, waiting::eventually, world::World,
+    daemon::LEADER,
+    metrics::Metrics,
+    seen::imported,
+    shared::{Fixture, Shared},
+    waiting::eventually,
+    world::World,
 };
 use fleet::cluster_set::Composition;
 use futures::FutureExt;
@@ -35,6 +40,12 @@ impl Deref for Areas {
 
     fn deref(&self) -> &World {
         &self.0
+    }
+}
+
+impl Fixture for Areas {
+    async fn end(&'static self) {
+        self.discard().await;
     }
 }
 

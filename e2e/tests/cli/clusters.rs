@@ -5,7 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use e2e::{cluster::Cluster, shared::Shared, waiting::eventually, world::World};
+use e2e::{
+    cluster::Cluster,
+    shared::{Fixture, Shared},
+    waiting::eventually,
+    world::World,
+};
 use fleet::program;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DeleteParams;
@@ -25,6 +30,12 @@ pub(crate) struct Clusters {
     pub world: World,
     freeport: PathBuf,
     plugin: PathBuf,
+}
+
+impl Fixture for Clusters {
+    async fn end(&'static self) {
+        self.world.discard().await;
+    }
 }
 
 impl Clusters {

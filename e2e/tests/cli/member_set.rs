@@ -6,7 +6,7 @@ use api::cluster_set::ClusterSet;
 use e2e::{
     cluster::Cluster,
     seen::{imported, right},
-    shared::Shared,
+    shared::{Fixture, Shared},
     waiting::{VOUCHED, within},
     world::pace,
 };
@@ -42,21 +42,28 @@ pub(crate) struct MemberSet {
 
 /// Runs a test that has the ClusterSet for itself: `leader` and `west` are members, with their daemons.
 pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
-    MEMBER_SET.alone(async |set| {
-        // A test that failed may have left anything.
-        let fleet = &set.clusters.world.fleet;
-        let hub = fleet.cluster("leader").unwrap();
-        let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
-        if !api_server.unwrap().is_running().await.unwrap() {
-            hub.start(Component::ApiServer).await.unwrap();
-        }
-        for cluster in ["leader", "west"] {
-            set.join(cluster).await;
-        }
-        // What goes with a Namespace of the test before this one is not well meanwhile.
-        set.clusters.world.quiet().await;
-        test(set).await;
+    CLUSTERS.held(|| {
+        MEMBER_SET.alone(async |set| {
+            // A test that failed may have left anything.
+            let fleet = &set.clusters.world.fleet;
+            let hub = fleet.cluster("leader").unwrap();
+            let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
+            if !api_server.unwrap().is_running().await.unwrap() {
+                hub.start(Component::ApiServer).await.unwrap();
+            }
+            for cluster in ["leader", "west"] {
+                set.join(cluster).await;
+            }
+            // What goes with a Namespace of the test before this one is not well meanwhile.
+            set.clusters.world.quiet().await;
+            test(set).await;
+        })
     });
+}
+
+/// Its daemons end with the clusters.
+impl Fixture for MemberSet {
+    async fn end(&'static self) {}
 }
 
 impl MemberSet {

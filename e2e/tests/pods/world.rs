@@ -10,7 +10,7 @@ use e2e::{
     manifests,
     pod::nodes_are_possible_for,
     seen::imported,
-    shared::Shared,
+    shared::{Fixture, Shared},
     waiting::{VOUCHED, always, eventually, within},
     world::World,
 };
@@ -59,6 +59,12 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> 
             pods.all_run().await;
             test(pods).await;
         });
+    }
+}
+
+impl Fixture for Pods {
+    async fn end(&'static self) {
+        self.discard().await;
     }
 }
 

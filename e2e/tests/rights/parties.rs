@@ -13,7 +13,7 @@ use e2e::{
     account::by_token,
     cluster::Cluster,
     fixture::{AREA, SET, SYSTEM},
-    shared::Shared,
+    shared::{Fixture, Shared},
     waiting::eventually,
     world::World,
 };
@@ -48,6 +48,12 @@ pub(crate) struct Parties {
     pub north: Client,
     /// The member's ServiceAccount in its own cluster, with the rights that `freeport join` gives.
     pub member: Client,
+}
+
+impl Fixture for Parties {
+    async fn end(&'static self) {
+        self.world.discard().await;
+    }
 }
 
 impl Parties {
