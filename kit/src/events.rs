@@ -54,7 +54,8 @@ impl Events {
         let of = |said: &'_ [Condition]| said.iter().find(|condition| condition.type_ == type_).cloned();
         let (before, Some(now)) = (of(before), of(now)) else { return };
         let had_failed = before.as_ref().is_some_and(|before| before.status == "False");
-        let is_other = before.is_none_or(|before| (before.status, before.reason) != (now.status.clone(), now.reason.clone()));
+        let is_other = before
+            .is_none_or(|before| (before.status, before.reason) != (now.status.clone(), now.reason.clone()));
         match now.status.as_str() {
             "False" if is_other => self.warn(object, action, &now.reason, &now.message),
             "True" if had_failed => self.tell(object, action, &now.reason, &now.message),

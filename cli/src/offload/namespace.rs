@@ -12,7 +12,8 @@ use api::{
     offload::{
         label::{SCHEDULING_ENABLED, TYPE, VIRTUAL_NODE},
         namespace::{
-            NAME, NamespaceMappingStrategy, NamespaceOffloading, NamespaceOffloadingSpec, PodOffloadingStrategy,
+            NAME, NamespaceMappingStrategy, NamespaceOffloading, NamespaceOffloadingSpec,
+            PodOffloadingStrategy,
         },
         view::NamespaceOffloadingView,
     },

@@ -19,7 +19,7 @@ use api::{
     view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use kube::{Api, Resource};
 
 use self::pods::{NodeView, PodView};
 pub use self::{

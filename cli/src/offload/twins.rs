@@ -39,7 +39,8 @@ pub(super) fn lost<'a>(
     nodes: &[Meta<Node>],
 ) -> Vec<&'a str> {
     let Ok(status) = &offloading.status.0 else { return Vec::new() };
-    let is_of = |node: &&Meta<Node>, id: &str| node.labels().get(REMOTE_CLUSTER_ID).is_some_and(|of| of == id);
+    let is_of =
+        |node: &&Meta<Node>, id: &str| node.labels().get(REMOTE_CLUSTER_ID).is_some_and(|of| of == id);
     let is_lost = |id: &&str| {
         nodes.iter().find(|node| is_of(node, id)).is_some_and(|node| {
             !selects(spec.terms(), Candidate { name: &node.name_any(), labels: node.labels() })
@@ -78,7 +79,8 @@ mod tests {
         let offloading: NamespaceOffloadingView = serde_json::from_value(offloading).unwrap();
         let node = |id: &str, region: &str| -> Meta<Node> {
             let labels = json!({"liqo.io/remote-cluster-id": id, "region": region});
-            serde_json::from_value(json!({"metadata": {"name": format!("freeport-{id}"), "labels": labels}})).unwrap()
+            serde_json::from_value(json!({"metadata": {"name": format!("freeport-{id}"), "labels": labels}}))
+                .unwrap()
         };
         let nodes = [node("east", "a"), node("north", "b"), node("south", "b")];
         let lost_by = |spec| lost(&offloading, &serde_json::from_value(spec).unwrap(), &nodes);

@@ -9,6 +9,7 @@ fn options(namespaces: &[&str]) -> OffloadOptions {
         strategy: None,
         mapping: None,
         remote_name: None,
+        yes: false,
         selectors: Vec::new(),
         dry_run: true,
         wait: false,

@@ -85,7 +85,8 @@ pub(super) fn older(
             PodOffloadingStrategy::LocalAndRemote => there.is_some() && !is_selected,
         }
     };
-    let here = pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && pod.is_active());
+    let here =
+        pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && pod.is_active());
     here.filter(is_misplaced).filter_map(|pod| pod.metadata.name.clone()).collect()
 }
 
@@ -122,7 +123,8 @@ mod tests {
                 pod.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
             }),
             with(pod("going", Some("worker"), None), |pod| {
-                pod.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+                pod.metadata.deletion_timestamp =
+                    serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
             }),
         ];
         let select = |region: &str| json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "region", "operator": "In", "values": [region]}]}]});

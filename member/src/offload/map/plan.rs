@@ -71,39 +71,50 @@ pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> V
             None => {}
         }
     }
-    let mut count = around.twins.len();
+    let mut made = BTreeSet::new();
     for (namespace, twin) in desired {
-        let step = entry(namespace, twin, count, around);
-        count += usize::from(matches!(step, Step::Create(_)));
+        // Two Namespaces cannot have one twin.
+        let step = match made.contains(twin) {
+            true => not_ours(namespace, twin, around),
+            false => entry(namespace, twin, around.twins.len() + made.len(), around),
+        };
+        if matches!(step, Step::Create(_)) {
+            made.insert(twin);
+        }
         steps.push((namespace.clone(), step));
     }
     steps
 }
 
+fn refuse(twin: &str, reason: &'static str, message: String) -> Step {
+    Step::Refuse { twin: twin.to_owned(), why: Refused { reason, message } }
+}
+
+fn not_ours(namespace: &str, twin: &str, around: &Around<'_>) -> Step {
+    let home = around.home;
+    refuse(
+        twin,
+        "NotOurs",
+        format!("Namespace {twin} exists and was not made for {namespace} of cluster {home}"),
+    )
+}
+
 fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step {
-    let refuse =
-        |reason, message: String| Step::Refuse { twin: twin.to_owned(), why: Refused { reason, message } };
     if let Some(have) = (around.namespace)(twin) {
         return match have.twin_of(around.record) {
             Some((home, original)) if (home, original) == (around.home, namespace) => match have.is_going() {
                 true => Step::Wait { twin: twin.to_owned() },
                 false => Step::Mend { want: mended(&have, around), have },
             },
-            _ => refuse(
-                "NotOurs",
-                format!(
-                    "Namespace {twin} exists and was not made for {namespace} of cluster {}",
-                    around.home
-                ),
-            ),
+            _ => not_ours(namespace, twin, around),
         };
     }
     if let Err(error) = check_twin(twin, &(around.system)(twin)) {
-        return refuse(error.reason(), error.to_string());
+        return refuse(twin, error.reason(), error.to_string());
     }
     match allows(around.incoming, around.home, namespace, twin, count) {
         Ok(()) => Step::Create(made(namespace, twin, around)),
-        Err(error) => refuse(error.reason(), error.to_string()),
+        Err(error) => refuse(twin, error.reason(), error.to_string()),
     }
 }
 

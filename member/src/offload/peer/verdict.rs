@@ -104,11 +104,17 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
 fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
     let outgoing =
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
-    let reserved = incoming.into_iter().flat_map(|incoming| incoming.node_labels.keys()).filter(|key| label::is_reserved(key));
+    let reserved = incoming
+        .into_iter()
+        .flat_map(|incoming| incoming.node_labels.keys())
+        .filter(|key| label::is_reserved(key));
     let reserved: Vec<_> = reserved.map(String::as_str).collect();
     let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
     let left_out = (!reserved.is_empty()).then(|| {
-        format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {}", reserved.join(", "))
+        format!(
+            "labels of spec.incoming.nodeLabels that no host may claim are left out: {}",
+            reserved.join(", ")
+        )
     });
     let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
@@ -185,7 +191,9 @@ mod tests {
         let labels = json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/os": "plan9"}});
         let incoming: Incoming = serde_json::from_value(labels).unwrap();
         let said = told("east", Some(&incoming), true);
-        assert!(said.starts_with("cluster east is Node freeport-east here; Namespaces of cluster east may come here; "));
+        assert!(said.starts_with(
+            "cluster east is Node freeport-east here; Namespaces of cluster east may come here; "
+        ));
         assert!(said.ends_with("are left out: kubernetes.io/os"), "{said}");
         assert!(told("east", None, false).starts_with("nothing is"));
     }
