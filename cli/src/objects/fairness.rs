@@ -15,8 +15,8 @@ use super::{Object, named};
 
 /// Name of the level of all members of all Common Areas.
 const LEVEL: &str = "freeport-members";
-/// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 5 requests at once.
-const SHARES: i32 = 2;
+/// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 3 requests at once.
+const SHARES: i32 = 1;
 /// Before that of Kubernetes for all ServiceAccounts (9000), after those for its own parts.
 const PRECEDENCE: i32 = 8000;
 
