@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     ResourceExt,
-    api::{AttachParams, AttachedProcess, DeleteParams, ListParams},
+    api::{AttachParams, AttachedProcess, DeleteParams, ListParams, PostParams},
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -33,6 +33,23 @@ pub fn nodes_are_possible_for(clusters: &[&str]) -> bool {
 }
 
 impl Cluster {
+    /// A new Pod of the Namespace, or why there is none. It has no image that runs anywhere.
+    pub async fn new_pod(&self, namespace: &str) -> Result<Pod, String> {
+        self.create_pod(namespace, &PostParams::default()).await
+    }
+
+    /// The same without creating it.
+    pub async fn try_pod(&self, namespace: &str) -> Result<Pod, String> {
+        self.create_pod(namespace, &PostParams { dry_run: true, ..PostParams::default() }).await
+    }
+
+    async fn create_pod(&self, namespace: &str, params: &PostParams) -> Result<Pod, String> {
+        let spec = json!({"containers": [{"name": "c", "image": "localhost/none"}]});
+        let pod = json!({"metadata": {"generateName": "web-"}, "spec": spec});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        self.api::<Pod>(namespace).create(params, &pod).await.map_err(|error| error.to_string())
+    }
+
     /// A Pod that answers by HTTP who it is (`/hostname`) and who asks (`/clientip`), with the label `app`. Comes
     /// back with its address once it is ready.
     pub async fn run_server(&self, namespace: &str, name: &str) -> String {

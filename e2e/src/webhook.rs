@@ -21,7 +21,7 @@ use k8s_openapi::{
         core::v1::{Namespace, Pod, Secret, ServiceAccount},
     },
 };
-use kube::{Api, api::PostParams};
+use kube::Api;
 use serde_json::json;
 
 use crate::{
@@ -182,19 +182,12 @@ impl Webhook {
 
     /// A new Pod of the Namespace, or why there is none.
     pub async fn pod(&self, namespace: &str) -> Result<Pod, String> {
-        self.create_pod(namespace, &PostParams::default()).await
+        self.cluster().new_pod(namespace).await
     }
 
     /// The same without creating it.
     pub async fn try_pod(&self, namespace: &str) -> Result<Pod, String> {
-        self.create_pod(namespace, &PostParams { dry_run: true, ..PostParams::default() }).await
-    }
-
-    async fn create_pod(&self, namespace: &str, params: &PostParams) -> Result<Pod, String> {
-        let spec = json!({"containers": [{"name": "c", "image": "localhost/none"}]});
-        let pod = json!({"metadata": {"generateName": "web-"}, "spec": spec});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        self.cluster().api::<Pod>(namespace).create(params, &pod).await.map_err(|error| error.to_string())
+        self.cluster().try_pod(namespace).await
     }
 
     /// Waits until the NamespaceOffloading says this of the placement of Pods.

@@ -1,6 +1,8 @@
 //! The webhook beside a real API server, which asks it by URL, with the certificate that the member keeps. Without nodes nobody mounts
 //! the Secret: the test does.
 
+mod vectors;
+
 use std::collections::BTreeSet;
 
 use api::offload::namespace::NamespaceOffloading;
@@ -65,6 +67,8 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         )
         .await;
         webhook.pod("forgotten").await.unwrap();
+
+        vectors::hold_through_an_api_server(webhook).await;
 
         // While it is down, Pods of its Namespaces are not created, and those of others are.
         let process = webhook.world.fleet.process(WEBHOOK).await.unwrap().unwrap();
