@@ -40,7 +40,8 @@ pub(super) fn level() -> Object {
     })
 }
 
-/// Puts the requests of all ServiceAccounts of Common Area `area` on that level, each account in its own flow.
+/// Puts the requests of all ServiceAccounts of Common Area `area` on that level, each account in its own flow. It is called as the
+/// Namespace, so that one command deletes both.
 pub(super) fn flow(area: &str) -> Object {
     let everyone = || vec!["*".to_owned()];
     let members = PolicyRulesWithSubjects {
@@ -59,7 +60,7 @@ pub(super) fn flow(area: &str) -> Object {
         non_resource_rules: None,
     };
     Object::new(&FlowSchema {
-        metadata: named(&format!("freeport-{area}")),
+        metadata: named(area),
         spec: FlowSchemaSpec {
             priority_level_configuration: PriorityLevelConfigurationReference { name: LEVEL.into() },
             matching_precedence: Some(PRECEDENCE),

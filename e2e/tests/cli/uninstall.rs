@@ -6,7 +6,7 @@ use crate::cli::{clusters::Clusters, contents::Contents};
 
 /// Whatever is deleted first. What another deletion took along is not found.
 const ORDER: [&str; 7] = [
-    "namespace clusterset-on clusterset-demo",
+    "namespace,flowschema clusterset-on clusterset-demo",
     "-f MANIFESTS/offload.yaml",
     "-f MANIFESTS/leader.yaml",
     "-f MANIFESTS/member.yaml",
