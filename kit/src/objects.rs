@@ -35,12 +35,11 @@ impl<P> Change<P> {
 /// All objects that one watch selects.
 pub struct Objects<P> {
     guard: Guard<P>,
-    lists: u64,
 }
 
 impl<P> Default for Objects<P> {
     fn default() -> Self {
-        Self { guard: Guard::default(), lists: 0 }
+        Self { guard: Guard::default() }
     }
 }
 
@@ -55,26 +54,22 @@ impl<P: Resource> Objects<P> {
             Change::Remove(object) => drop(self.guard.remove(&object)),
             Change::Reset(objects) => {
                 self.guard.reset(&objects);
-                self.lists += 1;
                 objects.into_iter().for_each(|object| self.put(object));
             }
         }
     }
 
-    /// Takes in the API server's answer to our own write, unless the watch has passed it: the object may be deleted since.
-    ///
-    /// A list does not say its version if there is nothing in it. So an answer to a write that began before the last list, of which
-    /// [`lists`](Self::lists) said there were so many, brings back nothing that the list does not have.
+    /// Takes in the API server's answer to our own write, unless the watch has passed it: the object may be deleted since. `lists` is
+    /// what [`lists`](Self::lists) said when the write began.
     pub fn answered(&mut self, object: P, lists: u64) {
-        let is_known = self.guard.known.contains_key(&name(&object));
-        if self.guard.is_news(&object) && (is_known || lists == self.lists) {
+        if self.guard.is_news(&object, lists) {
             self.put(object);
         }
     }
 
     /// How many lists the watch has told.
     pub fn lists(&self) -> u64 {
-        self.lists
+        self.guard.lists()
     }
 
     /// Takes in that the API server deleted `object` at our request.
@@ -120,8 +115,10 @@ impl Tag {
 /// What is kept of each object of one kind, and the guard against late news of it.
 pub(crate) struct Guard<T> {
     known: BTreeMap<ObjectName, Known<T>>,
-    /// Highest resourceVersion that the watch has told of.
+    /// Highest resourceVersion that the watch has told of since its last list.
     seen: u64,
+    /// How many lists it has told.
+    lists: u64,
     /// uids of objects that we deleted and the watch still has to tell of.
     deleted: HashMap<ObjectName, String>,
 }
@@ -134,7 +131,7 @@ struct Known<T> {
 
 impl<T> Default for Guard<T> {
     fn default() -> Self {
-        Self { known: BTreeMap::new(), seen: 0, deleted: HashMap::new() }
+        Self { known: BTreeMap::new(), seen: 0, lists: 0, deleted: HashMap::new() }
     }
 }
 
@@ -158,9 +155,17 @@ impl<T> Guard<T> {
         self.seen = self.seen.max(version);
     }
 
-    /// Whether an answer to a write of ours is newer than all that the watch told.
-    pub(crate) fn is_news<P: Resource>(&self, answer: &P) -> bool {
-        version(answer) > self.seen
+    /// How many lists the watch has told.
+    pub(crate) fn lists(&self) -> u64 {
+        self.lists
+    }
+
+    /// Whether an answer to a write of ours, which began when the watch had told so many `lists`, is newer than all that the watch told.
+    ///
+    /// A list says neither its own version nor what was deleted before it, and after a restore the version of the answer means nothing.
+    /// So an answer that a list has overtaken does not count: what it says is in the list, or the watch tells it next.
+    pub(crate) fn is_news<P: Resource>(&self, answer: &P, lists: u64) -> bool {
+        lists == self.lists && version(answer) > self.seen
     }
 
     /// Whether this is no late news.
@@ -206,6 +211,7 @@ impl<T> Guard<T> {
     pub(crate) fn reset<P: Resource>(&mut self, objects: &[P]) -> Vec<(ObjectName, T)> {
         let live: HashSet<ObjectName> = objects.iter().map(name).collect();
         self.seen = objects.iter().map(version).max().unwrap_or(0);
+        self.lists += 1;
         self.deleted.clear();
         self.known.values_mut().for_each(|known| known.version = 0);
         let gone: Vec<_> = self.known.keys().filter(|name| !live.contains(*name)).cloned().collect();

@@ -136,6 +136,29 @@ impl Server {
     }
 }
 
+#[test]
+fn an_answer_that_comes_after_a_list_brings_nothing_back() {
+    let (mut index, writer) = (Index::<String, Seen>::default(), [("x".to_owned(), WRITER)].into());
+    let ours = of_uid("ours", 5);
+    for live in [vec![], vec![map("b", "y", "1", 3)]] {
+        index.writing::<ConfigMap>(name(&ours), WRITER);
+        let _ = index.change(Change::Reset(live));
+        assert_eq!(index.written(ours.clone()), writer, "it was deleted while the watch was away");
+        assert!(index.get(&"x".to_owned()).is_none());
+    }
+
+    let _ = index.change(Change::Reset(vec![of_uid("1", 1000)]));
+    index.writing::<ConfigMap>(name(&ours), WRITER);
+    let _ = index.change(Change::Reset(vec![of_uid("restored", 7)]));
+    let _ = index.written(of_uid("before", 1001));
+    let _ = index.change(Change::Apply(of_uid("later", 8)));
+    assert_eq!(
+        index.get(&"x".to_owned()).unwrap().0["a"],
+        "later",
+        "versions of before a restore do not count"
+    );
+}
+
 const WRITER: Readers = Readers::one(0);
 
 /// An object of uid `u`.
@@ -296,10 +319,15 @@ proptest! {
     /// exists.
     #[test]
     fn entries_are_a_function_of_what_exists(
-        steps in prop::collection::vec((0..6u8, 0..3u8, 0..2u8, 0..3u8), 0..60)
+        steps in prop::collection::vec((0..8u8, 0..3u8, 0..2u8, 0..3u8), 0..60)
     ) {
         let (mut server, mut index) = (Server::default(), Index::<String, Seen>::default());
+        let mut unanswered = VecDeque::new();
         for (what, name, key, value) in steps {
+            // As the store does before each write and deletion.
+            if [2, 3, 5].contains(&what) && (what != 3 || server.live.contains_key(&name)) {
+                index.writing::<ConfigMap>(("ns".into(), format!("o{name}")), WRITER);
+            }
             match what {
                 0 => drop(server.put(name, key, value)),
                 1 => drop(server.delete(name)),
@@ -309,8 +337,13 @@ proptest! {
                     server.untold.clear();
                     server.live.values().cloned().collect::<Vec<_>>()
                 }))),
+                5 => unanswered.push_back(server.put(name, key, value)),
+                6 => drop(unanswered.pop_front().map(|answer| index.written(answer))),
                 _ => drop(server.untold.pop_front().map(|change| index.change(change))),
             }
+        }
+        for answer in unanswered {
+            let _ = index.written(answer);
         }
         while let Some(change) = server.untold.pop_front() {
             let _ = index.change(change);

@@ -13,6 +13,8 @@ pub(super) struct Writes<K> {
     by: Readers,
     /// How many.
     running: u32,
+    /// How many lists the watch had told when the first of them began.
+    lists: u64,
     /// The keys that the writers would have had to reconcile for what the watch told meanwhile, and up to which version it told.
     withheld: BTreeMap<K, u64>,
 }
@@ -21,8 +23,10 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     /// A controller begins to write an object. What the watch tells of it until [`written`](Self::written) or
     /// [`unwritten`](Self::unwritten) may be this write, of which the controller need not hear.
     pub fn writing<P: Part<K, E>>(&mut self, name: ObjectName, by: Readers) {
-        let new = || Writes { by: Readers::NONE, running: 0, withheld: BTreeMap::new() };
-        let writes = self.places::<P>().writes.entry(name).or_insert_with(new);
+        let places = self.places::<P>();
+        let lists = places.keys.lists();
+        let new = || Writes { by: Readers::NONE, running: 0, lists, withheld: BTreeMap::new() };
+        let writes = places.writes.entry(name).or_insert_with(new);
         writes.by = writes.by.and(by);
         writes.running += 1;
     }
@@ -43,15 +47,23 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     /// its way. The writer has acted on it already. An answer the watch has passed is late, perhaps of an object deleted since.
     #[must_use = "the watch will not tell again what the answer told"]
     pub fn written<P: Part<K, E>>(&mut self, answer: P) -> Dirty<K> {
-        let answered = version(&answer);
-        let (by, withheld) = self.ended::<P>(&name(&answer));
+        let (answered, name, key) = (version(&answer), name(&answer), answer.key());
+        let places = self.places::<P>();
+        let now = places.keys.lists();
+        let lists = places.writes.get(&name).map_or(now, |writes| writes.lists);
+        let is_news = places.keys.is_news(&answer, lists);
+        let (by, withheld) = self.ended::<P>(&name);
         let mut dirty = Dirty::new();
-        if self.places::<P>().keys.is_news(&answer) {
+        if is_news {
             self.put(answer, &mut dirty);
         }
         without(&mut dirty, by);
         // What the watch told was this very write, or somebody else's.
         for (key, _) in withheld.into_iter().filter(|(_, told)| *told != answered) {
+            add(&mut dirty, key, by);
+        }
+        // A list tells nothing of what came and went before it.
+        if let Some(key) = key.filter(|_| lists != now) {
             add(&mut dirty, key, by);
         }
         dirty
