@@ -3,7 +3,8 @@
 use api::{
     condition::{Status, Verdict},
     membership::Wire,
-    offload::{names, peer::READY, quantity, view::OffloadPeerView},
+    offload::{label, names, offer::OffloadOfferSpec, peer::READY, quantity, view::OffloadPeerView},
+    view::shortened,
 };
 use kit::watch::Trouble;
 use presence::standing::Standing;
@@ -12,6 +13,9 @@ use crate::offload::index::{Asked, ClusterEntry};
 
 /// Reason of [`READY`], Unknown: something is still to be written or seen.
 pub(super) const PENDING: &str = "Pending";
+
+/// Bytes of the names of labels that a host claims.
+const CLAIMS_MAX: usize = 300;
 
 /// What can be said of an OffloadPeer beside what its entry says.
 pub(super) struct Around<'a> {
@@ -88,8 +92,26 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
     }
     let incoming = matches!(entry.incoming(), Asked::Yes(_));
     match &entry.node {
-        Some(_) => Verdict::new(READY, Status::True, "Ready", told(cluster, incoming, true)),
+        Some(_) => {
+            let message = told(cluster, incoming, true) + &claims(offered);
+            Verdict::new(READY, Status::True, "Ready", message)
+        }
         None => Verdict::new(READY, Status::Unknown, PENDING, "the Node is not made yet"),
+    }
+}
+
+/// Which labels the host claims that no host may; empty if there are none. Its own member offers none of them.
+fn claims(offered: &OffloadOfferSpec) -> String {
+    let claimed = offered.node_labels.keys().filter(|key| label::is_reserved(key));
+    let claimed: Vec<_> = claimed.map(String::as_str).collect();
+    match claimed.is_empty() {
+        true => String::new(),
+        false => {
+            format!(
+                "; labels that no host may set are left out: {}",
+                shortened(claimed.join(", "), CLAIMS_MAX)
+            )
+        }
     }
 }
 
@@ -128,6 +150,15 @@ mod tests {
     }
 
     fn says(entry: &ClusterEntry, change: impl Fn(&mut Around<'_>)) -> (Status, String) {
+        let verdict = verdict(entry, change);
+        (verdict.status, verdict.reason)
+    }
+
+    fn told_of(entry: &ClusterEntry) -> String {
+        verdict(entry, |_| ()).message
+    }
+
+    fn verdict(entry: &ClusterEntry, change: impl Fn(&mut Around<'_>)) -> Verdict {
         let mut around = Around {
             us: "west",
             wire: Wire::Freeport,
@@ -136,8 +167,7 @@ mod tests {
             standing: Some(Standing::Present),
         };
         change(&mut around);
-        let verdict = ready("east", entry, entry.peer.as_ref().unwrap(), around);
-        (verdict.status, verdict.reason)
+        ready("east", entry, entry.peer.as_ref().unwrap(), around)
     }
 
     #[test]
@@ -159,6 +189,16 @@ mod tests {
         assert_eq!(says(&both, |_| ()).0, Status::Unknown, "the node is not made");
         both.node = serde_json::from_value(json!({"metadata": {"name": "freeport-east"}})).unwrap();
         assert_eq!(says(&both, |_| ()).0, Status::True);
+        let claiming = json!({"metadata": {"name": "1.east.west"}, "spec": {
+            "host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": "",
+            "nodeLabels": {"liqo.io/type": "trusted", "region": "us"},
+        }});
+        let honest = both.offer.take();
+        both.offer = serde_json::from_value(claiming).unwrap();
+        let said = told_of(&both);
+        assert!(said.contains("left out: liqo.io/type") && !said.contains("region"), "{said}");
+        both.offer = honest;
+        assert!(!told_of(&both).contains("left out"));
         both.node_refused = Some("taken".into());
         assert_eq!(says(&both, |_| ()), no("NodeRefused"));
         let odd = entry(&json!({"incoming": 7}));
