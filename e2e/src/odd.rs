@@ -61,6 +61,13 @@ impl Cases {
         numbers.chunks(size).map(<[u64]>::to_vec).collect()
     }
 
+    /// A seed of a case for who has a source of its own, whatever came before it.
+    pub fn bytes(self, number: u64) -> [u8; 32] {
+        let (mut random, mut bytes) = (self.random(number), [0; 32]);
+        bytes.fill_with(|| u8::try_from(random.below(256)).unwrap());
+        bytes
+    }
+
     /// The source of a case, whatever came before it.
     pub(crate) fn random(self, number: u64) -> Random {
         Random::new(self.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15))

@@ -96,6 +96,8 @@ fn kubelet_config(cluster: &ClusterLayout) -> Value {
         "containerRuntimeEndpoint": format!("unix://{}", containerd::SOCKET),
         "clusterDomain": "cluster.local",
         "clusterDNS": dns_addresses(cluster),
+        // So soon a Pod has a change of a Secret that it mounts; where nobody says otherwise it is a minute and a half.
+        "syncFrequency": "5s",
         "resolvConf": dir(cluster).join("resolv.conf"),
         "volumePluginDir": "/var/lib/kubelet/volumeplugins",
         // Groups per quality of service need controllers that not every machine has.

@@ -1,6 +1,7 @@
 //! Services of other clusters as Pods use them: three clusters with nodes, the daemons deployed in them by `manifests/` and by
 //! the commands. One fleet; who stops what others use has it for itself.
 
+mod certificates;
 mod deployed;
 mod dns;
 mod downtime;

@@ -1,9 +1,9 @@
-//! A home whose leader is gone and whose webhook is killed: its Nodes stay as they are, Pods do not move, and those of Namespaces
-//! that are not offloaded are created as ever.
+//! A home whose leader is gone for two minutes and whose webhook is killed: its Nodes stay as they are, Pods do not move, and those of
+//! Namespaces that are not offloaded are created as ever. Meanwhile the webhook of another cluster gets new certificates.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use e2e::{fixture::SYSTEM, say::say, watched::Watched};
+use e2e::{fixture::SYSTEM, say::say, waiting::throughout, watched::Watched};
 use fleet::Component;
 use futures::future::join_all;
 use k8s_openapi::api::{
@@ -12,15 +12,18 @@ use k8s_openapi::api::{
 };
 use kube::{
     ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::pods::{
+    certificates::no_pod_is_refused_while_they_change,
     offload::{EAST, agreed, offloaded, region},
     world::{Pods, alone},
 };
 
+/// How long the leader is gone: longer than Kubernetes lets a Node be silent (50 s), and than anybody waits for anybody else.
+const OUTAGE: Duration = Duration::from_secs(120);
 /// How many replicas of the webhook are killed.
 const KILLED: usize = 6;
 /// Between two rounds of what is done all the time.
@@ -30,45 +33,53 @@ const NODE: &str = "freeport-east";
 
 #[test]
 fn a_lost_leader_moves_no_pod_and_a_lost_webhook_stops_nobody_else() {
+    // Certificates change whether anybody leads or not, and both tests wait more than they work.
     alone(async |world| {
-        agreed(world).await;
-        let (west, east) = (world.cluster("west"), world.cluster("east"));
-        let (ns, plain) = ("outage", "bystander");
-        let selector = json!({"nodeSelectorTerms": [region(EAST.1)]});
-        offloaded(world, ns, json!({"podOffloadingStrategy": "Remote", "clusterSelector": selector})).await;
-        world.namespace(plain, &["west"]).await;
-        west.run_service(ns, "web", 2).await;
-        let (here, there) =
-            (Watched::<Pod>::of(west, ns).await, Watched::<Pod>::of(east, &format!("{ns}-west")).await);
-        let nodes = Watched::<Node>::of_all(west).await;
+        tokio::join!(outage(world), no_pod_is_refused_while_they_change(world));
+    });
+}
 
-        let leader = world.fleet.cluster("leader").unwrap();
-        leader.kill(Component::ApiServer).await.unwrap();
-        let created = kill_webhooks(world, plain).await;
-        leader.start(Component::ApiServer).await.unwrap();
-        say(&format!("{created} Pods created while the webhooks of west were killed"));
+async fn outage(world: &Pods) {
+    agreed(world).await;
+    let (west, east) = (world.cluster("west"), world.cluster("east"));
+    let (ns, plain) = ("outage", "bystander");
+    let selector = json!({"nodeSelectorTerms": [region(EAST.1)]});
+    offloaded(world, ns, json!({"podOffloadingStrategy": "Remote", "clusterSelector": selector})).await;
+    world.namespace(plain, &["west"]).await;
+    west.run_service(ns, "web", 2).await;
+    let (here, there) =
+        (Watched::<Pod>::of(west, ns).await, Watched::<Pod>::of(east, &format!("{ns}-west")).await);
+    let nodes = Watched::<Node>::of_all(west).await;
 
+    let all_stay = || async {
         nodes.each(|node| assert!(node.name_any() != NODE || is_ready(node), "{node:?}"));
         nodes.nothing_deleted("no Node goes");
         here.nothing_deleted("no Pod goes at home");
         there.nothing_deleted("no Pod goes at the host");
-        let _: Deployment = west.patch(ns, "web", &json!({"spec": {"replicas": 3}})).await;
-        west.servers(ns, "web", 3).await;
-        for namespace in [ns, plain] {
-            world.release(namespace).await;
-        }
-    });
+        Ok(())
+    };
+    let leader = world.fleet.cluster("leader").unwrap();
+    leader.kill(Component::ApiServer).await.unwrap();
+    let begun = Instant::now();
+    let created = kill_webhooks(world, plain).await;
+    let rest = OUTAGE.saturating_sub(begun.elapsed());
+    throughout(rest, "Nodes and Pods stay while the leader is gone", all_stay).await;
+    leader.start(Component::ApiServer).await.unwrap();
+    say(&format!("{created} Pods created while the webhooks of west were killed"));
+
+    let _: Deployment = west.patch(ns, "web", &json!({"spec": {"replicas": 3}})).await;
+    west.servers(ns, "web", 3).await;
+    all_stay().await.unwrap();
+    for namespace in [ns, plain] {
+        world.release(namespace).await;
+    }
 }
 
 /// Kills each replica as soon as it runs, and creates Pods where nothing is offloaded: how many.
 async fn kill_webhooks(world: &Pods, plain: &str) -> usize {
     let west = world.cluster("west");
-    let (webhooks, pods) = (west.api::<Pod>(SYSTEM), west.api::<Pod>(plain));
+    let webhooks = west.api::<Pod>(SYSTEM);
     let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    let container = json!({"name": "c", "image": "localhost/none"});
-    let pod: Value = json!({"metadata": {"generateName": "web-"}, "spec": {"containers": [container]}});
-    let pod: Pod = serde_json::from_value(pod).unwrap();
-    let dry = PostParams { dry_run: true, ..PostParams::default() };
     let (mut created, mut killed) = (0, 0);
     while killed < KILLED {
         let there = webhooks.list(&ListParams::default().labels(WEBHOOK)).await.unwrap();
@@ -77,7 +88,7 @@ async fn kill_webhooks(world: &Pods, plain: &str) -> usize {
         let names: Vec<_> = there.iter().filter(runs).map(ResourceExt::name_any).collect();
         join_all(names.iter().map(|name| webhooks.delete(name, &at_once))).await;
         killed += names.len();
-        pods.create(&dry, &pod).await.unwrap();
+        west.try_pod(plain).await.unwrap();
         created += 1;
         tokio::time::sleep(PAUSE).await;
     }

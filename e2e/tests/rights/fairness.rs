@@ -12,7 +12,7 @@ const LEVEL: &str = "freeport-members";
 fn requests_of_members_and_of_nobody_else_are_on_their_level() {
     shared(async |parties| {
         let admin = &parties.world.leader().client;
-        let schema = Api::<FlowSchema>::all(admin.clone()).get(&format!("freeport-{AREA}")).await.unwrap();
+        let schema = Api::<FlowSchema>::all(admin.clone()).get(AREA).await.unwrap();
         let level = Api::<PriorityLevelConfiguration>::all(admin.clone()).get(LEVEL).await.unwrap();
         assert_eq!(schema.spec.priority_level_configuration.name, LEVEL);
         let (schema, level) = (schema.uid().unwrap(), level.uid().unwrap());

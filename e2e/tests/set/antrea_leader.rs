@@ -64,7 +64,7 @@ async fn membership_ends(east: &Cluster) {
 }
 
 /// East leaves its ClusterSet, which is returned, and joins the one that a leader of Antrea's leads.
-async fn change_over(world: &'static World) -> (AntreaLeader, ClusterSet) {
+pub(super) async fn change_over(world: &'static World) -> (AntreaLeader, ClusterSet) {
     let east = world.cluster("east");
     let set: ClusterSet = east.take(SYSTEM, SET).await;
     membership_ends(east).await;
@@ -83,7 +83,7 @@ async fn change_over(world: &'static World) -> (AntreaLeader, ClusterSet) {
 }
 
 /// East leaves again, and nothing of it stays; then it belongs where it did.
-async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
+pub(super) async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
     let east = world.cluster("east");
     east.delete::<ClusterSet>(SYSTEM, SET).await;
     membership_ends(east).await;
@@ -100,7 +100,7 @@ async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
     world.member_says("east", ("True", "Connected")).await;
 }
 
-async fn both_records_are_as_demanded(world: &World, service: &ServiceName) {
+pub(super) async fn both_records_are_as_demanded(world: &World, service: &ServiceName) {
     for (name, kind) in
         [(service_export("east", service), "Service"), (endpoints_export("east", service), "Endpoints")]
     {

@@ -2,10 +2,13 @@
 
 mod consent;
 mod crowd;
+mod deserted;
+mod foreign;
 mod guest;
 mod hosted;
 mod hosts;
 mod life;
+mod missing;
 mod pods;
 mod round;
 mod vanish;

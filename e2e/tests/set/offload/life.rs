@@ -1,84 +1,85 @@
 //! What outlives a restart, and what leaving takes along.
 
-use std::collections::BTreeMap;
-
 use api::{
     cluster_set::ClusterSet,
     offload::{
-        map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
-        shadow_pod::ShadowPod,
+        map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, shadow_pod::ShadowPod,
     },
 };
 use e2e::{
-    daemon::End,
+    audit,
+    daemon::{DAEMONS, End},
     fixture::{AREA, SET, SYSTEM, World},
-    waiting::{always, eventually},
+    waiting::eventually,
 };
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{Api, Resource, ResourceExt, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::{
-    pods::world::{bind, twin_pod},
+    pods::{
+        running,
+        world::{bind, is, kubelet_says, offloaded, twin_pod},
+    },
     world::{OFFLOADING, agreed, gone, offload, phase},
 };
 
 const CONNECTED: (&str, &str) = ("True", "Connected");
 
-fn version<K: Resource>(object: &K) -> String {
-    format!("{:?} {:?}", object.meta().uid, object.meta().resource_version)
-}
+/// What looks again now and then without an event, by daemon.
+const RESYNCED: [(&str, &str); 3] = [
+    ("freeport-member-west", "offload-status"),
+    ("freeport-member-west", "offload-peer"),
+    ("freeport-member-east", "offload-map"),
+];
 
-/// Versions of all that offloading `namespace` consists of.
-async fn versions(world: &World, namespace: &str) -> BTreeMap<&'static str, String> {
-    let (west, east) = (world.cluster("west"), world.cluster("east"));
-    let twin = format!("{namespace}-west");
-    let peers = |cluster: &e2e::cluster::Cluster| Api::<OffloadPeer>::all(cluster.client.clone());
-    let of = |what, version: String| (what, version);
-    BTreeMap::from([
-        of("node", version(&Api::<Node>::all(west.client.clone()).get("freeport-east").await.unwrap())),
-        of("peer of west", version(&peers(west).get("east").await.unwrap())),
-        of("peer of east", version(&peers(east).get("west").await.unwrap())),
-        of(
-            "offloading",
-            version(&west.api::<NamespaceOffloading>(namespace).get("offloading").await.unwrap()),
-        ),
-        of("map", version(&world.leader().api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap())),
-        of("offer", version(&world.leader().api::<OffloadOffer>(AREA).get("1.east.west").await.unwrap())),
-        of("twin", version(&Api::<Namespace>::all(east.client.clone()).get(&twin).await.unwrap())),
-        of("home", version(&Api::<Namespace>::all(west.client.clone()).get(namespace).await.unwrap())),
-    ])
+/// Waits until all that is [`RESYNCED`] has looked again, and all daemons have said that nothing is left to write.
+async fn looked_again(world: &World) {
+    let looks = async |(daemon, controller): (&str, &str)| {
+        let label = format!("controller=\"{controller}\",result");
+        world.metrics(daemon).await.map(|metrics| metrics.of("freeport_reconcile_total", &label, "ok"))
+    };
+    let before = join_all(RESYNCED.map(looks)).await;
+    for (what, before) in RESYNCED.into_iter().zip(before) {
+        let before = before.unwrap();
+        eventually(&format!("{what:?} has looked again"), || async {
+            let now = looks(what).await?;
+            if now > before { Ok(()) } else { Err(format!("{now:?}; {}", world.log_tail(what.0))) }
+        })
+        .await;
+    }
+    world.settled().await;
 }
 
 #[test]
-fn a_restart_of_all_members_writes_nothing() {
+fn a_settled_set_writes_leases_only_also_after_a_restart_of_everything() {
     OFFLOADING.alone(async |world| {
-        agreed(world).await;
-        let ns = world.namespace("restarted", &["west"]).await;
-        offload(world, &ns, json!({})).await;
-        phase(world, &ns, "Ready").await;
-        let before = versions(world, &ns).await;
-        let daemons = [("freeport-member-west", "offload-status"), ("freeport-member-east", "offload-map")];
-        for (daemon, _) in daemons {
-            world.end(daemon, End::Stop).await;
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        let (ns, twin) = offloaded(world, "restarted").await;
+        bind(west, &ns, "web").await;
+        twin_pod(world, &twin, "web", None).await;
+        kubelet_says(east, &twin, "web", running("10.99.0.7")).await;
+        is(world, &ns, "web", "Running", "").await;
+        world.settled().await;
+        let mark = audit::mark(world);
+        looked_again(world).await;
+        assert_eq!(audit::writes(world, &mark), Vec::<String>::new(), "nothing happens");
+        for how in [End::Stop, End::Crash] {
+            let mark = audit::mark(world);
+            for daemon in DAEMONS {
+                world.end(daemon, how).await;
+            }
+            for daemon in DAEMONS {
+                world.start(daemon).await;
+            }
+            looked_again(world).await;
+            assert_eq!(audit::writes(world, &mark), Vec::<String>::new(), "{how:?}");
         }
-        for (daemon, controller) in daemons {
-            world.launch(daemon).await;
-            eventually(&format!("{controller} of {daemon} has looked again"), || async {
-                let label = format!("controller=\"{controller}\",result");
-                let reconciled = world.metrics(daemon).await?.of("freeport_reconcile_total", &label, "ok");
-                if reconciled > Some(0.0) { Ok(()) } else { Err(world.log_tail(daemon)) }
-            })
-            .await;
-        }
-        always("nothing is written", || async {
-            let now = versions(world, &ns).await;
-            let differing: Vec<_> = now.iter().filter(|(what, now)| before[**what] != **now).collect();
-            if differing.is_empty() { Ok(()) } else { Err(format!("{differing:?}, before {before:?}")) }
-        })
-        .await;
-        world.cluster("west").delete::<NamespaceOffloading>(&ns, "offloading").await;
-        gone(world, "east", "restarted-west").await;
+        // And they are not just idle.
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", &twin).await;
+        is(world, &ns, "web", "Failed", "OffloadingAborted").await;
         world.release(&ns).await;
     });
 }

@@ -1,5 +1,7 @@
 //! What an OffloadPeer says of itself: pure.
 
+use std::collections::BTreeMap;
+
 use api::{
     condition::{Status, Verdict},
     membership::Wire,
@@ -9,6 +11,7 @@ use api::{
         quantity,
         view::OffloadPeerView,
     },
+    view::shortened,
 };
 use kit::watch::Trouble;
 use presence::standing::Standing;
@@ -17,6 +20,9 @@ use crate::offload::index::{Asked, ClusterEntry};
 
 /// Reason of [`READY`], Unknown: something is still to be written or seen.
 pub(super) const PENDING: &str = "Pending";
+
+/// Bytes of the names of labels that a host claims.
+const CLAIMS_MAX: usize = 300;
 
 /// What can be said of an OffloadPeer beside what its entry says.
 pub(super) struct Around<'a> {
@@ -96,26 +102,29 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
         _ => None,
     };
     match &entry.node {
-        Some(_) => Verdict::new(READY, Status::True, "Ready", told(cluster, incoming, true)),
+        Some(_) => {
+            let claims = reserved(&offered.node_labels);
+            let claims = claims.map(|keys| format!("; labels that no host may set are left out: {keys}"));
+            let message = told(cluster, incoming, true) + &claims.unwrap_or_default();
+            Verdict::new(READY, Status::True, "Ready", message)
+        }
         None => Verdict::new(READY, Status::Unknown, PENDING, "the Node is not made yet"),
     }
+}
+
+/// Those of the labels that no host may claim, in words.
+fn reserved(labels: &BTreeMap<String, String>) -> Option<String> {
+    let reserved: Vec<_> = labels.keys().map(String::as_str).filter(|key| label::is_reserved(key)).collect();
+    (!reserved.is_empty()).then(|| shortened(reserved.join(", "), CLAIMS_MAX))
 }
 
 fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
     let outgoing =
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
-    let reserved = incoming
-        .into_iter()
-        .flat_map(|incoming| incoming.node_labels.keys())
-        .filter(|key| label::is_reserved(key));
-    let reserved: Vec<_> = reserved.map(String::as_str).collect();
+    let reserved = incoming.and_then(|incoming| reserved(&incoming.node_labels));
     let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
-    let left_out = (!reserved.is_empty()).then(|| {
-        format!(
-            "labels of spec.incoming.nodeLabels that no host may claim are left out: {}",
-            reserved.join(", ")
-        )
-    });
+    let left_out =
+        reserved.map(|keys| format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {keys}"));
     let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
 }
@@ -147,6 +156,15 @@ mod tests {
     }
 
     fn says(entry: &ClusterEntry, change: impl Fn(&mut Around<'_>)) -> (Status, String) {
+        let verdict = verdict(entry, change);
+        (verdict.status, verdict.reason)
+    }
+
+    fn told_of(entry: &ClusterEntry) -> String {
+        verdict(entry, |_| ()).message
+    }
+
+    fn verdict(entry: &ClusterEntry, change: impl Fn(&mut Around<'_>)) -> Verdict {
         let mut around = Around {
             us: "west",
             wire: Wire::Freeport,
@@ -155,8 +173,7 @@ mod tests {
             standing: Some(Standing::Present),
         };
         change(&mut around);
-        let verdict = ready("east", entry, entry.peer.as_ref().unwrap(), around);
-        (verdict.status, verdict.reason)
+        ready("east", entry, entry.peer.as_ref().unwrap(), around)
     }
 
     #[test]
@@ -178,6 +195,16 @@ mod tests {
         assert_eq!(says(&both, |_| ()).0, Status::Unknown, "the node is not made");
         both.node = serde_json::from_value(json!({"metadata": {"name": "freeport-east"}})).unwrap();
         assert_eq!(says(&both, |_| ()).0, Status::True);
+        let claiming = json!({"metadata": {"name": "1.east.west"}, "spec": {
+            "host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": "",
+            "nodeLabels": {"liqo.io/type": "trusted", "region": "us"},
+        }});
+        let honest = both.offer.take();
+        both.offer = serde_json::from_value(claiming).unwrap();
+        let said = told_of(&both);
+        assert!(said.contains("left out: liqo.io/type") && !said.contains("region"), "{said}");
+        both.offer = honest;
+        assert!(!told_of(&both).contains("left out"));
         both.node_refused = Some("taken".into());
         assert_eq!(says(&both, |_| ()), no("NodeRefused"));
         let odd = entry(&json!({"incoming": 7}));

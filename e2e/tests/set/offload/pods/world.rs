@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::super::world::{agreed, offload, phase};
 
 /// A Namespace of `west` that has its twin in `east`, and the name of that. Its new Pods are not placed: no webhook runs.
-pub(super) async fn offloaded(world: &World, name: &str) -> (String, String) {
+pub(in super::super) async fn offloaded(world: &World, name: &str) -> (String, String) {
     agreed(world).await;
     let ns = world.namespace(name, &["west"]).await;
     offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;
@@ -31,7 +31,7 @@ pub(in super::super) async fn bind(cluster: &Cluster, namespace: &str, name: &st
 }
 
 /// [`bind`] with more in its spec.
-pub(super) async fn bind_with(cluster: &Cluster, namespace: &str, name: &str, more: Value) -> Pod {
+pub(in super::super) async fn bind_with(cluster: &Cluster, namespace: &str, name: &str, more: Value) -> Pod {
     eventually(&format!("{namespace} takes Pods"), || async {
         let account = cluster.api::<ServiceAccount>(namespace).get_opt("default").await.unwrap();
         account.map(drop).ok_or_else(|| "no ServiceAccount".to_owned())
