@@ -266,3 +266,6 @@ impl Drop for ServicesRun {
         }
     }
 }
+
+#[cfg(test)]
+mod attempts;

@@ -4,14 +4,16 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    feature::fixture::access,
     identity::Identity,
     service::{
+        attempts::breaks_at,
         index::{
             cluster::{Cluster, EndpointIp},
             entry::ServiceEntry,
             view::Namespace,
         },
-        offer::fixture::{Settings, entry, known, known_with, local_service, service},
+        offer::fixture::{Settings, entry, export, known, known_with, local_service, service, slice},
     },
 };
 
@@ -225,4 +227,35 @@ fn an_export_without_endpoints_says_so_in_the_record_of_all() {
     let steps = desired(&entry, true);
     let [Step::Put { want, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(want.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));
+}
+
+/// What is tried to write the records of an export with two slices, and whether all was done.
+async fn exported(broken: Option<&str>) -> (Vec<String>, bool) {
+    let knowledge = Knowledge::new(std::sync::Arc::unwrap_or_clone(known("east", &entry()).cluster));
+    let mut second = slice(&["10.1.0.9"]);
+    second.metadata.name = Some("web-y".into());
+    knowledge.services.change(Change::Apply(export()));
+    knowledge.services.change(Change::Apply(local_service(|_| {})));
+    knowledge.services.change(Change::Reset(vec![slice(&["10.1.0.7"]), second]));
+    let namespace = json!({"metadata": {"name": "shop"}});
+    knowledge.change_namespaces(Change::Apply(serde_json::from_value(namespace).unwrap()));
+    let ((client, tried), access) = (breaks_at(broken), access());
+    let writer = Writer::new(client.clone(), "test", "leader", access.env.metrics);
+    let antrea = Members::default();
+    let exporting =
+        Exporting { knowledge, antrea, local: client, lost: None, writer, events: access.env.events };
+    let done = exporting.reconcile(service()).await;
+    (tried.with(std::mem::take), done.is_ok())
+}
+
+/// Issue 14, A6.
+#[tokio::test]
+async fn a6_a_record_that_is_not_written_does_not_keep_the_others_from_being_written() {
+    let (all, is_done) = exported(None).await;
+    assert!(is_done && all.len() == 3, "{all:?}");
+    for broken in &all {
+        let (tried, is_done) = exported(Some(broken)).await;
+        assert_eq!(tried, all, "{broken} fails");
+        assert!(!is_done, "{broken} is to be tried again");
+    }
 }

@@ -13,6 +13,7 @@ mod antrea;
 mod doubts;
 mod order;
 mod reach;
+mod steps;
 
 use super::*;
 use crate::service::{
