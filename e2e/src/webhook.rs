@@ -54,7 +54,8 @@ impl Webhook {
         let mut world = World::bring_up(&format!("webhook-{number}"), &["leader"]).await;
         let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, "demo") };
         world.daemons = world.set_up(&composition).await;
-        let tls = world.fleet.dir().join("webhook-tls");
+        // It goes with the fleet.
+        let tls = world.fleet.clusters()[0].dir().join("webhook-tls");
         fs::create_dir_all(&tls).unwrap();
         let (listen, serve) = (free(), free());
         let program = program::path("webhook", WEBHOOK).await.unwrap();
@@ -93,7 +94,7 @@ impl Webhook {
             "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": ca}}],
             "users": [{"name": "u", "user": {"token": token}}],
         });
-        let path = self.world.fleet.dir().join("webhook.kubeconfig");
+        let path = self.world.fleet.clusters()[0].dir().join("webhook.kubeconfig");
         fs::write(&path, kubeconfig.to_string()).unwrap();
         path
     }

@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kit::{
     boot::Env,
-    events::Events,
     metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tokio::sync::watch;
 
 use self::{
@@ -67,7 +66,6 @@ fn plan(entry: &ClusterEntry, is_seen: bool) -> Plan {
 pub(super) struct Nodes {
     knowledge: Knowledge,
     writer: Writer,
-    events: Events,
     heartbeats: Heartbeats,
     tally: Tally,
     /// Whether the Common Area has been seen and our ID is ours.
@@ -82,7 +80,6 @@ impl Nodes {
         Self {
             knowledge,
             writer,
-            events: env.events.clone(),
             heartbeats: Heartbeats::new(env.client.clone()),
             tally: env.metrics.offload().nodes(),
             begun,
@@ -187,9 +184,6 @@ impl Nodes {
             _ => None,
         };
         if entry.node_refused != refused {
-            if let (Some(refused), Some(peer)) = (&refused, &entry.peer) {
-                self.events.warn(peer.object_ref(&()), "MakeNode", "NodeRefused", refused);
-            }
             clusters.note(cluster, |entry| entry.node_refused = refused.clone());
             clusters.enqueue([(cluster.clone(), PEER)].into());
         }

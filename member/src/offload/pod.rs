@@ -113,7 +113,12 @@ impl Pods {
             self.leader_writer.delete(record, false).await?;
         }
         put.and(done)?;
-        Ok(if entry.record.is_none() { Outcome::Requeue(RESYNC) } else { Outcome::Done })
+        let is_written = matches!(plan.record, OfRecord::Put(_));
+        Ok(match &entry.record {
+            None => Outcome::Requeue(RESYNC),
+            Some(record) if is_written && has_ended(record) => Outcome::Requeue(SOON),
+            Some(_) => Outcome::Done,
+        })
     }
 
     fn plan(&self, entry: &PodEntry, pod: &BoundPod, cluster: &ClusterEntry) -> plan::Plan {
@@ -205,6 +210,9 @@ impl Pods {
                 let spec = ShadowPodSpec { deletion: Some(Deletion::default()), ..spec.clone() };
                 let want = OwnShadowPod { spec: Lenient(Ok(Some(spec))), ..record.clone() };
                 self.store.put(&self.leader_writer, POD, Some(record), &want).await.map(drop)?;
+                if has_ended(record) {
+                    return Ok(Outcome::Requeue(SOON));
+                }
             }
             Some(_) if !record.is_done() => {}
             // Of what cannot be read nobody makes a Pod.
@@ -224,6 +232,11 @@ impl Pods {
         let found = pods.list(&ListParams::default().fields(&fields)).await?;
         Ok(found.iter().any(|pod| pod.uid().as_deref() == Some(uid)))
     }
+}
+
+/// Whether the host has said before it was told that its Pod is gone: one that leaves does. It says nothing more of it.
+fn has_ended(record: &OwnShadowPod) -> bool {
+    record.said().is_some_and(|said| said.deleted)
 }
 
 fn phase(pod: &BoundPod) -> String {

@@ -80,12 +80,6 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let node = Api::<Node>::all(west.client.clone()).get(NODE).await.unwrap();
         let taints = node.spec.unwrap().taints.unwrap_or_default();
         assert!(taints.iter().any(|taint| taint.key == NO_NEW_PODS), "which goes elsewhere: {taints:?}");
-        eventually("no record of the Pod is left", || async {
-            let left = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
-            let left: Vec<_> = left.iter().filter(|record| record.spec.pod == name).collect();
-            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
-        })
-        .await;
 
         east.put_back(set).await;
         world.member_says("east", CONNECTED).await;
@@ -94,6 +88,13 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let still = west.api::<Pod>(&ns).get(&name).await.unwrap();
         assert_eq!(still.status.unwrap().reason.as_deref(), Some(ABORTED), "it does not run again");
         assert!(east.api::<Pod>(&twin).get_opt(&name).await.unwrap().is_none());
+        west.delete::<Pod>(&ns, &name).await;
+        eventually("no record of the Pod is left", || async {
+            let left = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
+            let left: Vec<_> = left.iter().filter(|record| record.spec.pod == name).collect();
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", &twin).await;
         world.release(&ns).await;

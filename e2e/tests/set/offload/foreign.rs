@@ -199,9 +199,13 @@ impl<'a> Rogue<'a> {
         leader.delete::<OffloadOffer>(AREA, &format!("1.{HOST}.west")).await;
         for object in access::objects(SET, HOST, None) {
             let api = Api::<DynamicObject>::namespaced_with(leader.client.clone(), AREA, &object.resource);
-            api.delete(object.body["metadata"]["name"].as_str().unwrap(), &DeleteParams::default())
-                .await
-                .unwrap();
+            let deleted =
+                api.delete(object.body["metadata"]["name"].as_str().unwrap(), &DeleteParams::default()).await;
+            // The Secret goes with its ServiceAccount.
+            let is_gone = deleted
+                .as_ref()
+                .is_err_and(|error| matches!(error, kube::Error::Api(status) if status.is_not_found()));
+            assert!(deleted.is_ok() || is_gone, "{:?}", deleted.err());
         }
         leader.delete::<Lease>(AREA, &member_lease(HOST)).await;
     }

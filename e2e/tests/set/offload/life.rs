@@ -56,6 +56,7 @@ async fn looked_again(world: &World) {
 fn a_settled_set_writes_leases_only_also_after_a_restart_of_everything() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
+        world.quiet().await;
         let (ns, twin) = offloaded(world, "restarted").await;
         bind(west, &ns, "web").await;
         twin_pod(world, &twin, "web", None).await;

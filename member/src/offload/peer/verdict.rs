@@ -123,8 +123,9 @@ fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
     let reserved = incoming.and_then(|incoming| reserved(&incoming.node_labels));
     let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
-    let left_out =
-        reserved.map(|keys| format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {keys}"));
+    let left_out = reserved.map(|keys| {
+        format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {keys}")
+    });
     let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
 }

@@ -54,7 +54,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
     let known =
         known_with("west", &here, Settings { families, endpoints_objects: true, ..Settings::default() });
     let (client, tried) = breaks_at(broken);
-    let done = importing(&client).apply(&known, &writers(), desired).await;
+    let done = Box::pin(importing(&client).apply(&known, &writers(), desired)).await;
     (tried.with(std::mem::take), done.is_ok())
 }
 
@@ -70,11 +70,11 @@ async fn removed(broken: Option<&str>) -> (Vec<String>, bool) {
 
 #[tokio::test]
 async fn a6_a_step_of_an_import_that_fails_does_not_keep_the_later_ones_from_being_done() {
-    let (all, is_done) = made(None).await;
+    let (all, is_done) = Box::pin(made(None)).await;
     let (status, writes) = all.split_last().unwrap();
     assert!(is_done && status == "PATCH serviceimports/web/status" && writes.len() == 7, "{all:?}");
     for broken in writes {
-        let (tried, is_done) = made(Some(broken)).await;
+        let (tried, is_done) = Box::pin(made(Some(broken))).await;
         // An import and slices of a Service that is not there would tell of an address that it may not get.
         let waits = |request: &str| broken == SERVICE && request != SERVICE && request.starts_with("POST");
         let later: Vec<_> = writes.iter().filter(|request| !waits(request)).collect();
