@@ -50,6 +50,8 @@ impl Crate {
             if let Item::Mod(child) = item
                 && !is_test(&child.attrs)
                 && child.content.is_none()
+                // A file of elsewhere, which is read where it belongs.
+                && !child.attrs.iter().any(|attr| attr.path().is_ident("path"))
             {
                 let name = child.ident.to_string();
                 let path = [module.clone(), vec![name.clone()]].concat();
