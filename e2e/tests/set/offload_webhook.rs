@@ -20,10 +20,10 @@ use serde_json::json;
 const LIFETIMES: [(&str, &str); 2] =
     [("FREEPORT_WEBHOOK_CA_SECONDS", "45"), ("FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", "30")];
 
-/// Runs a test with a webhook of its own.
-fn with_webhook<F: Future<Output = ()>>(test: impl FnOnce(&'static Webhook) -> F) {
+/// Runs a test with a webhook of its own, whose member has `env`.
+fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(&'static Webhook) -> F) {
     RUNTIME.block_on(async {
-        let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(&LIFETIMES).await));
+        let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(env).await));
         test(webhook).await;
         webhook.world.discard().await;
     });
@@ -31,7 +31,7 @@ fn with_webhook<F: Future<Output = ()>>(test: impl FnOnce(&'static Webhook) -> F
 
 #[test]
 fn a_new_pod_is_placed_as_its_namespace_says() {
-    with_webhook(async |webhook| {
+    with_webhook(&[], async |webhook| {
         let east = webhook.cluster();
         for (namespace, is_offloaded) in [("shop", true), ("forgotten", true), ("plain", false)] {
             webhook.namespace(namespace, is_offloaded).await;
@@ -120,7 +120,7 @@ async fn somebodys_own_secret_is_used(webhook: &Webhook) {
 
 #[test]
 fn no_pod_is_refused_while_certificates_change() {
-    with_webhook(async |webhook| {
+    with_webhook(&LIFETIMES, async |webhook| {
         webhook.namespace("shop", true).await;
         let east = webhook.cluster();
         east.create::<NamespaceOffloading>("shop", json!({"metadata": {"name": "offloading"}, "spec": {}}))

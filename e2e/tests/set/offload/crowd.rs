@@ -25,6 +25,9 @@ const NAMED: usize = 100;
 
 /// Namespaces at once.
 const MANY: usize = 20;
+/// Writes for each, whatever comes first: at home a finalizer, a label, a key and its statuses; at the host a twin, its RoleBinding and an
+/// answer. How few they are where nothing is slow says the benchmark.
+const WRITES: (usize, usize) = (6, 4);
 
 #[test]
 fn many_namespaces_at_once_cost_few_writes_each() {
@@ -43,8 +46,8 @@ fn many_namespaces_at_once_cost_few_writes_each() {
             writes.iter().filter(|write| write.contains(&member)).collect::<Vec<_>>()
         };
         let (home, host) = (by("west"), by("east"));
-        assert!(home.len() <= 4 * MANY, "{home:#?}");
-        assert!(host.len() <= 3 * MANY, "{host:#?}");
+        assert!(home.len() <= WRITES.0 * MANY, "{home:#?}");
+        assert!(host.len() <= WRITES.1 * MANY, "{host:#?}");
         for name in &names {
             world.cluster("west").delete::<NamespaceOffloading>(name, "offloading").await;
         }
