@@ -52,18 +52,7 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     USERS.fetch_add(1, Ordering::SeqCst);
     RUNTIME.block_on(async {
-        let _turn = TURNS.acquire().await.unwrap();
-        let world = free().await;
-        let whole = async {
-            world.quiet().await;
-            timed(test(world)).await;
-            is_whole(world).await;
-        };
-        let result = AssertUnwindSafe(whole).catch_unwind().await;
-        match result.is_ok() {
-            true => FREE.lock().unwrap().push(world),
-            false => world.discard().await,
-        }
+        let result = AssertUnwindSafe(has_it(test)).catch_unwind().await;
         if USERS.fetch_sub(1, Ordering::SeqCst) == 1 {
             let free = std::mem::take(&mut *FREE.lock().unwrap());
             join_all(free.into_iter().map(World::discard)).await;
@@ -72,6 +61,21 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
             resume_unwind(failure);
         }
     });
+}
+
+async fn has_it<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    let _turn = TURNS.acquire().await.unwrap();
+    let world = free().await;
+    let whole = async {
+        world.quiet().await;
+        timed(test(world)).await;
+        is_whole(world).await;
+    };
+    if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
+        world.discard().await;
+        resume_unwind(failure);
+    }
+    FREE.lock().unwrap().push(world);
 }
 
 async fn free() -> &'static World {

@@ -16,6 +16,8 @@ use tokio::{
     sync::{Mutex, RwLock, Semaphore},
 };
 
+use crate::bring_up::is_kept;
+
 /// All tests of a program run on it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
@@ -80,6 +82,7 @@ impl<T: Fixture> Shared<T> {
         RUNTIME.block_on(async {
             let mut made = self.made.lock().await;
             if self.users.fetch_sub(1, Ordering::SeqCst) == 1
+                && !is_kept()
                 && let Some(Ok(made)) = made.take()
             {
                 made.end().await;

@@ -129,9 +129,10 @@ impl World {
 
     /// Ends the fleet, unless its files shall be kept.
     pub async fn discard(&self) {
+        // Others come, whatever becomes of this one.
+        let _room = self.room.lock().unwrap().take();
         if !is_kept() {
             Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
         }
-        self.room.lock().unwrap().take();
     }
 }

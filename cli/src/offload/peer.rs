@@ -15,14 +15,14 @@ use api::{
     },
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
 
 use super::{
     all, condition, is_set_up,
-    twins::{goes, with_twin},
+    twins::{clusters, goes},
 };
 use crate::{
     Error, KubeContext,
@@ -193,9 +193,14 @@ impl Consent<'_> {
     async fn twins(&self) -> Result<Vec<String>, Error> {
         let offloadings = Api::<NamespaceOffloadingView>::all(self.cluster.client.clone());
         let offloadings = all(self.cluster, &offloadings, "").await?;
-        let statuses = offloadings.iter().filter_map(|offloading| offloading.status.0.as_ref().ok());
-        let there = statuses.filter(|status| with_twin(status).contains(&self.peer));
-        Ok(there.map(|status| goes(status, &[self.peer])).collect())
+        let goes = |offloading: &NamespaceOffloadingView| match &offloading.status.0 {
+            Ok(status) => clusters(status).contains(&self.peer).then(|| goes(status, &[self.peer])),
+            // What cannot be read may have one.
+            Err(_) => offloading
+                .namespace()
+                .map(|name| format!("the twin of {name} there goes, with all that is in it")),
+        };
+        Ok(offloadings.iter().filter_map(goes).collect())
     }
 
     /// Merges `what` into this half.

@@ -46,7 +46,8 @@ pub(super) fn lost<'a>(
             !selects(spec.terms(), Candidate { name: &node.name_any(), labels: node.labels() })
         })
     };
-    with_twin(status).into_iter().filter(is_lost).collect()
+    // One that refuses may have a twin all the same: what it refuses may be a part of it.
+    clusters(status).into_iter().filter(is_lost).collect()
 }
 
 /// What goes in these clusters, in words.
@@ -85,7 +86,7 @@ mod tests {
         let nodes = [node("east", "a"), node("north", "b"), node("south", "b")];
         let lost_by = |spec| lost(&offloading, &serde_json::from_value(spec).unwrap(), &nodes);
         let region = json!([{"matchExpressions": [{"key": "region", "operator": "In", "values": ["a"]}]}]);
-        assert_eq!(lost_by(json!({"clusterSelector": {"nodeSelectorTerms": region}})), ["south"]);
+        assert_eq!(lost_by(json!({"clusterSelector": {"nodeSelectorTerms": region}})), ["north", "south"]);
         assert_eq!(lost_by(json!({})), [""; 0]);
         let status = offloading.status.0.as_ref().unwrap();
         assert_eq!(goes(status, &["south"]), "Namespace shop-west goes in south, with all that is in it");

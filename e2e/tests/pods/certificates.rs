@@ -1,6 +1,9 @@
 //! The certificate of the webhook where kubelets mount it: it is replaced again and again, and no Pod is refused.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use api::offload::{
     label::NOT_ALLOWED,
@@ -25,6 +28,8 @@ const LIFETIMES: [(&str, &str); 2] =
 const ROTATIONS: usize = 3;
 /// Between two Pods.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Several times as long as the rotations take.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Creates Pods of an offloaded Namespace of [`SIX`] all the time, without a kubelet's work, while its member replaces certificates.
 pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
@@ -39,6 +44,7 @@ pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
     member_has(six, LIFETIMES.map(|(name, value)| json!({"name": name, "value": value}))).await;
     // The first ones are those of the usual lifetimes, the second ones replace these.
     let (mut authorities, mut leaves, mut pods) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let begun = Instant::now();
     while authorities.len() < 2 + ROTATIONS || leaves.len() < 2 + ROTATIONS {
         let [authority, leaf] = certificates(six).await;
         authorities.insert(authority);
@@ -48,6 +54,7 @@ pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
             format!("after {pods} Pods, {} authorities and {} leaves", authorities.len(), leaves.len());
         let pod = pod.unwrap_or_else(|why| panic!("{seen}: {why}"));
         assert!(is_placed(&pod), "{seen}: {:?}", pod.spec);
+        assert!(begun.elapsed() < LIMIT, "{seen}");
         pods += 1;
         tokio::time::sleep(PAUSE).await;
     }

@@ -3,7 +3,10 @@
 
 mod vectors;
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, resume_unwind},
+};
 
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{
@@ -12,6 +15,7 @@ use e2e::{
     waiting::{always, eventually},
     webhook::{SECRET, WEBHOOK, Webhook},
 };
+use futures::FutureExt;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -24,8 +28,11 @@ const LIFETIMES: [(&str, &str); 2] =
 fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(&'static Webhook) -> F) {
     RUNTIME.block_on(async {
         let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(env).await));
-        test(webhook).await;
+        let result = AssertUnwindSafe(test(webhook)).catch_unwind().await;
         webhook.world.discard().await;
+        if let Err(failure) = result {
+            resume_unwind(failure);
+        }
     });
 }
 

@@ -105,9 +105,12 @@ fn who_asks_for_too_much_gets_what_is_allowed_and_keeps_nobody_else_waiting() {
             ("TooManyNamespaces", NAMED - ALLOWED),
         ];
         assert_eq!(answers, BTreeMap::from(want));
-        let metrics = world.metrics("freeport-member-east").await.unwrap();
-        let twins = metrics.of("freeport_offload_twins", "cluster=\"north\",phase", "Accepted");
-        assert_eq!(twins, Some(ALLOWED as f64));
+        eventually("the twins are counted", || async {
+            let metrics = world.metrics("freeport-member-east").await.unwrap();
+            let twins = metrics.of("freeport_offload_twins", "cluster=\"north\",phase", "Accepted");
+            if twins == Some(ALLOWED as f64) { Ok(()) } else { Err(format!("{twins:?}")) }
+        })
+        .await;
 
         // Then nobody makes the twins again.
         maps.delete(RECORD, &DeleteParams::default()).await.unwrap();

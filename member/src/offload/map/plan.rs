@@ -75,7 +75,10 @@ pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> V
     for (namespace, twin) in desired {
         // Two Namespaces cannot have one twin.
         let step = match made.contains(twin) {
-            true => not_ours(namespace, twin, around),
+            true => {
+                let home = around.home;
+                refuse(twin, "NotOurs", format!("{twin} is the twin of another Namespace of cluster {home}"))
+            }
             false => entry(namespace, twin, around.twins.len() + made.len(), around),
         };
         if matches!(step, Step::Create(_)) {
