@@ -198,8 +198,12 @@ async fn keeps_twins(cluster: &Cluster, options: &OffloadOptions, spec: &Value) 
     for namespace in &options.namespaces {
         let Some(there) = read(cluster, namespace).await? else { continue };
         let lost = lost(&there, &selects, &nodes);
-        if let (Ok(status), false) = (&there.status.0, lost.is_empty()) {
-            let goes = goes(status, &lost);
+        let goes = match &there.status.0 {
+            Ok(status) => (!lost.is_empty()).then(|| goes(status, &lost)),
+            // What cannot be read may have twins anywhere.
+            Err(_) => Some(format!("twins of {namespace} may go")),
+        };
+        if let Some(goes) = goes {
             return Err(cluster.refuse(format!(
                 "{goes}: the selector does not match these clusters; nothing was changed; run it again with --yes"
             )));
