@@ -1,6 +1,7 @@
 //! The CustomResourceDefinitions, generated from the types.
 
 mod bounds;
+mod installed;
 mod lacks;
 pub mod offload;
 mod version;
@@ -13,7 +14,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use self::bounds::bounded;
-pub use self::{lacks::lacks, version::SchemaVersion};
+pub use self::{
+    installed::{Installed, Version},
+    lacks::lacks,
+    version::SchemaVersion,
+};
 use crate::{
     announce::MemberClusterAnnounce,
     cluster_claim::ClusterClaim,
@@ -34,6 +39,11 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
     ]
     .map(plain)
     .into()
+}
+
+/// CRDs of all that clusters exchange, whatever the features that are in use.
+pub fn records() -> Vec<CustomResourceDefinition> {
+    leader().into_iter().chain(offload::leader()).collect()
 }
 
 /// CRDs a member's cluster needs.

@@ -63,6 +63,10 @@ pub const ANTREA: &str = "antrea";
 /// none; a Lease without it says nothing.
 pub const ANTREA_MEMBERS: &str = "multicluster.freeport.dev/antrea-members";
 
+/// Annotation of the leader's Lease: the CRDs of the records as they were when they lacked nothing, each as uid and generation with a
+/// dot between, with commas between them. When it changes, the members read their records again.
+pub const SCHEMAS: &str = "multicluster.freeport.dev/schemas";
+
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 

@@ -123,6 +123,11 @@ impl LeaseView {
         self.says(label::ANTREA_MEMBERS).map(antrea::Members::named)
     }
 
+    /// Which CRDs of the records its holder found to be whole last, if it says that.
+    pub fn schemas(&self) -> Option<&str> {
+        self.says(label::SCHEMAS)
+    }
+
     /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
     pub fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
         let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();

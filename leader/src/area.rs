@@ -5,24 +5,25 @@ mod session;
 use api::antrea::Members;
 use kit::boot::Env;
 use presence::{kin::Kinship, lease::Presence};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use crate::{feature::Table, limits::Limits};
+use crate::{feature::Table, limits::Limits, schemas};
+
+/// What is the same in all Common Areas.
+pub(crate) struct Of {
+    pub(crate) limits: Limits,
+    pub(crate) table: Table,
+    pub(crate) schemas: watch::Receiver<schemas::Said>,
+}
 
 /// Serves the Common Area `common_area` until `stop`; from the beginning again whenever it was restored from a backup, or other
 /// members run Antrea's controllers. Gives its name back when nothing of it is left here.
-pub(crate) async fn run(
-    env: Env,
-    common_area: String,
-    limits: Limits,
-    table: Table,
-    stop: CancellationToken,
-) -> String {
+pub(crate) async fn run(env: Env, common_area: String, of: Of, stop: CancellationToken) -> String {
     let (mut antrea, kinship) = (Members::default(), Kinship::at_home());
     while !stop.is_cancelled() {
-        let session = Session::new(&env, &common_area, limits, antrea.clone(), kinship.clone(), table);
+        let session = Session::new(&env, &common_area, &of, antrea.clone(), kinship.clone());
         match serve(&session, &stop).await {
             Ended::Stopped => break,
             Ended::Restored => {

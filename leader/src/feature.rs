@@ -139,6 +139,14 @@ impl Features {
         }
     }
 
+    /// What the features watch, whose CRDs have changed, and what they could not write.
+    pub(crate) fn list_again(&self) {
+        self.0.iter().for_each(|feature| {
+            feature.watches().list_again();
+            feature.retry_failed();
+        });
+    }
+
     pub(crate) fn hear(&self, news: &News) {
         self.0.iter().for_each(|feature| feature.hear(news));
     }

@@ -3,6 +3,7 @@
 //! | part | watches | writes |
 //! |---|---|---|
 //! | [`run`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
+//! | [`schemas`] | CRDs of the records | nothing; what it knows is said on the Lease of each area |
 //! | [`area`] | Leases, announces and ServiceAccounts of one Common Area | Lease `freeport-leader` |
 //! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
 //! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
@@ -15,6 +16,7 @@ mod area;
 mod cluster_set;
 mod feature;
 mod limits;
+mod schemas;
 mod service;
 
 use std::collections::{HashMap, HashSet};
@@ -75,6 +77,7 @@ pub async fn run(env: Env, limits: Limits) {
         env.metrics.clone(),
         move |change| drop(sender.send(change)),
     ));
+    let schemas = schemas::watch(&env, &mut watching);
     let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {
@@ -93,7 +96,8 @@ pub async fn run(env: Env, limits: Limits) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            serving.spawn(area::run(env, name, limits, features, stop).instrument(span));
+            let of = area::Of { limits, table: features, schemas: schemas.clone() };
+            serving.spawn(area::run(env, name, of, stop).instrument(span));
         }
     }
     // Once their running writes are done.

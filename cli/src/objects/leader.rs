@@ -1,10 +1,11 @@
 //! What the leader needs once in its cluster, whatever the number of ClusterSets it leads.
 
-use api::label;
+use api::{crd, label};
+use kube::ResourceExt;
 
 use super::{
     Object, SYSTEM, daemon_account, deployment, fairness, policy,
-    rights::{Account, CORE, READ, everywhere, rule},
+    rights::{Account, CORE, EXTENSIONS, READ, everywhere, rule, rule_on},
     system_namespace,
 };
 
@@ -16,7 +17,13 @@ pub(super) const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: 
 /// area, so that one without them does not stop the others.
 pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
-    objects.extend(everywhere(&ACCOUNT, vec![rule(CORE, "namespaces", READ)]));
+    let crds: Vec<_> = crd::records().iter().map(ResourceExt::name_any).collect();
+    let crds: Vec<_> = crds.iter().map(String::as_str).collect();
+    let rights = vec![
+        rule(CORE, "namespaces", READ),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ),
+    ];
+    objects.extend(everywhere(&ACCOUNT, rights));
     objects.extend(policy());
     objects.push(fairness::level());
     objects

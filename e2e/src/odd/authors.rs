@@ -193,31 +193,36 @@ impl<'a> Authors<'a> {
     /// Makes it what it was.
     async fn restore(&self, author: &Author, there: &Value) {
         let path = format!("{}/{}", author.path, there["metadata"]["name"].as_str().unwrap());
-        eventually("it is as it was", || async {
-            let now = author.administrate(self.world, "GET", &path, None).await;
-            let now = now.map_err(|error| error.to_string())?;
-            let mut again = there.clone();
-            for field in ["uid", "resourceVersion"] {
-                again["metadata"][field] = now["metadata"][field].clone();
+        eventually("it is as it was", || self.restored(author, &path, there)).await;
+    }
+
+    async fn restored(&self, author: &Author, path: &str, there: &Value) -> Result<(), String> {
+        let mut again = there.clone();
+        for field in ["uid", "resourceVersion"] {
+            again["metadata"].as_object_mut().unwrap().remove(field);
+        }
+        let now = match author.administrate(self.world, "GET", path, None).await {
+            Ok(now) => now,
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                let made = author.administrate(self.world, "POST", &author.path, Some(again.to_string()));
+                made.await.map_err(|error| error.to_string())?
             }
-            let put = author.administrate(self.world, "PUT", &path, Some(again.to_string())).await;
-            let error = match put {
-                // A CRD that was just changed may be in use as it was.
-                Ok(now) if now["spec"] != there["spec"] => return Err(format!("{now}")),
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            if matches!(&error, kube::Error::Api(status) if status.code == 422) {
-                // Something in it cannot be changed any more.
-                drop(author.administrate(self.world, "DELETE", &path, None).await);
-                for field in ["uid", "resourceVersion"] {
-                    again["metadata"].as_object_mut().unwrap().remove(field);
-                }
-                drop(author.administrate(self.world, "POST", &author.path, Some(again.to_string())).await);
-            }
-            Err(format!("{error}; now: {now}"))
-        })
-        .await;
+            Err(error) => return Err(error.to_string()),
+        };
+        for field in ["uid", "resourceVersion"] {
+            again["metadata"][field] = now["metadata"][field].clone();
+        }
+        let error = match author.administrate(self.world, "PUT", path, Some(again.to_string())).await {
+            // A CRD that was just changed may be in use as it was.
+            Ok(now) if now["spec"] != there["spec"] => return Err(format!("{now}")),
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if matches!(&error, kube::Error::Api(status) if status.code == 422) {
+            // Something in it cannot be changed any more: it is made anew.
+            drop(author.administrate(self.world, "DELETE", path, None).await);
+        }
+        Err(format!("{error}; now: {now}"))
     }
 }
 

@@ -29,11 +29,12 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::Of;
 use crate::{
     antrea::{Account, leaving::Leaving, marked},
     cluster_set::ClusterSets,
-    feature::{Access, Features, Table},
-    limits::Limits,
+    feature::{Access, Features},
+    schemas,
 };
 
 pub(crate) struct Session {
@@ -44,6 +45,7 @@ pub(crate) struct Session {
     watches: Watches,
     /// The members that are marked as running Antrea's controllers. We began with those of `access`.
     marked: watch::Sender<Members>,
+    schemas: watch::Receiver<schemas::Said>,
     features: Arc<Features>,
     cluster_sets: ClusterSets,
     leaving: Leaving,
@@ -54,25 +56,25 @@ impl Session {
     pub(crate) fn new(
         env: &Env,
         common_area: &str,
-        limits: Limits,
+        of: &Of,
         antrea: Members,
         kinship: Kinship,
-        table: Table,
     ) -> Self {
         let own_lease = Api::<LeaseView>::namespaced(env.client.clone(), common_area);
         let detector = RestoreDetector::new(own_lease, name::LEADER_LEASE.into());
         let access = Access {
             env: env.clone(),
             common_area: common_area.to_owned(),
-            limits,
+            limits: of.limits,
             leases: Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false)),
             guard: Arc::new(detector.clone()),
             antrea,
         };
-        let features = Arc::new(Features::new(table, &access));
+        let features = Arc::new(Features::new(of.table, &access));
         Self {
             watches: Watches::guarded(access.guard.clone()),
             marked: watch::Sender::new(access.antrea.clone()),
+            schemas: of.schemas.clone(),
             cluster_sets: ClusterSets::new(access.clone(), features.clone()),
             leaving: Leaving::new(access.clone()),
             access,
@@ -88,6 +90,25 @@ impl Session {
         self.watch_leases(tasks);
         self.features.watch(tasks);
         self.cluster_sets.watch(tasks);
+        tasks.spawn(self.list_again());
+    }
+
+    /// Reads all records again whenever a CRD that had lost a field is put right.
+    fn list_again(&self) -> impl Future<Output = ()> + use<> {
+        let (mut schemas, features) = (self.schemas.clone(), self.features.clone());
+        let watches = self.watches.clone();
+        async move {
+            let mut before = schemas.borrow_and_update().clone();
+            while schemas.changed().await.is_ok() {
+                let now = schemas.borrow_and_update().clone();
+                // What was listed before it was known is as the CRDs are since.
+                if std::mem::replace(&mut before, now).is_some() {
+                    tracing::info!("the CRDs of the records changed: reading the records again");
+                    watches.list_again();
+                    features.list_again();
+                }
+            }
+        }
     }
 
     fn watch_accounts(&self, tasks: &mut JoinSet<()>) {
@@ -129,10 +150,12 @@ impl Session {
             pace: env.pace,
         };
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
-        // The annotation is left out until it is known who is marked.
+        let schemas = self.schemas.clone();
+        // What is not known is left out, and stays as it was said.
         let annotations = move || {
             let members = watches.are_listed().then(|| marked.borrow().annotation());
-            members.into_iter().map(|members| (label::ANTREA_MEMBERS.to_owned(), members)).collect()
+            let known = [(label::ANTREA_MEMBERS, members), (label::SCHEMAS, schemas.borrow().clone())];
+            known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
         };
         let (watches, features) = (self.watches.clone(), self.features.clone());
         let settled = move || match watches.are_open(Instant::now()) {

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use api::{cluster_claim::ClusterClaim, cluster_set::ClusterSet, view::Meta};
+use api::{cluster_claim::ClusterClaim, cluster_set::ClusterSet, crd::Version, view::Meta};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kit::{
     boot::Env,
@@ -14,9 +14,6 @@ use kube::{Api, CustomResourceExt, ResourceExt, runtime::watcher};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::home::Home;
-
-/// uid and generation of a CRD, which changes with its spec.
-type Version = (Option<String>, Option<i64>);
 
 /// Watches the CRDs, and has `kinds` listed again when one changed. Nothing waits for the lists.
 pub(super) fn watch(env: &Env, home: &Home, kinds: [Watches; 2], tasks: &mut JoinSet<()>) {
@@ -54,7 +51,7 @@ fn take_in(known: &mut HashMap<String, Version>, change: Change<Meta<CustomResou
     };
     let mut changed = false;
     for crd in there {
-        let now = (crd.uid(), crd.metadata.generation);
+        let now = Version::of(&crd);
         let before = known.insert(crd.name_any(), now.clone());
         changed |= before.is_some_and(|before| before != now);
     }

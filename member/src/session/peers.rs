@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use jiff::Timestamp;
 use kit::{
+    index::Shared,
     objects::Change,
     watch::{Source, Watches},
 };
@@ -21,6 +22,8 @@ pub(super) struct Peers {
     pub(super) watches: Watches,
     /// The members that run Antrea's controllers, as the leader's Lease named them last.
     pub(super) named: Arc<watch::Sender<Members>>,
+    /// The CRDs of the records, as the leader's Lease said last.
+    schemas: Shared<Option<String>>,
 }
 
 impl Peers {
@@ -28,6 +31,7 @@ impl Peers {
         Self {
             watches: access.guard.clone().map(Watches::guarded).unwrap_or_default(),
             named: Arc::new(watch::Sender::new(access.antrea.clone())),
+            schemas: Shared::default(),
         }
     }
 
@@ -49,7 +53,10 @@ impl Peers {
             Source { cluster: "leader", kind: "Lease" },
             access.env.metrics.clone(),
             move |change| {
-                peers.learn_names(&change);
+                if let Some(leader) = leaders(&change) {
+                    peers.learn_names(leader);
+                    peers.learn_schemas(leader, &table);
+                }
                 let (now, clock) = (Instant::now(), Timestamp::now());
                 let news = access.leases.with(|leases| leases.change(change, now, clock));
                 tell(&access, &table, &news);
@@ -73,17 +80,33 @@ impl Peers {
     }
 
     /// The leader's Lease names the members that run Antrea's controllers. Without it, those that were named stay.
-    fn learn_names(&self, change: &Change<LeaseView>) {
-        let leases = match change {
-            Change::Apply(lease) => std::slice::from_ref(lease),
-            Change::Reset(leases) => leases.as_slice(),
-            Change::Remove(_) => &[],
-        };
-        let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
-        if let Some(now) = leader.and_then(LeaseView::antrea_members) {
+    fn learn_names(&self, leader: &LeaseView) {
+        if let Some(now) = leader.antrea_members() {
             self.named.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
         }
     }
+
+    /// The leader's Lease says which CRDs the records have. When one was put right that had lost a field, records that had it read
+    /// differently, and no watch tells of that: they are read again.
+    fn learn_schemas(&self, leader: &LeaseView, table: &Table) {
+        let Some(now) = leader.schemas() else { return };
+        let before = self.schemas.with(|schemas| schemas.replace(now.to_owned()));
+        if before.is_some_and(|before| before != now) {
+            tracing::info!("the CRDs of the records changed: reading the records again");
+            self.watches.list_again();
+            table.list_records_again();
+        }
+    }
+}
+
+/// The leader's Lease, if the watch told of it.
+fn leaders(change: &Change<LeaseView>) -> Option<&LeaseView> {
+    let leases = match change {
+        Change::Apply(lease) => std::slice::from_ref(lease),
+        Change::Reset(leases) => leases.as_slice(),
+        Change::Remove(_) => &[],
+    };
+    leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE)
 }
 
 /// Leases were renewed, or are gone: the members that the ClusterSet reports may have changed.

@@ -6,40 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use api::{
-    crd,
-    view::{Lenient, lean},
-};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionSpec,
-};
+use api::crd::{self, Installed};
 use kit::{
     index::Shared,
     objects::Change,
     watch::{IN_FORCE, Source, Watches},
 };
-use kube::{Api, Resource, ResourceExt, api::ObjectMeta, runtime::watcher};
-use serde::Deserialize;
+use kube::{Api, runtime::watcher};
 use tokio::{sync::Notify, task::JoinSet};
 
 use super::table::Table;
 use crate::feature::Access;
-
-/// A CRD as it is installed.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = CustomResourceDefinition)]
-struct Installed {
-    #[serde(deserialize_with = "lean")]
-    metadata: ObjectMeta,
-    spec: Lenient<CustomResourceDefinitionSpec>,
-}
-
-impl Installed {
-    /// The same CRD as we write it.
-    fn ours(&self) -> Option<CustomResourceDefinitionSpec> {
-        crd::member().into_iter().find(|ours| ours.name_any() == self.name_any()).map(|ours| ours.spec)
-    }
-}
 
 /// What each kind lacks, by kind; kinds that lack nothing are not in it.
 pub(super) type Lacking = BTreeMap<String, BTreeSet<String>>;
@@ -92,14 +69,11 @@ fn take_in(lacking: &mut Lacking, change: Change<Installed>) -> bool {
         Change::Reset(crds) => (crds, None),
         Change::Remove(crd) => (vec![], Some(crd)),
     };
-    if let Some(ours) = gone.and_then(|crd| crd.ours()) {
-        lacking.remove(&ours.names.kind);
+    if let Some((kind, _)) = gone.and_then(|crd| crd.lacks(crd::member())) {
+        lacking.remove(&kind);
     }
     for crd in installed {
-        let Some(ours) = crd.ours() else { continue };
-        // Of a schema that does not decode it is not known.
-        let lacks = crd.spec.0.map(|spec| crd::lacks(&spec, &ours)).unwrap_or_default();
-        let kind = ours.names.kind;
+        let Some((kind, lacks)) = crd.lacks(crd::member()) else { continue };
         if lacks.is_empty() {
             lacking.remove(&kind);
         } else {
@@ -130,15 +104,16 @@ mod tests {
             let new = crd::member().into_iter().find(|crd| crd.spec.names.kind == "ServiceImport").unwrap();
             let mut new = serde_json::to_value(new).unwrap();
             new["status"] = json!({"conditions": [{"lastTransitionTime": "9999-12-31T23:59:59Z"}]});
-            serde_json::from_value::<Installed>(new).unwrap()
+            new
         };
         let mut old = new();
-        old.spec.0.as_mut().unwrap().versions.pop();
+        old["spec"]["versions"].as_array_mut().unwrap().pop();
+        let [new, old] = [new(), old].map(|crd| serde_json::from_value::<Installed>(crd).unwrap());
         let mut lacking = Lacking::default();
         assert!(take_in(&mut lacking, Change::Reset(vec![old.clone()])));
         assert!(!take_in(&mut lacking, Change::Reset(vec![old.clone()])));
         assert_eq!(texts(&lacking), ["ServiceImport lacks version v1beta1"]);
-        assert!(take_in(&mut lacking, Change::Apply(new())));
+        assert!(take_in(&mut lacking, Change::Apply(new)));
         assert!(texts(&lacking).is_empty());
         assert!(take_in(&mut lacking, Change::Apply(old.clone())));
         assert!(take_in(&mut lacking, Change::Remove(old)));

@@ -118,6 +118,14 @@ impl Table {
         self.runs().for_each(|run| run.local().list_again());
     }
 
+    /// What the features watch in the Common Area, whose CRDs have changed, and what they could not write there.
+    pub(super) fn list_records_again(&self) {
+        self.runs().for_each(|run| {
+            run.leader().list_again();
+            run.retry_failed();
+        });
+    }
+
     pub(super) fn write_again(&self) {
         self.runs().for_each(Run::write_again);
     }

@@ -2,6 +2,7 @@
 
 use e2e::{
     cluster_set::says,
+    daemon::{DAEMONS, End},
     fixture::{AREA, CLUSTERS, World, alone},
     seen::event,
     waiting::eventually,
@@ -14,6 +15,9 @@ use kube::{
 use serde_json::json;
 
 use super::kept::{Kept, a_while, time_goes_by};
+
+const RECORDS: [&str; 2] = ["resourceexports", "resourceimports"];
+const PRUNED: (&str, &str) = ("False", "SchemaPruned");
 
 async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>) {
     for crd in of {
@@ -58,16 +62,38 @@ async fn make_old(world: &World, name: &str) {
     world.leader().crds().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
+/// Has every daemon list everything anew.
+async fn start_again(world: &World) {
+    for daemon in DAEMONS {
+        world.end(daemon, End::Crash).await;
+        world.launch(daemon).await;
+    }
+}
+
+#[test]
+fn daemons_that_listed_records_by_older_crds_read_them_again_when_the_crds_are_put_right() {
+    alone(async |world| {
+        let kept = Kept::set_up(world, "old-lists", &CLUSTERS).await;
+        for kind in RECORDS {
+            make_old(world, &format!("{kind}.multicluster.crd.antrea.io")).await;
+        }
+        start_again(world).await;
+        world.member_says("east", PRUNED).await;
+        kept.nothing_went("daemons started while the CRDs are older").await;
+        world.set_up_again().await;
+        kept.converges(world).await;
+    });
+}
+
 #[test]
 fn older_crds_applied_over_ours_take_nothing_away_and_are_reported() {
     alone(async |world| {
         let kept = Kept::set_up(world, "old-crds", &CLUSTERS).await;
-        for kind in ["resourceexports", "resourceimports"] {
+        for kind in RECORDS {
             make_old(world, &format!("{kind}.multicluster.crd.antrea.io")).await;
         }
-        let pruned = ("False", "SchemaPruned");
-        world.member_says("east", pruned).await;
-        eventually("the leader says so", || says(world.leader(), AREA, pruned)).await;
+        world.member_says("east", PRUNED).await;
+        eventually("the leader says so", || says(world.leader(), AREA, PRUNED)).await;
         a_while().await;
         kept.nothing_went("the CRDs are older").await;
         world.set_up_again().await;
