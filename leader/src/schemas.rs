@@ -62,7 +62,8 @@ impl Schemas {
             Change::Remove(_) => vec![],
         };
         let known = self.0.entry(name.to_owned()).or_default();
-        let whole = |crd: &Installed| crd.lacks(crd::records()).is_some_and(|(_, lacking)| lacking.is_empty());
+        let whole =
+            |crd: &Installed| crd.lacks(crd::records()).is_some_and(|(_, lacking)| lacking.is_empty());
         if let Some(crd) = there.iter().find(|crd| whole(crd)) {
             *known = Some(Version::of(crd));
         }
@@ -106,7 +107,8 @@ mod tests {
     #[test]
     fn only_a_crd_that_lacks_nothing_is_another_one() {
         let mut schemas = Schemas::default();
-        let others: Vec<_> = crd::records().iter().map(ResourceExt::name_any).filter(|name| name != IMPORTS).collect();
+        let others: Vec<_> =
+            crd::records().iter().map(ResourceExt::name_any).filter(|name| name != IMPORTS).collect();
         others.iter().for_each(|name| schemas.take_in(name, Change::Reset(vec![])));
         assert_eq!(schemas.said(), None, "one was not looked for yet");
         let mut told = |change| {

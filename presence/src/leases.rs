@@ -45,6 +45,8 @@ pub struct Leases {
     leader_clock: Skew,
     /// Seconds by which the leader's clock is ahead of ours.
     skew: Option<i64>,
+    /// What the leader's Lease said of the CRDs of the records last, if it was heard.
+    schemas: Option<Option<String>>,
 }
 
 /// What was heard of the holder of a Lease.
@@ -99,6 +101,8 @@ pub struct News {
     pub renewed: Vec<(String, Settled)>,
     /// Leases whose holders left for good or came back, and Leases that are gone.
     pub turned: BTreeSet<String>,
+    /// A CRD of the records is another one, and lacks nothing: the records read differently, and no watch tells of that.
+    pub schemas: bool,
 }
 
 impl Leases {
@@ -112,6 +116,7 @@ impl Leases {
             restored,
             leader_clock: Skew::default(),
             skew: None,
+            schemas: None,
         }
     }
 
@@ -179,6 +184,7 @@ impl Leases {
         match change {
             Change::Apply(lease) => {
                 self.hear_clock(&lease, true, now, clock);
+                self.hear_schemas(&lease, news);
                 self.hear(&lease, now, Standing::Present, news);
             }
             Change::Remove(lease) => {
@@ -193,6 +199,7 @@ impl Leases {
                 }
                 for lease in &leases {
                     self.hear_clock(lease, false, now, clock);
+                    self.hear_schemas(lease, news);
                     self.hear(lease, now, Standing::Unheard, news);
                 }
             }
@@ -256,6 +263,17 @@ impl Leases {
         if let Some(renewed) = lease.renew_time().filter(|_| lease.name_any() == name::LEADER_LEASE) {
             self.skew = self.leader_clock.hear(renewed, live, now, clock);
         }
+    }
+
+    /// What was listed is as the CRDs were when the Lease was first heard, and what was said then. A leader that says nothing knows
+    /// nothing yet, or is an older one.
+    fn hear_schemas(&mut self, lease: &LeaseView, news: &mut News) {
+        let now = lease.schemas().map(str::to_owned);
+        if lease.name_any() != name::LEADER_LEASE || (now.is_none() && self.schemas.is_some()) {
+            return;
+        }
+        let before = self.schemas.replace(now.clone());
+        news.schemas |= before.is_some_and(|before| before != now);
     }
 }
 

@@ -19,10 +19,8 @@ pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     let crds: Vec<_> = crd::records().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<_> = crds.iter().map(String::as_str).collect();
-    let rights = vec![
-        rule(CORE, "namespaces", READ),
-        rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ),
-    ];
+    let rights =
+        vec![rule(CORE, "namespaces", READ), rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ)];
     objects.extend(everywhere(&ACCOUNT, rights));
     objects.extend(policy());
     objects.push(fairness::level());

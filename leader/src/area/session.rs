@@ -53,13 +53,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Nothing runs before [`watch`](Self::watch).
-    pub(crate) fn new(
-        env: &Env,
-        common_area: &str,
-        of: &Of,
-        antrea: Members,
-        kinship: Kinship,
-    ) -> Self {
+    pub(crate) fn new(env: &Env, common_area: &str, of: &Of, antrea: Members, kinship: Kinship) -> Self {
         let own_lease = Api::<LeaseView>::namespaced(env.client.clone(), common_area);
         let detector = RestoreDetector::new(own_lease, name::LEADER_LEASE.into());
         let access = Access {
@@ -90,25 +84,6 @@ impl Session {
         self.watch_leases(tasks);
         self.features.watch(tasks);
         self.cluster_sets.watch(tasks);
-        tasks.spawn(self.list_again());
-    }
-
-    /// Reads all records again whenever a CRD that had lost a field is put right.
-    fn list_again(&self) -> impl Future<Output = ()> + use<> {
-        let (mut schemas, features) = (self.schemas.clone(), self.features.clone());
-        let watches = self.watches.clone();
-        async move {
-            let mut before = schemas.borrow_and_update().clone();
-            while schemas.changed().await.is_ok() {
-                let now = schemas.borrow_and_update().clone();
-                // What was listed before it was known is as the CRDs are since.
-                if std::mem::replace(&mut before, now).is_some() {
-                    tracing::info!("the CRDs of the records changed: reading the records again");
-                    watches.list_again();
-                    features.list_again();
-                }
-            }
-        }
     }
 
     fn watch_accounts(&self, tasks: &mut JoinSet<()>) {
@@ -124,9 +99,16 @@ impl Session {
     fn watch_leases(&self, tasks: &mut JoinSet<()>) {
         let hear = {
             let (features, cluster_sets) = (self.features.clone(), self.cluster_sets.clone());
+            let watches = self.watches.clone();
             move |news: &News| {
                 cluster_sets.enqueue_all();
                 features.hear(news);
+                // At the word of our own Lease, as the members.
+                if news.schemas {
+                    tracing::info!("the CRDs of the records changed: reading the records again");
+                    watches.list_again();
+                    features.list_again();
+                }
             }
         };
         let (leases, leaving, announced) = (self.access.leases.clone(), self.leaving.clone(), hear.clone());

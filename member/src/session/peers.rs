@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Instant};
 use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use jiff::Timestamp;
 use kit::{
-    index::Shared,
     objects::Change,
     watch::{Source, Watches},
 };
@@ -22,8 +21,6 @@ pub(super) struct Peers {
     pub(super) watches: Watches,
     /// The members that run Antrea's controllers, as the leader's Lease named them last.
     pub(super) named: Arc<watch::Sender<Members>>,
-    /// The CRDs of the records, as the leader's Lease said last.
-    schemas: Shared<Option<String>>,
 }
 
 impl Peers {
@@ -31,7 +28,6 @@ impl Peers {
         Self {
             watches: access.guard.clone().map(Watches::guarded).unwrap_or_default(),
             named: Arc::new(watch::Sender::new(access.antrea.clone())),
-            schemas: Shared::default(),
         }
     }
 
@@ -53,19 +49,16 @@ impl Peers {
             Source { cluster: "leader", kind: "Lease" },
             access.env.metrics.clone(),
             move |change| {
-                if let Some(leader) = leaders(&change) {
-                    peers.learn_names(leader);
-                    peers.learn_schemas(leader, &table);
-                }
+                peers.learn_names(&change);
                 let (now, clock) = (Instant::now(), Timestamp::now());
                 let news = access.leases.with(|leases| leases.change(change, now, clock));
-                tell(&access, &table, &news);
+                peers.tell(&access, &table, &news);
             },
         ));
     }
 
     fn watch_announces(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
-        let (access, table) = (access.clone(), table.clone());
+        let (peers, access, table) = (self.clone(), access.clone(), table.clone());
         tasks.spawn(self.watches.watch(
             Api::<Announce>::namespaced(access.leader.clone(), &access.us.common_area),
             watcher::Config::default(),
@@ -74,43 +67,32 @@ impl Peers {
             move |change| {
                 let (now, clock) = (Instant::now(), Timestamp::now());
                 let news = access.leases.with(|leases| leases.announced(change, now, clock));
-                tell(&access, &table, &news);
+                peers.tell(&access, &table, &news);
             },
         ));
     }
 
     /// The leader's Lease names the members that run Antrea's controllers. Without it, those that were named stay.
-    fn learn_names(&self, leader: &LeaseView) {
-        if let Some(now) = leader.antrea_members() {
+    fn learn_names(&self, change: &Change<LeaseView>) {
+        let leases = match change {
+            Change::Apply(lease) => std::slice::from_ref(lease),
+            Change::Reset(leases) => leases.as_slice(),
+            Change::Remove(_) => &[],
+        };
+        let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
+        if let Some(now) = leader.and_then(LeaseView::antrea_members) {
             self.named.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
         }
     }
 
-    /// The leader's Lease says which CRDs the records have. When one was put right that had lost a field, records that had it read
-    /// differently, and no watch tells of that: they are read again.
-    fn learn_schemas(&self, leader: &LeaseView, table: &Table) {
-        let Some(now) = leader.schemas() else { return };
-        let before = self.schemas.with(|schemas| schemas.replace(now.to_owned()));
-        if before.is_some_and(|before| before != now) {
+    /// Leases were renewed, or are gone: the members that the ClusterSet reports may have changed.
+    fn tell(&self, access: &Access, table: &Table, news: &News) {
+        access.changed.notify_one();
+        table.hear(news);
+        if news.schemas {
             tracing::info!("the CRDs of the records changed: reading the records again");
             self.watches.list_again();
             table.list_records_again();
         }
     }
-}
-
-/// The leader's Lease, if the watch told of it.
-fn leaders(change: &Change<LeaseView>) -> Option<&LeaseView> {
-    let leases = match change {
-        Change::Apply(lease) => std::slice::from_ref(lease),
-        Change::Reset(leases) => leases.as_slice(),
-        Change::Remove(_) => &[],
-    };
-    leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE)
-}
-
-/// Leases were renewed, or are gone: the members that the ClusterSet reports may have changed.
-fn tell(access: &Access, table: &Table, news: &News) {
-    access.changed.notify_one();
-    table.hear(news);
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use api::name;
+use api::{label, name};
 use serde_json::json;
 
 use super::*;
@@ -124,4 +124,34 @@ fn a9_who_speaks_another_version_is_named_until_it_leaves() {
     let east = name::member_lease("east");
     assert_eq!(speaks("east", 0, &[new]), [(east, "2".to_owned())]);
     assert!(speaks("east", 1, &[new, (api::label::LEFT, api::label::TRUE)]).is_empty());
+}
+
+#[test]
+fn records_are_read_again_when_the_leader_says_other_crds_than_it_said_first() {
+    let leader = |schemas: Option<&str>| {
+        let annotations = json!({label::SCHEMAS: schemas});
+        let metadata = json!({"name": name::LEADER_LEASE, "annotations": annotations});
+        let mut lease = json!({"metadata": metadata});
+        if schemas.is_none() {
+            lease["metadata"].as_object_mut().unwrap().remove("annotations");
+        }
+        serde_json::from_value::<LeaseView>(lease).unwrap()
+    };
+    let mut all = leases();
+    let mut told = |change| hear(&mut all, change, Instant::now()).schemas;
+    assert!(
+        !told(Change::Reset(vec![leader(Some("u.1")), lease("east", 0)])),
+        "it was said before we listed"
+    );
+    assert!(!told(Change::Apply(leader(Some("u.1")))));
+    assert!(told(Change::Apply(leader(Some("u.2")))));
+    assert!(!told(Change::Apply(leader(None))), "it does not know yet");
+    assert!(!told(Change::Apply(leader(Some("u.2")))));
+    assert!(!told(Change::Remove(leader(Some("u.2")))));
+    assert!(told(Change::Reset(vec![leader(Some("v.1"))])), "the watch missed it");
+
+    let mut all = leases();
+    let mut told = |change| hear(&mut all, change, Instant::now()).schemas;
+    assert!(!told(Change::Apply(leader(None))));
+    assert!(told(Change::Apply(leader(Some("u.1")))), "what was listed may be older");
 }
