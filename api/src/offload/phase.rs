@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{
-    map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MappedNamespace, TERMINATING},
+    map::{ACCEPTED, CREATION_LOOP_BACK_OFF, ENTRIES_MAX, MappedNamespace, TERMINATING},
     namespace::{OFFLOADING_REQUIRED, READY},
 };
 use crate::{
@@ -53,6 +53,7 @@ const SELECTED: &str = "ClusterSelected";
 const NOT_SELECTED: &str = "ClusterNotSelected";
 const CREATING: &str = "Creating";
 const CREATED: &str = "NamespaceCreated";
+const MAP_FULL: &str = "MapFull";
 
 /// What is known of one host, about one Namespace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +64,8 @@ pub struct Host<'a> {
     pub entry: Option<&'a MappedNamespace>,
     /// It is not there, so what it says may not be so any more.
     pub is_silent: bool,
+    /// It is selected and was not asked, since the map for it is full.
+    pub has_no_room: bool,
 }
 
 /// What a NamespaceOffloading says about its clusters.
@@ -171,6 +174,7 @@ impl Host<'_> {
             );
         }
         let (status, reason) = match answer.map(|entry| entry.phase.as_str()) {
+            None if self.has_no_room => (Status::False, MAP_FULL),
             None => (Status::False, CREATING),
             Some(ACCEPTED) => (Status::True, CREATED),
             Some(CREATION_LOOP_BACK_OFF) => (Status::False, CREATION_LOOP_BACK_OFF),
@@ -180,6 +184,12 @@ impl Host<'_> {
         };
         let message = match answer {
             Some(entry) => format!("{}: {}", entry.remote_namespace, said(entry)),
+            None if self.has_no_room => {
+                format!(
+                    "the NamespaceMap for cluster {cluster} has {ENTRIES_MAX} Namespaces, which is all it may have; this one waits until \
+                     another is not offloaded there any more"
+                )
+            }
             None => format!("cluster {cluster} has not said anything of it yet"),
         };
         Verdict::new(READY, status, reason, shortened(message, QUOTE_MAX))

@@ -1,8 +1,11 @@
 //! A Deployment of one cluster whose Pods run in another, by the commands of docs/offload.md.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use api::offload::namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED};
+use api::offload::{
+    namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED},
+    peer::OffloadPeer,
+};
 use e2e::{ask::Protocol::Http, cluster::Cluster, shell::shell, waiting::eventually};
 use fleet::{
     agnhost::{HTTP_PORT, ready_address, service_spec},
@@ -120,6 +123,8 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         drop(alone);
         let [here, there] = both(world, 3).await;
 
+        asks_before_twins_go(world, &freeport).await;
+
         let service = json!({"metadata": {"name": "web"}, "spec": service_spec("web")});
         let _: Service = west.create(NS, service).await;
         world.answer("west", Http, ("web.shop.svc.cluster.local", 80), &names(&here)).await;
@@ -153,4 +158,28 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         .await;
         west.delete_namespace(NS).await;
     });
+}
+
+/// What would take the twin away says so, and changes nothing without `--yes`.
+async fn asks_before_twins_go(world: &Pods, freeport: &[PathBuf]) {
+    let west = world.cluster("west");
+    let peers = Api::<OffloadPeer>::all(west.client.clone());
+    let before = (
+        peers.get("east").await.unwrap().spec,
+        west.api::<NamespaceOffloading>(NS).get(NAME).await.unwrap().spec,
+    );
+    for command in [
+        "freeport offload use east --context west --remove",
+        "! freeport offload namespace shop --context west --selector liqo.io/region=nowhere 2>&1",
+    ] {
+        let said = shell(&world.fleet, freeport, command).await;
+        for part in ["Namespace shop-west goes in east", "run it again with --yes"] {
+            assert!(said.contains(part), "{command}: {said}");
+        }
+    }
+    let now = (
+        peers.get("east").await.unwrap().spec,
+        west.api::<NamespaceOffloading>(NS).get(NAME).await.unwrap().spec,
+    );
+    assert_eq!(now, before);
 }

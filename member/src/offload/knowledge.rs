@@ -13,7 +13,7 @@ use std::{
 
 use api::{
     label as general,
-    offload::{phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
+    offload::{map::ENTRIES_MAX, phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
 };
 use kit::{
     index::{Part, Readers, Shared},
@@ -182,6 +182,9 @@ impl Knowledge {
                     .filter(|_| was_asked)
                     .and_then(|said| said.current_mapping.get(namespace)),
                 is_silent: matches!(self.standing(cluster), None | Some(Standing::Silent { .. })),
+                has_no_room: desired.is_some()
+                    && listed().is_none()
+                    && entry.wanted().is_some_and(|map| map.desired_mapping.len() >= ENTRIES_MAX),
             };
             (cluster.clone(), host)
         };

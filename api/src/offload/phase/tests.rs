@@ -31,7 +31,7 @@ fn of(words: &str, is_deleting: bool) -> Summary {
     let said: Vec<_> = words.split(' ').map(|word| (word.starts_with('+'), says(&word[1..]))).collect();
     let hosts = said.iter().enumerate().map(|(at, (selected, (entry, is_silent)))| {
         let desired = selected.then_some("shop-west");
-        (format!("c{at}"), Host { desired, entry: entry.as_ref(), is_silent: *is_silent })
+        (format!("c{at}"), Host { desired, entry: entry.as_ref(), is_silent: *is_silent, ..Host::default() })
     });
     summary(&hosts.collect(), is_deleting)
 }
@@ -112,7 +112,7 @@ fn a_host_answers_only_what_it_was_asked_in_its_own_words() {
     let other = MappedNamespace { remote_namespace: "kube-system".into(), ..entry(ACCEPTED) };
     let long = MappedNamespace { message: Some("ä".repeat(9000)), ..entry(ACCEPTED) };
     let entries = [("a", &refused), ("b", &later), ("c", &other), ("d", &long)];
-    let host = |entry| Host { desired: Some("shop-west"), entry: Some(entry), is_silent: false };
+    let host = |entry| Host { desired: Some("shop-west"), entry: Some(entry), ..Host::default() };
     let hosts = entries.map(|(cluster, entry)| (cluster.to_owned(), host(entry))).into();
     let summary = summary(&hosts, false);
     let ready = |cluster: &str| summary.clusters[cluster][1].clone();
@@ -146,7 +146,7 @@ fn on_the_way_is_what_may_be_there_any_moment() {
     let on_the_way = |entries: &[Option<&str>], is_silent| {
         let entries: Vec<_> = entries.iter().map(|phase| phase.map(entry)).collect();
         let host = |(n, entry)| {
-            let host = Host { desired: Some("shop-west"), entry, is_silent };
+            let host = Host { desired: Some("shop-west"), entry, is_silent, ..Host::default() };
             (format!("host-{n}"), host)
         };
         let hosts = entries.iter().map(Option::as_ref).enumerate().map(host).collect();
@@ -158,4 +158,17 @@ fn on_the_way_is_what_may_be_there_any_moment() {
     assert!(!on_the_way(&[None, Some(CREATION_LOOP_BACK_OFF)], false));
     assert!(!on_the_way(&[None, Some(TERMINATING)], false));
     assert!(!on_the_way(&[], false));
+}
+
+#[test]
+fn a_namespace_for_which_a_map_has_no_room_says_so_at_once() {
+    let host = Host { desired: Some("shop-west"), has_no_room: true, ..Host::default() };
+    let said = summary(&[("east".to_owned(), host)].into(), false);
+    let ready = said.clusters["east"].iter().find(|verdict| verdict.type_ == READY).unwrap();
+    assert_eq!((ready.status, ready.reason.as_ref()), (Status::False, "MapFull"));
+    assert!(ready.message.contains("2000 Namespaces"), "{}", ready.message);
+    assert!(!said.is_on_the_way());
+    let asked = entry(ACCEPTED);
+    let said = summary(&[("east".to_owned(), Host { entry: Some(&asked), ..host })].into(), false);
+    assert_eq!(said.phase, Phase::Ready, "what the host says counts");
 }

@@ -8,7 +8,7 @@ use api::{
 };
 use e2e::{
     cluster::Cluster,
-    fixture::{AREA, SET, SYSTEM},
+    fixture::{AREA, SET, SYSTEM, World},
     waiting::eventually,
 };
 use k8s_openapi::api::{
@@ -50,6 +50,26 @@ async fn bind_to(cluster: &Cluster, namespace: &str, pod: &str, node: &str) {
     let _: Value = pods.create_subresource("binding", pod, &PostParams::default(), &binding).await.unwrap();
 }
 
+/// Binds a Pod of the Namespace to the host, where it runs at this address.
+async fn runs_there(world: &World, (ns, twin): (&str, &str), address: &str) -> (String, Pod) {
+    let (west, east) = (world.cluster("west"), world.cluster("east"));
+    let name = unbound(west, ns).await;
+    bind_to(west, ns, &name, NODE).await;
+    twin_pod(world, twin, &name, None).await;
+    kubelet_says(east, twin, &name, running(address)).await;
+    let pod = is(world, ns, &name, "Running", "").await;
+    (name, pod)
+}
+
+async fn no_record(world: &World, pod: &str) {
+    eventually("no record of the Pod is left", || async {
+        let left = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
+        let left: Vec<_> = left.iter().filter(|record| record.spec.pod == pod).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+}
+
 #[test]
 fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
     OFFLOADING.alone(async |world| {
@@ -59,6 +79,7 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let tolerations = json!([{"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists"}]);
         let labels = json!({"app": "web"});
         let deployment = json!({"metadata": {"name": "web"}, "spec": {
+            "replicas": 2,
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
@@ -66,11 +87,8 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
             },
         }});
         let _: Deployment = west.create(&ns, deployment).await;
-        let name = unbound(west, &ns).await;
-        bind_to(west, &ns, &name, NODE).await;
-        twin_pod(world, &twin, &name, None).await;
-        kubelet_says(east, &twin, &name, running("10.99.0.7")).await;
-        let pod = is(world, &ns, &name, "Running", "").await;
+        let (name, pod) = runs_there(world, (&ns, &twin), "10.99.0.7").await;
+        let (other, _) = runs_there(world, (&ns, &twin), "10.99.0.8").await;
 
         let set: ClusterSet = east.take(SYSTEM, SET).await;
         gone(world, "east", &twin).await;
@@ -81,6 +99,10 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let taints = node.spec.unwrap().taints.unwrap_or_default();
         assert!(taints.iter().any(|taint| taint.key == NO_NEW_PODS), "which goes elsewhere: {taints:?}");
 
+        is(world, &ns, &other, "Failed", ABORTED).await;
+        west.delete::<Pod>(&ns, &other).await;
+        no_record(world, &other).await;
+
         east.put_back(set).await;
         world.member_says("east", CONNECTED).await;
         agreed(world).await;
@@ -89,12 +111,7 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         assert_eq!(still.status.unwrap().reason.as_deref(), Some(ABORTED), "it does not run again");
         assert!(east.api::<Pod>(&twin).get_opt(&name).await.unwrap().is_none());
         west.delete::<Pod>(&ns, &name).await;
-        eventually("no record of the Pod is left", || async {
-            let left = world.leader().api::<ShadowPod>(AREA).list(&ListParams::default()).await.unwrap();
-            let left: Vec<_> = left.iter().filter(|record| record.spec.pod == name).collect();
-            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
-        })
-        .await;
+        no_record(world, &name).await;
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", &twin).await;
         world.release(&ns).await;
