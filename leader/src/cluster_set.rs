@@ -107,6 +107,13 @@ impl ClusterSets {
         });
     }
 
+    /// A CRD changed: what an older one did not keep is read and written again.
+    pub(crate) fn write_again(&self) {
+        self.watches.list_again();
+        self.writer.forget_undeclared();
+        self.enqueue_all();
+    }
+
     /// Something changed that all ClusterSets speak of.
     pub(crate) fn enqueue_all(&self) {
         let names: Vec<_> = self.sets.with(|sets| sets.iter().map(ResourceExt::name_any).collect());

@@ -106,6 +106,9 @@ pub(crate) trait Feature: Send + Sync {
 
     /// Why the CRDs do not keep all that it writes, if so.
     fn pruned(&self) -> Option<String>;
+
+    /// A CRD of its records changed: what an older one did not keep is written again.
+    fn write_again(&self);
 }
 
 /// All features of one Common Area.
@@ -143,7 +146,7 @@ impl Features {
     pub(crate) fn list_again(&self) {
         self.0.iter().for_each(|feature| {
             feature.watches().list_again();
-            feature.retry_failed();
+            feature.write_again();
         });
     }
 

@@ -115,4 +115,10 @@ impl Feature for Services {
     fn pruned(&self) -> Option<String> {
         self.writer.pruned().map(|error| error.to_string())
     }
+
+    fn write_again(&self) {
+        self.writer.forget_undeclared();
+        self.records.entries.enqueue_all(Readers::ALL);
+        self.records.reports.enqueue_all(Readers::ALL);
+    }
 }

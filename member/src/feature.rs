@@ -156,7 +156,7 @@ pub(crate) trait Run: Send + Sync {
         Some(vec![])
     }
 
-    /// One of its [`crds`](Feature::crds) changed: what an older one did not keep is written again.
+    /// One of its [`crds`](Feature::crds), or of those of its records, changed: what an older one did not keep is written again.
     fn write_again(&self) {}
 }
 

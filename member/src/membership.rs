@@ -24,13 +24,14 @@ mod verdict;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use api::membership;
+use api::{label, membership};
 use k8s_openapi::NamespaceResourceScope;
 use kit::{
     boot::Env,
     index::Shared,
     objects::Change,
     watch::{Source, Watches},
+    write::Writer,
 };
 use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
@@ -47,13 +48,16 @@ const CLAIMS: Duration = Duration::from_secs(5);
 /// Runs the membership of this cluster until the daemon shall stop.
 pub(crate) async fn run(env: Env, features: Features, home: Home) {
     let changed = Arc::new(Notify::new());
-    let inputs = Inputs { env: env.clone(), home: home.clone(), state: Shared::default(), changed };
+    let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
+    let (home_of, writer_of) = (home.clone(), writer.clone());
+    let inputs =
+        Inputs { env: env.clone(), home: home_of, state: Shared::default(), writer: writer_of, changed };
     let mut tasks = JoinSet::new();
     tokio::select! {
         () = inputs.watch(&mut tasks) => env.ready.set(Ok(())),
         () = env.stop.cancelled() => return,
     }
-    let mut control = Control::new(env.clone(), features, home, inputs.state.clone());
+    let mut control = Control::new(env.clone(), features, home, inputs.state.clone(), writer);
     loop {
         let is_done = control.act().await;
         tokio::select! {
@@ -72,6 +76,8 @@ struct Inputs {
     env: Env,
     home: Home,
     state: Shared<MembershipState>,
+    /// Of the status of ClusterSets.
+    writer: Writer,
     changed: Arc<Notify>,
 }
 
@@ -94,7 +100,8 @@ impl Inputs {
         self.watch_kind(&claims, everything(), "ClusterClaim", tasks, |state, change| {
             state.claims.change(change);
         });
-        schemas::watch(&self.env, &self.home, [watches.clone(), claims.clone()], tasks);
+        let kinds = [watches.clone(), claims.clone()];
+        schemas::watch(&self.env, &self.home, kinds, self.writer.clone(), tasks);
         watches.listed().await;
         if self.state.with(|state| state.cluster_sets.iter().any(Set::needs_claim)) {
             drop(tokio::time::timeout(CLAIMS, claims.listed()).await);

@@ -253,6 +253,7 @@ impl Run for ServicesRun {
 
     fn write_again(&self) {
         self.here.writer.forget_undeclared();
+        self.leader_writer.forget_undeclared();
         self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }

@@ -108,6 +108,7 @@ impl Session {
                     tracing::info!("the CRDs of the records changed: reading the records again");
                     watches.list_again();
                     features.list_again();
+                    cluster_sets.write_again();
                 }
             }
         };

@@ -99,6 +99,10 @@ impl Feature for Copies {
     fn pruned(&self) -> Option<String> {
         self.records.get(&"large".to_owned()).map(|_| "the CRD has no field spec.copy".to_owned())
     }
+
+    fn write_again(&self) {
+        self.records.enqueue_all(Readers::ALL);
+    }
 }
 
 /// In a cluster whose API server cannot be reached.

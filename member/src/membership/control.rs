@@ -5,7 +5,7 @@ mod noting;
 
 use std::time::Duration;
 
-use api::{condition::Verdict, label, membership::Membership};
+use api::{condition::Verdict, membership::Membership};
 use kit::{boot::Env, index::Shared, write::Writer};
 use kube::Resource;
 
@@ -47,8 +47,14 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(env: Env, features: Features, home: Home, state: Shared<MembershipState>) -> Self {
-        let writer = Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone());
+    /// `writer` writes the status of ClusterSets.
+    pub(super) fn new(
+        env: Env,
+        features: Features,
+        home: Home,
+        state: Shared<MembershipState>,
+        writer: Writer,
+    ) -> Self {
         Self { env, features, home, state, writer, running: None, alone: None, leaving: None, last: None }
     }
 

@@ -9,6 +9,7 @@ use kit::{
     boot::Env,
     objects::Change,
     watch::{IN_FORCE, Source, Watches},
+    write::Writer,
 };
 use kube::{Api, CustomResourceExt, ResourceExt, runtime::watcher};
 use tokio::{sync::Notify, task::JoinSet};
@@ -16,7 +17,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::home::Home;
 
 /// Watches the CRDs, and has `kinds` listed again when one changed. Nothing waits for the lists.
-pub(super) fn watch(env: &Env, home: &Home, kinds: [Watches; 2], tasks: &mut JoinSet<()>) {
+pub(super) fn watch(env: &Env, home: &Home, kinds: [Watches; 2], writer: Writer, tasks: &mut JoinSet<()>) {
     let changed = Arc::new(Notify::new());
     for name in [ClusterSet::crd_name(), ClusterClaim::crd_name()] {
         let (changed, mut known) = (changed.clone(), HashMap::new());
@@ -36,6 +37,8 @@ pub(super) fn watch(env: &Env, home: &Home, kinds: [Watches; 2], tasks: &mut Joi
         loop {
             changed.notified().await;
             tokio::time::sleep(IN_FORCE).await;
+            // What an older CRD did not keep is written again when it is read.
+            writer.forget_undeclared();
             kinds.iter().for_each(Watches::list_again);
         }
     });

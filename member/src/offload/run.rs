@@ -284,4 +284,12 @@ impl Run for OffloadingRun {
         self.exchanges.retry_failed();
         self.knowledge.shadows.retry_failed();
     }
+
+    fn write_again(&self) {
+        self.local_writer.forget_undeclared();
+        self.leader_writer.forget_undeclared();
+        self.knowledge.clusters.enqueue_all(Readers::ALL);
+        self.knowledge.namespaces.enqueue_all(Readers::ALL);
+        self.knowledge.shadows.enqueue_all(Readers::ALL);
+    }
 }

@@ -122,7 +122,7 @@ impl Table {
     pub(super) fn list_records_again(&self) {
         self.runs().for_each(|run| {
             run.leader().list_again();
-            run.retry_failed();
+            run.write_again();
         });
     }
 

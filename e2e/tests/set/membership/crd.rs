@@ -1,4 +1,6 @@
-//! A CRD of ClusterSets that loses a field, and is put right together with the ClusterSet.
+//! A CRD of ClusterSets that loses a field, and is put right, together with the ClusterSet or not.
+
+use std::cell::Cell;
 
 use api::cluster_set::ClusterSet;
 use e2e::{
@@ -39,6 +41,47 @@ fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
             })
             .await;
         }
+        world.member_says("east", CONNECTED).await;
+        let _: ClusterSet = east.patch(SYSTEM, SET, &json!({"metadata": {"labels": {"again": null}}})).await;
+    });
+}
+
+#[test]
+fn a_status_that_the_crd_did_not_keep_is_written_again_when_the_crd_is_put_right() {
+    alone(async |world| {
+        let (east, params) = (world.cluster("east"), PatchParams::default());
+        let (crds, sets) = (east.crds(), east.api::<ClusterSet>(SYSTEM));
+        let whole = json!(crds.get(CRD).await.unwrap().spec.versions);
+        let install = async |versions: &Value| {
+            let patch = json!({"spec": {"versions": versions}});
+            crds.patch(CRD, &params, &Patch::Merge(patch)).await.unwrap();
+        };
+        let mut older = whole.clone();
+        let fields = &mut older[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+        fields.as_object_mut().unwrap().remove("conditions").unwrap();
+        install(&older).await;
+        let again = Cell::new(0);
+        eventually("what was said is lost", || async {
+            // Whatever is written goes through the CRD.
+            let now = {
+                again.set(again.get() + 1);
+                let labels = json!({"again": again.get().to_string()});
+                let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+                sets.patch(SET, &params, &patch).await.map_err(|error| error.to_string())?
+            };
+            let said = now.status.unwrap_or_default().conditions;
+            if said.is_empty() { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        eventually("the member writes its status without conditions", || async {
+            let log = world.log_tail("freeport-member-east");
+            match log.contains("writing the status without it") {
+                true => Ok(()),
+                false => Err(log),
+            }
+        })
+        .await;
+        install(&whole).await;
         world.member_says("east", CONNECTED).await;
         let _: ClusterSet = east.patch(SYSTEM, SET, &json!({"metadata": {"labels": {"again": null}}})).await;
     });
