@@ -142,8 +142,8 @@ impl Features {
         }
     }
 
-    /// What the features watch, whose CRDs have changed, and what they could not write.
-    pub(crate) fn list_again(&self) {
+    /// CRDs of records changed: what is told differently now is read again, and what an older one did not keep is written again.
+    pub(crate) fn records_again(&self) {
         self.0.iter().for_each(|feature| {
             feature.watches().list_again();
             feature.write_again();

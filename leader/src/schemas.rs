@@ -32,15 +32,17 @@ pub(crate) fn watch(env: &Env, tasks: &mut JoinSet<()>) -> watch::Receiver<Said>
             Source { cluster: "local", kind: "CustomResourceDefinition" },
             env.metrics.clone(),
             move |change| {
-                schemas.with(|schemas| schemas.take_in(&name, change));
-                changed.notify_one();
+                if schemas.with(|schemas| schemas.take_in(&name, change)) {
+                    changed.notify_one();
+                }
             },
         ));
     }
     tasks.spawn(async move {
         loop {
             changed.notified().await;
-            tokio::time::sleep(IN_FORCE).await;
+            // The last of several that are put right one after the other has to be in force, too.
+            while tokio::time::timeout(IN_FORCE, changed.notified()).await.is_ok() {}
             let now = schemas.with(|schemas| schemas.said());
             said.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
         }
@@ -48,31 +50,56 @@ pub(crate) fn watch(env: &Env, tasks: &mut JoinSet<()>) -> watch::Receiver<Said>
     receiver
 }
 
-/// Each CRD that was looked for, by name, as it was when it last lacked nothing.
+/// How a CRD is installed.
+#[derive(PartialEq, Eq)]
+enum Known {
+    Absent,
+    /// It has lacked something since we look.
+    Lacking,
+    /// As it was when it last lacked nothing.
+    Whole(Version),
+}
+
+/// Each CRD that was looked for, by name.
 #[derive(Default)]
-struct Schemas(BTreeMap<String, Option<Version>>);
+struct Schemas(BTreeMap<String, Known>);
 
 impl Schemas {
-    /// Takes in what the watch of the CRD `name` told. One that lacks something, or is gone, counts as it was before: what is read
-    /// of its records now is worth less than what was read then.
-    fn take_in(&mut self, name: &str, change: Change<Installed>) {
+    /// Takes in what the watch of the CRD `name` told; whether something is known anew. A CRD that lacks something now, or is gone,
+    /// counts as it was: what is read of its records now is worth less than what was read then.
+    fn take_in(&mut self, name: &str, change: Change<Installed>) -> bool {
         let there = match change {
-            Change::Apply(crd) => vec![crd],
-            Change::Reset(crds) => crds,
-            Change::Remove(_) => vec![],
+            Change::Apply(crd) => Some(crd),
+            Change::Reset(crds) => crds.into_iter().next(),
+            Change::Remove(_) => None,
         };
-        let known = self.0.entry(name.to_owned()).or_default();
-        let whole =
+        let is_whole =
             |crd: &Installed| crd.lacks(crd::records()).is_some_and(|(_, lacking)| lacking.is_empty());
-        if let Some(crd) = there.iter().find(|crd| whole(crd)) {
-            *known = Some(Version::of(crd));
+        let now = match &there {
+            None => Known::Absent,
+            Some(crd) if is_whole(crd) => Known::Whole(Version::of(crd)),
+            Some(_) => Known::Lacking,
+        };
+        let before = self.0.get(name);
+        if before == Some(&now)
+            || (matches!(before, Some(Known::Whole(_))) && !matches!(now, Known::Whole(_)))
+        {
+            return false;
         }
+        self.0.insert(name.to_owned(), now);
+        true
     }
 
+    /// Nothing while it is not known of each how it was when it lacked nothing.
     fn said(&self) -> Said {
-        let is_known = self.0.len() == crd::records().len();
-        let versions = self.0.values().flatten().map(Version::to_string);
-        is_known.then(|| versions.collect::<Vec<_>>().join(","))
+        let version = |known: &Known| match known {
+            Known::Absent => Some(None),
+            Known::Lacking => None,
+            Known::Whole(version) => Some(Some(version.to_string())),
+        };
+        let versions: Option<Vec<_>> = self.0.values().map(version).collect();
+        let versions = versions.filter(|all| all.len() == crd::records().len())?;
+        Some(versions.into_iter().flatten().collect::<Vec<_>>().join(","))
     }
 }
 
@@ -107,20 +134,21 @@ mod tests {
     #[test]
     fn only_a_crd_that_lacks_nothing_is_another_one() {
         let mut schemas = Schemas::default();
-        let others: Vec<_> =
-            crd::records().iter().map(ResourceExt::name_any).filter(|name| name != IMPORTS).collect();
-        others.iter().for_each(|name| schemas.take_in(name, Change::Reset(vec![])));
+        let names = crd::records();
+        let others: Vec<_> = names.iter().map(ResourceExt::name_any).filter(|name| name != IMPORTS).collect();
+        for name in &others {
+            assert!(schemas.take_in(name, Change::Reset(vec![])), "{name} is not there");
+        }
         assert_eq!(schemas.said(), None, "one was not looked for yet");
-        let mut told = |change| {
-            schemas.take_in(IMPORTS, change);
-            schemas.said().unwrap()
-        };
-        assert_eq!(told(Change::Reset(vec![pruned("u", 1)])), "");
-        assert_eq!(told(Change::Apply(whole("u", 2))), "u.2");
-        assert_eq!(told(Change::Apply(pruned("u", 3))), "u.2");
-        assert_eq!(told(Change::Apply(whole("u", 4))), "u.4");
-        assert_eq!(told(Change::Remove(whole("u", 4))), "u.4");
-        assert_eq!(told(Change::Reset(vec![])), "u.4");
-        assert_eq!(told(Change::Apply(whole("v", 1))), "v.1");
+        let mut told = |change| (schemas.take_in(IMPORTS, change), schemas.said());
+        let says = |text: &str| Some(text.to_owned());
+        assert_eq!(told(Change::Reset(vec![pruned("u", 1)])), (true, None), "what it was is not known");
+        assert_eq!(told(Change::Apply(whole("u", 2))), (true, says("u.2")));
+        assert_eq!(told(Change::Apply(whole("u", 2))), (false, says("u.2")), "its status");
+        assert_eq!(told(Change::Apply(pruned("u", 3))), (false, says("u.2")));
+        assert_eq!(told(Change::Apply(whole("u", 4))), (true, says("u.4")));
+        assert_eq!(told(Change::Remove(whole("u", 4))), (false, says("u.4")));
+        assert_eq!(told(Change::Reset(vec![])), (false, says("u.4")));
+        assert_eq!(told(Change::Apply(whole("v", 1))), (true, says("v.1")));
     }
 }

@@ -156,8 +156,16 @@ pub(crate) trait Run: Send + Sync {
         Some(vec![])
     }
 
-    /// One of its [`crds`](Feature::crds), or of those of its records, changed: what an older one did not keep is written again.
-    fn write_again(&self) {}
+    /// One of its [`crds`](Feature::crds) changed: what is told differently now is read again, and what an older one did not keep is
+    /// written again.
+    fn local_again(&self) {
+        self.local().list_again();
+    }
+
+    /// The same of a CRD of its records.
+    fn records_again(&self) {
+        self.leader().list_again();
+    }
 }
 
 #[cfg(test)]

@@ -251,9 +251,14 @@ impl Run for ServicesRun {
         self.room.with(|room| room.has_begun().then(|| shortfalls::of(room)))
     }
 
-    fn write_again(&self) {
+    fn local_again(&self) {
+        self.local().list_again();
         self.here.writer.forget_undeclared();
-        self.leader_writer.forget_undeclared();
+        self.knowledge.services.enqueue_all(Readers::ALL);
+    }
+
+    fn records_again(&self) {
+        self.leader().list_again();
         self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }

@@ -107,7 +107,7 @@ impl Session {
                 if news.schemas {
                     tracing::info!("the CRDs of the records changed: reading the records again");
                     watches.list_again();
-                    features.list_again();
+                    features.records_again();
                     cluster_sets.write_again();
                 }
             }

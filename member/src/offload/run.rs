@@ -285,8 +285,9 @@ impl Run for OffloadingRun {
         self.knowledge.shadows.retry_failed();
     }
 
-    fn write_again(&self) {
-        self.local_writer.forget_undeclared();
+    fn records_again(&self) {
+        self.area.list_again();
+        self.exchanges.records_again();
         self.leader_writer.forget_undeclared();
         self.knowledge.clusters.enqueue_all(Readers::ALL);
         self.knowledge.namespaces.enqueue_all(Readers::ALL);

@@ -92,7 +92,7 @@ impl Peers {
         if news.schemas {
             tracing::info!("the CRDs of the records changed: reading the records again");
             self.watches.list_again();
-            table.list_records_again();
+            table.records_again();
         }
     }
 }

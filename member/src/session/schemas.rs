@@ -55,8 +55,7 @@ async fn write_again(table: Arc<Table>, changed: Arc<Notify>) {
     loop {
         changed.notified().await;
         tokio::time::sleep(IN_FORCE).await;
-        table.list_again();
-        table.write_again();
+        table.local_again();
     }
 }
 

@@ -113,21 +113,14 @@ impl Table {
         self.runs().for_each(Run::retry_failed);
     }
 
-    /// What the features watch in this cluster, whose CRDs have changed.
-    pub(super) fn list_again(&self) {
-        self.runs().for_each(|run| run.local().list_again());
+    /// CRDs of this cluster changed.
+    pub(super) fn local_again(&self) {
+        self.runs().for_each(Run::local_again);
     }
 
-    /// What the features watch in the Common Area, whose CRDs have changed, and what they could not write there.
-    pub(super) fn list_records_again(&self) {
-        self.runs().for_each(|run| {
-            run.leader().list_again();
-            run.write_again();
-        });
-    }
-
-    pub(super) fn write_again(&self) {
-        self.runs().for_each(Run::write_again);
+    /// CRDs of records changed.
+    pub(super) fn records_again(&self) {
+        self.runs().for_each(Run::records_again);
     }
 }
 

@@ -127,6 +127,15 @@ impl Exchanges {
         Ok(Outcome::Done)
     }
 
+    /// Reads all records of our Pods again: their CRD is another one.
+    pub(crate) fn records_again(&self) {
+        let running = self.running.with(|running| running.values().cloned().collect::<Vec<_>>());
+        for exchange in running {
+            exchange.area.list_again();
+            exchange.store.enqueue_all(POD);
+        }
+    }
+
     fn added(&self, host: &str, stop: &CancellationToken) -> Option<Exchange> {
         let Access { home, guard, .. } = &self.access;
         self.running.with(|running| {
