@@ -2,5 +2,5 @@
 
 mod content;
 mod daemon;
-mod pods;
+pub(super) mod pods;
 mod records;

@@ -1,8 +1,9 @@
 //! One daemon of a ClusterSet, as a process of the fleet.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
 };
 
@@ -10,7 +11,7 @@ use api::label;
 use sha2::{Digest, Sha256};
 
 use super::Error;
-use crate::{Fleet, Process, ProcessSpec, started::Started};
+use crate::{Fleet, Process, ProcessSpec, ports, started::Started};
 
 /// Distinguishes a daemon that has the current credential from one that was started with an earlier one.
 const CREDENTIAL: &str = "KUBECONFIG_SHA256";
@@ -100,5 +101,6 @@ async fn running(fleet: &Fleet, name: &str) -> Result<Option<Option<Started>>, E
 }
 
 fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    let [port] = ports::pick(&mut BTreeSet::new()).ok_or(io::ErrorKind::AddrInUse)?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
 }

@@ -49,6 +49,8 @@ async fn twin_with_binding(parties: &Parties, name: &str) {
     soon(parties, true, name, &bindings(), Do::Create(binding())).await;
 }
 
+/// A twin that the member made, by its own account.
+pub(in crate::rights) const MADE: &str = "pods-twin";
 const NOT_ITS: &str = "it writes Pods with label liqo.io/managed-by: shadowpod in twins";
 
 /// In a twin where `foreign` is somebody else's Pod, as is `remote`, which is on a virtual node; `mighty` is a ServiceAccount.
@@ -120,24 +122,24 @@ fn of_a_node() -> Vec<Do> {
 #[test]
 fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
     shared(async |parties| {
-        twin_with_binding(parties, "pods-twin").await;
+        twin_with_binding(parties, MADE).await;
         let host = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}});
         // Not what Pod Security refuses, but what the policy does.
-        soon(parties, false, EVERYWHERE, &namespaces(), Do::Patch("pods-twin".into(), host)).await;
+        soon(parties, false, EVERYWHERE, &namespaces(), Do::Patch(MADE.into(), host)).await;
         let mighty = Do::Create(json!({"metadata": {"name": "mighty"}}));
-        soon(parties, false, "pods-twin", &accounts(), mighty).await;
+        soon(parties, false, MADE, &accounts(), mighty).await;
         for pod in [pod("foreign"), bound("remote", "freeport-east")] {
-            soon(parties, false, "pods-twin", &pods(), Do::Create(pod)).await;
+            soon(parties, false, MADE, &pods(), Do::Create(pod)).await;
         }
-        soon(parties, true, "pods-twin", &pods(), Do::CreateAs(label::MEMBER, hosted("web"))).await;
-        let (there, running) = (within(&parties.member, "pods-twin", &pods()), json!({"phase": "Running"}));
+        soon(parties, true, MADE, &pods(), Do::CreateAs(label::MEMBER, hosted("web"))).await;
+        let (there, running) = (within(&parties.member, MADE, &pods()), json!({"phase": "Running"}));
         let by = PatchParams { field_manager: Some(label::MEMBER.into()), ..PatchParams::default() };
         there.patch_status("remote", &by, &Patch::Merge(json!({"status": running}))).await.unwrap();
-        try_all(&parties.member, "pods-twin", &in_a_twin(), is_wrong).await;
+        try_all(&parties.member, MADE, &in_a_twin(), is_wrong).await;
         for todo in of_a_node() {
             // Pod Security learns a moment later that this Namespace is privileged.
             eventually(&format!("{todo:?}"), || async {
-                match todo.by(&parties.member, "pods-twin", &pods()).await {
+                match todo.by(&parties.member, MADE, &pods()).await {
                     Err(refusal) if refusal.is_by_policy("must not have hostNetwork") => Ok(()),
                     other => Err(format!("{other:?}")),
                 }
@@ -146,10 +148,10 @@ fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
         }
         for (by_member, value) in [(false, Value::Null), (true, json!("shadowpod"))] {
             let label = Do::Patch("web".into(), label_of_its_own(&value));
-            soon(parties, by_member, "pods-twin", &pods(), label).await;
+            soon(parties, by_member, MADE, &pods(), label).await;
         }
-        soon(parties, true, "pods-twin", &pods(), Do::Delete("web".into())).await;
-        soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete("pods-twin".into())).await;
+        soon(parties, true, MADE, &pods(), Do::Delete("web".into())).await;
+        soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete(MADE.into())).await;
     });
 }
 
