@@ -46,6 +46,11 @@ pub fn records() -> Vec<CustomResourceDefinition> {
     leader().into_iter().chain(offload::leader()).collect()
 }
 
+/// CRDs of all that users of a member's cluster write and read, whatever the features that are in use.
+pub fn local() -> Vec<CustomResourceDefinition> {
+    member().into_iter().chain(offload::member()).collect()
+}
+
 /// CRDs a member's cluster needs.
 pub fn member() -> Vec<CustomResourceDefinition> {
     [

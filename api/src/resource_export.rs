@@ -116,6 +116,20 @@ impl ServicePayload {
 /// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
 const METADATA_MAX: usize = 64 * 1024;
 
+/// Whether there are not too many exported labels and annotations.
+pub fn check_size(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let size: usize = labels.iter().chain(annotations).map(|(key, value)| key.len() + value.len()).sum();
+    match size > METADATA_MAX {
+        true => Err(format!(
+            "exportedLabels and exportedAnnotations have {size} bytes together; the limit is {METADATA_MAX}"
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Whether the time can be written again: it has to have a year of four digits in UTC. One that an API server took may not: it does
 /// not look at the offset.
 pub fn can_be_written(time: &Time) -> bool {
@@ -133,14 +147,8 @@ impl ServicePayload {
 
     /// Whether an API server would take the exported labels and annotations on an object; what it would object to otherwise.
     pub fn check_metadata(&self) -> Result<(), String> {
-        let bytes = |(key, value): (&String, &String)| key.len() + value.len();
+        check_size(&self.exported_labels, &self.exported_annotations)?;
         let all = self.exported_labels.iter().chain(&self.exported_annotations);
-        let size: usize = all.clone().map(bytes).sum();
-        if size > METADATA_MAX {
-            return Err(format!(
-                "exportedLabels and exportedAnnotations have {size} bytes together; the limit is {METADATA_MAX}"
-            ));
-        }
         // An API server compares keys of annotations in lower case.
         if let Some((key, _)) =
             all.clone().find(|(key, _)| !name::is_qualified_name(&key.to_ascii_lowercase()))

@@ -93,6 +93,18 @@ impl SlicePayload {
     }
 }
 
+impl SlicePayload {
+    /// About how much memory each importer needs for it, in bytes.
+    pub fn weight(&self) -> usize {
+        let endpoint = |endpoint: &Endpoint| {
+            let names = [&endpoint.hostname, &endpoint.zone].into_iter().flatten();
+            let texts = endpoint.addresses.iter().chain(names);
+            size_of::<Endpoint>() + texts.map(|text| size_of::<String>() + text.len().max(32)).sum::<usize>()
+        };
+        self.endpoints.iter().map(endpoint).sum()
+    }
+}
+
 impl Endpoint {
     /// Whether it takes traffic; one that does not say is ready.
     pub fn is_ready(&self) -> bool {

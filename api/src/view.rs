@@ -214,13 +214,50 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     }
 }
 
-/// A [`Lenient`] part that also says how large it is.
+/// A [`Lenient`] part of which nobody knows how large it is. It is not decoded where that takes too much memory: a text of a megabyte
+/// may become fifty, and a list has many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured<T> {
     /// Length of its JSON text.
     pub bytes: usize,
     /// What it says, or why it does not decode.
     pub content: Result<T, String>,
+}
+
+impl<T: DeserializeOwned> Measured<T> {
+    /// What a JSON text says.
+    pub fn of(text: &RawValue) -> Self {
+        let (bytes, weight) = (text.get().len(), weight(text.get()));
+        let content = match weight > DECODED_MAX {
+            true => Err(format!("it takes up to {weight} bytes of memory; the limit is {DECODED_MAX}")),
+            false => decoded(text),
+        };
+        Self { bytes, content }
+    }
+}
+
+/// Most memory that a [`Measured`] part may take, in bytes: an EndpointSlice or Endpoints as Kubernetes makes them take less than one
+/// million.
+const DECODED_MAX: usize = 4 << 20;
+
+/// How much memory a JSON text takes at the most when it is decoded: for each object as much as the largest of ours, an address of core
+/// Endpoints, and a text for each other value.
+fn weight(json: &str) -> usize {
+    const OBJECT: usize = 240;
+    const VALUE: usize = 56;
+    let (mut weight, mut in_text, mut escaped) = (json.len(), false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'{' => weight += OBJECT,
+            b'[' | b',' => weight += VALUE,
+            _ => {}
+        }
+    }
+    weight
 }
 
 impl<T: Default> Default for Measured<T> {
@@ -231,12 +268,12 @@ impl<T: Default> Default for Measured<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Measured<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self { bytes: text.get().len(), content: decoded(&text) })
+        Ok(Self::of(&Box::<RawValue>::deserialize(deserializer)?))
     }
 }
 
-fn decoded<T: DeserializeOwned>(text: &RawValue) -> Result<T, String> {
+/// What a JSON text says, however large it is: for types that keep little of it.
+pub fn decoded<T: DeserializeOwned>(text: &RawValue) -> Result<T, String> {
     serde_json::from_str(text.get()).map_err(|error| shortened(error.to_string(), ERROR_MAX))
 }
 
@@ -308,6 +345,15 @@ mod tests {
         );
         let odd: Meta<k8s_openapi::api::core::v1::Secret> = serde_json::from_value(odd).unwrap();
         assert_eq!(odd.meta().uid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn a4_what_takes_too_much_memory_is_not_decoded() {
+        let of = |json: String| Measured::<serde_json::Value>::of(&RawValue::from_string(json).unwrap());
+        let text = of(format!(r#"{{"text": "{}"}}"#, r#"{{[,\\\""#.repeat(100_000)));
+        assert!(text.content.is_ok() && text.bytes > 500_000, "what is in a text weighs nothing more");
+        let many = of(format!("[{}{{}}]", "{},".repeat(20_000)));
+        assert!(many.content.unwrap_err().contains("bytes of memory") && many.bytes < 70_000);
     }
 
     #[test]

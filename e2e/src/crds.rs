@@ -5,8 +5,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, as_new},
@@ -16,6 +17,17 @@ use crate::{
 impl Cluster {
     pub fn crds(&self) -> Api<CustomResourceDefinition> {
         Api::all(self.client.clone())
+    }
+
+    /// The versions of a CRD, with their schemas.
+    pub async fn crd_versions(&self, name: &str) -> Value {
+        json!(self.crds().get(name).await.unwrap().spec.versions)
+    }
+
+    /// Puts these in the place of a CRD's versions.
+    pub async fn install_crd_versions(&self, name: &str, versions: &Value) {
+        let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+        self.crds().patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Deletes the CRD and waits until it is gone; as it was.

@@ -42,8 +42,8 @@ impl Events {
         self.say(EventType::Normal, object, action, reason, message);
     }
 
-    /// Says that a condition has become `False`, or so for another reason, and that it is `True` again. What works from the beginning
-    /// is no news.
+    /// Says that a condition has become `False`, or so for another reason, and that it is `True` after it was not. What is `True` the
+    /// first time that something is said is no news.
     pub fn turned(
         &self,
         object: ObjectReference,
@@ -53,13 +53,8 @@ impl Events {
     ) {
         let of = |said: &'_ [Condition]| said.iter().find(|condition| condition.type_ == type_).cloned();
         let (before, Some(now)) = (of(before), of(now)) else { return };
-        let had_failed = before.as_ref().is_some_and(|before| before.status == "False");
-        let is_other = before
-            .is_none_or(|before| (before.status, before.reason) != (now.status.clone(), now.reason.clone()));
-        match now.status.as_str() {
-            "False" if is_other => self.warn(object, action, &now.reason, &now.message),
-            "True" if had_failed => self.tell(object, action, &now.reason, &now.message),
-            _ => {}
+        if let Some(kind) = turn(before.as_ref(), &now) {
+            self.say(kind, object, action, &now.reason, &now.message);
         }
     }
 
@@ -76,6 +71,17 @@ impl Events {
         }
         // A bell that rings already will be heard.
         let _ = self.bell.try_send(());
+    }
+}
+
+/// How it is said that a condition is another one now, if that is news.
+fn turn(before: Option<&Condition>, now: &Condition) -> Option<EventType> {
+    let was = |status: &str| before.is_some_and(|before| before.status == status);
+    let is_same = was(&now.status) && before.is_some_and(|before| before.reason == now.reason);
+    match now.status.as_str() {
+        "False" if !is_same => Some(EventType::Warning),
+        "True" if was("False") || was("Unknown") => Some(EventType::Normal),
+        _ => None,
     }
 }
 
@@ -161,6 +167,8 @@ fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn put(waiting: &mut Waiting, namespace: &str, name: &str, reason: &str) -> bool {
@@ -181,6 +189,33 @@ mod tests {
 
     fn taken(waiting: &mut Waiting) -> Vec<String> {
         std::iter::from_fn(|| waiting.take()).filter_map(|(object, _)| object.name).collect()
+    }
+
+    #[test]
+    fn a_condition_that_turns_is_news_and_one_that_begins_true_is_not() {
+        let conditions: Vec<Condition> = ["True Ready", "False Silent", "False Refused", "Unknown Pending"]
+            .into_iter()
+            .filter_map(|said| said.split_once(' '))
+            .map(|(status, reason)| {
+                let condition = json!({"type": "Ready", "status": status, "reason": reason, "message": "",
+                    "lastTransitionTime": "2026-11-01T12:00:00Z"});
+                serde_json::from_value(condition).unwrap()
+            })
+            .collect();
+        let [ready, silent, refused, pending] = &conditions[..] else { panic!("{conditions:?}") };
+        for (before, now, news) in [
+            (None, ready, None),
+            (Some(ready), ready, None),
+            (Some(silent), ready, Some(EventType::Normal)),
+            (Some(pending), ready, Some(EventType::Normal)),
+            (None, silent, Some(EventType::Warning)),
+            (Some(ready), silent, Some(EventType::Warning)),
+            (Some(silent), silent, None),
+            (Some(silent), refused, Some(EventType::Warning)),
+            (Some(silent), pending, None),
+        ] {
+            assert_eq!(format!("{:?}", turn(before, now)), format!("{news:?}"), "{before:?} {now:?}");
+        }
     }
 
     #[test]

@@ -65,6 +65,10 @@ impl Feature for Offloading {
         OFFLOADING
     }
 
+    fn crds(&self) -> &'static [&'static str] {
+        &["namespaceoffloadings.offloading.liqo.io", "offloadpeers.multicluster.freeport.dev"]
+    }
+
     fn begin(&self, access: Access) -> Box<dyn Run> {
         Box::new(OffloadingRun::new(access, self.webhook.clone()))
     }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use api::offload::namespace::{NamespaceMappingStrategy, PodOffloadingStrategy};
 use clap::{
     Args as ClapArgs, Subcommand, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 use serde::de::DeserializeOwned;
 
@@ -121,8 +121,11 @@ const MAPPINGS: &[&str] = &["DefaultName", "EnforceSameName", "SelectedName"];
 #[derive(ClapArgs, Debug)]
 struct NamespaceArgs {
     /// Namespaces of this cluster.
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required_unless_present = "ns_selector", value_name = "NAME")]
     names: Vec<String>,
+    /// In place of names: the Namespaces that have these labels now.
+    #[arg(long, value_name = "REQUIREMENTS", conflicts_with = "names", value_parser = NonEmptyStringValueParser::new())]
+    ns_selector: Option<String>,
     /// Where new Pods may run [default: as before, else LocalAndRemote].
     #[arg(long, value_name = "STRATEGY", value_parser = one_of::<PodOffloadingStrategy>(STRATEGIES))]
     pod_offloading_strategy: Option<PodOffloadingStrategy>,
@@ -264,6 +267,7 @@ impl From<NamespaceArgs> for OffloadOptions {
         Self {
             cluster: args.place.into(),
             namespaces: args.names,
+            ns_selector: args.ns_selector,
             strategy: args.pod_offloading_strategy,
             mapping: args.namespace_mapping_strategy,
             remote_name: args.remote_namespace_name,

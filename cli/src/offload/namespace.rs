@@ -21,7 +21,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm};
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -49,6 +49,8 @@ pub struct OffloadOptions {
     pub cluster: KubeContext,
     /// Their names.
     pub namespaces: Vec<String>,
+    /// Or the labels that they have, as kubectl writes them.
+    pub ns_selector: Option<String>,
     /// Where new Pods may run; none: as before, or the default.
     pub strategy: Option<PodOffloadingStrategy>,
     /// What twins are called; none: as before, or the default.
@@ -76,26 +78,43 @@ pub async fn offload_namespaces(
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), Error> {
     let spec = spec(options)?;
+    let cluster = match (options.dry_run, &options.ns_selector) {
+        // Nothing is asked of a cluster.
+        (true, None) => return print_all(&options.namespaces, &spec, say),
+        _ => Cluster::connect(&options.cluster).await?,
+    };
+    let namespaces = named(&cluster, options).await?;
     if options.dry_run {
-        return options.namespaces.iter().try_for_each(|namespace| print(namespace, &spec, say));
+        return print_all(&namespaces, &spec, say);
     }
-    let cluster = Cluster::connect(&options.cluster).await?;
     is_set_up(&cluster).await?;
-    for namespace in &options.namespaces {
-        is_there(&cluster, namespace).await?;
-    }
     if !options.yes {
-        keeps_twins(&cluster, options, &spec).await?;
+        keeps_twins(&cluster, &namespaces, &spec).await?;
     }
-    for namespace in &options.namespaces {
+    for namespace in &namespaces {
         write(&cluster, namespace, &spec, say).await?;
     }
     if options.wait {
-        for namespace in &options.namespaces {
+        for namespace in &namespaces {
             wait(&cluster, namespace, options.timeout, say).await?;
         }
     }
     Ok(())
+}
+
+/// The Namespaces that are asked for, all of which are there.
+async fn named(cluster: &Cluster, options: &OffloadOptions) -> Result<Vec<String>, Error> {
+    let Some(labels) = &options.ns_selector else {
+        for namespace in &options.namespaces {
+            is_there(cluster, namespace).await?;
+        }
+        return Ok(options.namespaces.clone());
+    };
+    let there = all(cluster, &Api::<Meta<Namespace>>::all(cluster.client.clone()), labels).await?;
+    match there.is_empty() {
+        true => Err(cluster.refuse(format!("no Namespace matches --ns-selector {labels}"))),
+        false => Ok(there.iter().map(ResourceExt::name_any).collect()),
+    }
 }
 
 /// What the flags say of the spec.
@@ -111,7 +130,7 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
                 "--remote-namespace-name goes with --namespace-mapping-strategy SelectedName".into(),
             ));
         }
-        Some(_) if namespaces.len() > 1 => {
+        Some(_) if namespaces.len() > 1 || options.ns_selector.is_some() => {
             return Err(Error::Argument(
                 "--remote-namespace-name: two Namespaces cannot have one twin; name one".into(),
             ));
@@ -141,6 +160,10 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
     let selector = if all { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
     set("clusterSelector", (!options.selectors.is_empty()).then_some(selector));
     Ok(spec)
+}
+
+fn print_all(namespaces: &[String], spec: &Value, say: Say<'_>) -> Result<(), Error> {
+    namespaces.iter().try_for_each(|namespace| print(namespace, spec, say))
 }
 
 /// The objects as YAML, for whoever applies them: the label first, so that no Pod that is created between the two slips through.
@@ -188,14 +211,14 @@ async fn is_there(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
 }
 
 /// Refuses a selector that would take twins away.
-async fn keeps_twins(cluster: &Cluster, options: &OffloadOptions, spec: &Value) -> Result<(), Error> {
+async fn keeps_twins(cluster: &Cluster, namespaces: &[String], spec: &Value) -> Result<(), Error> {
     let Some(selector) = spec.get("clusterSelector") else { return Ok(()) };
     let selects = json!({"clusterSelector": selector});
     let selects: NamespaceOffloadingSpec =
         serde_json::from_value(selects).map_err(|error| Error::Argument(format!("--selector: {error}")))?;
     let labels = format!("{TYPE}={VIRTUAL_NODE}");
     let nodes = all(cluster, &Api::<Meta<Node>>::all(cluster.client.clone()), &labels).await?;
-    for namespace in &options.namespaces {
+    for namespace in namespaces {
         let Some(there) = read(cluster, namespace).await? else { continue };
         let lost = lost(&there, &selects, &nodes);
         let goes = match &there.status.0 {

@@ -4,5 +4,6 @@ pub(super) mod entry;
 pub(super) mod identity;
 pub(super) mod judged;
 pub(super) mod ledger;
+mod payload;
 pub(super) mod record;
 pub(super) mod report;

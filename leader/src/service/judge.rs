@@ -3,13 +3,11 @@
 //! A record that is not valid takes no part in anything. It does not count as empty either: what its cluster offered before stays
 //! as it is until the cluster writes a valid one. So whose a record is, is known also where its spec does not say it.
 
-mod payload;
-
 use api::{
     ServiceName,
     antrea::Members,
     label,
-    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE, ServicePayload},
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, SERVICE, ServicePayload},
     resource_import::Objection,
 };
 use kube::api::ObjectMeta;
@@ -17,7 +15,7 @@ use kube::api::ObjectMeta;
 use super::index::{
     identity::{identity, owner},
     judged::{Judged, Judgement},
-    record::{Record, RecordSpec, bytes, is_withdrawn},
+    record::{Payload, Record, RecordSpec, bytes, is_withdrawn},
 };
 
 /// The record and what it is worth; `antrea` are the members that write theirs as Antrea does.
@@ -27,7 +25,7 @@ pub(super) fn judged(record: Record, antrea: &Members) -> Judged {
     let bytes = spec.bytes + bytes(&metadata);
     let (said, judgement) = match spec.content {
         Ok(spec) => (spec.cluster_id.clone(), judge(&metadata, spec, antrea)),
-        Err(error) => (None, undecodable(&metadata, &error, antrea)),
+        Err(error) => (None, undecodable(&metadata, &error, spec.withdrawn, antrea)),
     };
     let labelled = || metadata.labels.as_ref()?.get(label::SOURCE_CLUSTER_ID).cloned();
     let cluster = said.or_else(labelled).or_else(|| owner(&metadata, antrea).map(|(cluster, _)| cluster));
@@ -37,31 +35,41 @@ pub(super) fn judged(record: Record, antrea: &Members) -> Judged {
 }
 
 fn judge(metadata: &ObjectMeta, spec: RecordSpec, antrea: &Members) -> Judgement {
-    let kind = spec.kind.clone().unwrap_or_default();
-    match kind.as_str() {
+    let kind = spec.kind.as_str();
+    match kind {
         SERVICE | ENDPOINT_SLICE => {}
         ENDPOINTS if !antrea.is_empty() => {}
-        _ => return foreign(metadata, &kind, antrea),
+        _ => return foreign(metadata, kind, antrea),
     }
-    let (cluster, service) = match identity(metadata, &kind, &spec, antrea) {
+    let (cluster, service) = match identity(metadata, kind, &spec, antrea) {
         Ok(identity) => identity,
         Err(objection) => return Judgement::refused(objection, owner(metadata, antrea)),
     };
     let withdrawn = is_withdrawn(metadata, &cluster, antrea);
-    match kind.as_str() {
-        ENDPOINT_SLICE => match payload::slice(spec.endpoint_slice) {
-            Ok(()) => Judgement::Passed,
-            Err(objection) => Judgement::refused(objection, None),
-        },
-        ENDPOINTS => match payload::endpoints(spec.endpoints.filter(|_| !withdrawn), withdrawn) {
-            Ok(payload) => Judgement::Endpoints { cluster, service, payload },
-            Err(objection) => Judgement::refused(objection, None),
-        },
-        _ if withdrawn => withdrawal(cluster, service),
-        _ => match payload::service(spec.service) {
-            Ok(payload) => Judgement::Service { cluster, service, payload: Box::new(payload) },
-            Err(objection) => Judgement::refused(objection, Some((cluster, service))),
-        },
+    match spec.payload {
+        Payload::Slice(Ok(_)) => Judgement::Passed,
+        Payload::Slice(Err(objection)) => Judgement::refused(objection, None),
+        _ if withdrawn && kind == ENDPOINTS => {
+            Judgement::Endpoints { cluster, service, payload: EndpointsPayload::default() }
+        }
+        Payload::Endpoints(Ok(payload)) => Judgement::Endpoints { cluster, service, payload },
+        Payload::Endpoints(Err(objection)) => Judgement::refused(objection, None),
+        _ if withdrawn && kind == SERVICE => withdrawal(cluster, service),
+        Payload::Service(Ok(payload)) => Judgement::Service { cluster, service, payload },
+        Payload::Service(Err(objection)) => Judgement::refused(objection, Some((cluster, service))),
+        Payload::Missing => {
+            let of = (kind == SERVICE).then_some((cluster, service));
+            Judgement::refused(Objection::new("NoPayload", format!("spec.{} is missing", field(kind))), of)
+        }
+    }
+}
+
+/// The field of a record that its kind is about.
+fn field(kind: &str) -> &'static str {
+    match kind {
+        ENDPOINT_SLICE => "endpointSlice",
+        ENDPOINTS => "endpoints",
+        _ => "service",
     }
 }
 
@@ -78,10 +86,11 @@ fn foreign(metadata: &ObjectMeta, kind: &str, antrea: &Members) -> Judgement {
     }
 }
 
-fn undecodable(metadata: &ObjectMeta, error: &str, antrea: &Members) -> Judgement {
+/// A record that does not decode; it may still say that it is taken back.
+fn undecodable(metadata: &ObjectMeta, error: &str, says_withdrawn: bool, antrea: &Members) -> Judgement {
     let of = owner(metadata, antrea);
     if let Some((cluster, service)) =
-        of.clone().filter(|(cluster, _)| is_withdrawn(metadata, cluster, antrea))
+        of.clone().filter(|(cluster, _)| says_withdrawn || is_withdrawn(metadata, cluster, antrea))
     {
         return withdrawal(cluster, service);
     }

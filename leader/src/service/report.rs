@@ -10,7 +10,7 @@ use api::{
     condition::{AntreaCondition, Status, Verdict},
     resource_export::{FAILURE, ResourceExportStatus, SUCCEEDED},
     resource_import::Objection,
-    view::{Lenient, Measured},
+    view::Lenient,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -25,7 +25,11 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    index::{judged::Judged, record::Record, report::Reported},
+    index::{
+        judged::Judged,
+        record::{Record, Said},
+        report::Reported,
+    },
     records::Records,
 };
 use crate::feature::Access;
@@ -86,8 +90,7 @@ impl Reporting {
         if status.conditions == *have {
             return Ok(Outcome::Done);
         }
-        let view =
-            Record { metadata: reported.metadata, spec: Measured::default(), status: Lenient::default() };
+        let view = Record { metadata: reported.metadata, spec: Said::default(), status: Lenient::default() };
         let written = async { Ok(self.records.judged(self.writer.put_status(&view, &status).await?)) };
         self.records.reports.write(Readers::ALL, record, written).await?;
         if let Some(Objection { reason, message }) = reported.objection {

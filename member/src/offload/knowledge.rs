@@ -64,6 +64,8 @@ pub(crate) struct Knowledge {
     leases: Option<Shared<Leases>>,
     /// How it stood with each member when it was last heard.
     standings: Shared<BTreeMap<String, Standing>>,
+    /// When one of our maps, or its host, said something else last.
+    moved: Shared<Option<Instant>>,
     /// What opens Pods for us, and makes what we seal; none until it is read.
     key: watch::Sender<Option<PrivateKey>>,
 }
@@ -82,6 +84,7 @@ impl Knowledge {
             system,
             leases,
             standings: Shared::default(),
+            moved: Shared::default(),
             key: watch::Sender::new(None),
         }
     }
@@ -237,6 +240,13 @@ impl Knowledge {
             self.clusters.enqueue(turned.into_iter().map(|id| (id, PEER.and(NODE).and(EXCHANGE))).collect());
             self.enqueue_offloaded(STATUS);
         }
+    }
+
+    /// Asks all controllers to look at all that is known.
+    pub(crate) fn enqueue_everything(&self) {
+        self.clusters.enqueue_all(Readers::ALL);
+        self.namespaces.enqueue_all(Readers::ALL);
+        self.shadows.enqueue_all(Readers::ALL);
     }
 
     /// Asks these controllers to look at all Namespaces with a NamespaceOffloading.

@@ -192,9 +192,7 @@ impl OffloadingRun {
         let Self { peers, nodes, here, area, .. } = self;
         tokio::join!(peers.listed(), nodes.listed(), here.listed(), area.listed(), begin);
         self.begun.send_replace(true);
-        self.knowledge.clusters.enqueue_all(Readers::ALL);
-        self.knowledge.namespaces.enqueue_all(Readers::ALL);
-        self.knowledge.shadows.enqueue_all(Readers::ALL);
+        self.knowledge.enqueue_everything();
     }
 
     fn sees_all(&self) -> bool {
@@ -285,12 +283,17 @@ impl Run for OffloadingRun {
         self.knowledge.shadows.retry_failed();
     }
 
+    fn local_again(&self) {
+        self.peers.list_again();
+        self.here.list_again();
+        self.local_writer.forget_undeclared();
+        self.knowledge.enqueue_everything();
+    }
+
     fn records_again(&self) {
         self.area.list_again();
         self.exchanges.records_again();
         self.leader_writer.forget_undeclared();
-        self.knowledge.clusters.enqueue_all(Readers::ALL);
-        self.knowledge.namespaces.enqueue_all(Readers::ALL);
-        self.knowledge.shadows.enqueue_all(Readers::ALL);
+        self.knowledge.enqueue_everything();
     }
 }

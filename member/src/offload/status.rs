@@ -104,8 +104,9 @@ impl OffloadingStatus {
         } else {
             let now = Instant::now();
             let since = entry.unsaid_since.unwrap_or(now);
-            let is_held = is_held(offloading);
-            let due = said.is_on_the_way().then(|| progress::due(&have, &want, is_held, since)).flatten();
+            let (is_held, moved) = (is_held(offloading), self.knowledge.maps_moved());
+            let due = || progress::due(&have, &want, is_held, since, moved);
+            let due = said.is_on_the_way().then(due).flatten();
             if let Some(at) = due.filter(|at| *at > now) {
                 self.note(&namespace, &entry, Some(since));
                 return Ok(Outcome::Requeue(at - now));

@@ -89,6 +89,9 @@ pub(crate) struct VirtualNodeSpec {
     /// As they are on the wire: those of others go back unread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) taints: Vec<Value>,
+    /// Whether it is cordoned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unschedulable: Option<bool>,
 }
 
 /// The part of a Node's status that we write.

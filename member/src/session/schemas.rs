@@ -68,11 +68,11 @@ fn take_in(lacking: &mut Lacking, change: Change<Installed>) -> bool {
         Change::Reset(crds) => (crds, None),
         Change::Remove(crd) => (vec![], Some(crd)),
     };
-    if let Some((kind, _)) = gone.and_then(|crd| crd.lacks(crd::member())) {
+    if let Some((kind, _)) = gone.and_then(|crd| crd.lacks(crd::local())) {
         lacking.remove(&kind);
     }
     for crd in installed {
-        let Some((kind, lacks)) = crd.lacks(crd::member()) else { continue };
+        let Some((kind, lacks)) = crd.lacks(crd::local()) else { continue };
         if lacks.is_empty() {
             lacking.remove(&kind);
         } else {

@@ -33,6 +33,7 @@ fn the_lines_of_the_guide_are_understood() {
         "offload accept west --context east --label liqo.io/region=us-west-1",
         "offload use east --context west",
         "unoffload namespace shop --context west --yes",
+        "offload namespace --ns-selector team=a,!staging --context west",
         "offload status -n shop -o json",
     ] {
         assert!(parse(line).is_ok(), "{line}");
@@ -45,6 +46,8 @@ fn lines_that_make_no_sense_are_refused() {
         "offload",
         "offload namespace",
         "offload namespace shop -o yaml",
+        "offload namespace shop --ns-selector team=a",
+        "offload namespace --ns-selector=",
         "offload namespace shop --pod-offloading-strategy Elsewhere",
         "offload accept west --remove --label a=b",
         "offload accept west --label a",

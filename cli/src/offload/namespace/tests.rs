@@ -6,6 +6,7 @@ fn options(namespaces: &[&str]) -> OffloadOptions {
     OffloadOptions {
         cluster: KubeContext::default(),
         namespaces: namespaces.iter().map(|&name| name.into()).collect(),
+        ns_selector: None,
         strategy: None,
         mapping: None,
         remote_name: None,
@@ -49,6 +50,15 @@ fn flags_that_do_not_fit_are_refused() {
         (OffloadOptions { remote_name: named("x"), ..options(&["a"]) }, "goes with"),
         (OffloadOptions { mapping: selected, ..options(&["a"]) }, "needs --remote-namespace-name"),
         (OffloadOptions { mapping: selected, remote_name: named("x"), ..options(&["a", "b"]) }, "one twin"),
+        (
+            OffloadOptions {
+                mapping: selected,
+                remote_name: named("x"),
+                ns_selector: named("team=a"),
+                ..options(&[])
+            },
+            "one twin",
+        ),
         (OffloadOptions { mapping: selected, remote_name: named("X"), ..options(&["a"]) }, "DNS label"),
         (OffloadOptions { selectors: vec!["a b".into()], ..options(&["a"]) }, "--selector"),
     ] {

@@ -8,7 +8,7 @@ use e2e::{
     waiting::eventually,
 };
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::traces::CONNECTED;
 
@@ -18,19 +18,15 @@ const CRD: &str = "clustersets.multicluster.crd.antrea.io";
 fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
     alone(async |world| {
         let (east, params) = (world.cluster("east"), PatchParams::default());
-        let (crds, sets) = (east.crds(), east.api::<ClusterSet>(SYSTEM));
-        let (set, whole) = (sets.get(SET).await.unwrap(), json!(crds.get(CRD).await.unwrap().spec.versions));
-        let install = async |versions: &Value| {
-            let patch = json!({"spec": {"versions": versions}});
-            crds.patch(CRD, &params, &Patch::Merge(patch)).await.unwrap();
-        };
+        let sets = east.api::<ClusterSet>(SYSTEM);
+        let (set, whole) = (sets.get(SET).await.unwrap(), east.crd_versions(CRD).await);
         let mut older = whole.clone();
         let fields = &mut older[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
         fields.as_object_mut().unwrap().remove("namespace").unwrap();
-        install(&older).await;
+        east.install_crd_versions(CRD, &older).await;
         world.member_says("east", ("False", "InvalidSpec")).await;
 
-        install(&whole).await;
+        east.install_crd_versions(CRD, &whole).await;
         // More than once: for a moment who watches hears of it as the CRD was before.
         for time in 0..20 {
             let patch = json!({"metadata": {"labels": {"again": time.to_string()}}, "spec": set.spec});
@@ -50,16 +46,11 @@ fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
 fn a_status_that_the_crd_did_not_keep_is_written_again_when_the_crd_is_put_right() {
     alone(async |world| {
         let (east, params) = (world.cluster("east"), PatchParams::default());
-        let (crds, sets) = (east.crds(), east.api::<ClusterSet>(SYSTEM));
-        let whole = json!(crds.get(CRD).await.unwrap().spec.versions);
-        let install = async |versions: &Value| {
-            let patch = json!({"spec": {"versions": versions}});
-            crds.patch(CRD, &params, &Patch::Merge(patch)).await.unwrap();
-        };
+        let (sets, whole) = (east.api::<ClusterSet>(SYSTEM), east.crd_versions(CRD).await);
         let mut older = whole.clone();
         let fields = &mut older[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
         fields.as_object_mut().unwrap().remove("conditions").unwrap();
-        install(&older).await;
+        east.install_crd_versions(CRD, &older).await;
         let again = Cell::new(0);
         eventually("what was said is lost", || async {
             // Whatever is written goes through the CRD.
@@ -81,7 +72,7 @@ fn a_status_that_the_crd_did_not_keep_is_written_again_when_the_crd_is_put_right
             }
         })
         .await;
-        install(&whole).await;
+        east.install_crd_versions(CRD, &whole).await;
         world.member_says("east", CONNECTED).await;
         let _: ClusterSet = east.patch(SYSTEM, SET, &json!({"metadata": {"labels": {"again": null}}})).await;
     });

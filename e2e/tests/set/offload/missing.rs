@@ -113,6 +113,40 @@ fn without_kinds_or_rights_the_peers_say_so_and_services_go_on() {
 }
 
 #[test]
+fn a_status_that_an_older_crd_did_not_keep_is_written_again_when_the_crd_is_put_right() {
+    const CRD: &str = "namespaceoffloadings.offloading.liqo.io";
+    OFFLOADING.alone(async |world| {
+        agreed(world).await;
+        let west = world.cluster("west");
+        let whole = west.crd_versions(CRD).await;
+        let mut older = whole.clone();
+        for version in older.as_array_mut().unwrap() {
+            let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+            status.as_object_mut().unwrap().remove("remoteNamespacesConditions").unwrap();
+        }
+        west.install_crd_versions(CRD, &older).await;
+        world.member_says("west", ("False", "SchemaPruned")).await;
+
+        let ns = world.namespace("older-crd", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        let said = phase(world, &ns, "Ready").await;
+        assert!(said.remote_namespaces_conditions.is_empty(), "{said:?}");
+        west.install_crd_versions(CRD, &whole).await;
+        eventually("what was left out is said", || async {
+            let said = phase(world, &ns, "Ready").await;
+            match said.remote_namespaces_conditions.contains_key("east") {
+                true => Ok(()),
+                false => Err(format!("{said:?}; {}", world.log_tail("freeport-member-west"))),
+            }
+        })
+        .await;
+        world.cluster("west").delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", &format!("{ns}-west")).await;
+        world.release(&ns).await;
+    });
+}
+
+#[test]
 fn under_a_leader_of_antreas_the_peer_says_so_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

@@ -11,11 +11,7 @@ use k8s_openapi::{
     api::discovery::v1::EndpointSlice,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
+use kube::ResourceExt;
 
 use super::kept::{Kept, a_while, time_goes_by};
 
@@ -52,8 +48,7 @@ fn crds_deleted_and_installed_again_take_nothing_away() {
 
 /// Takes our additions out of the CRD, as Antrea's are without them.
 async fn make_old(world: &World, name: &str) {
-    let crd = world.leader().crds().get(name).await.unwrap();
-    let mut versions = json!(crd.spec.versions);
+    let mut versions = world.leader().crd_versions(name).await;
     let spec =
         versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].as_object_mut().unwrap();
     spec.remove("exporters");
@@ -61,8 +56,7 @@ async fn make_old(world: &World, name: &str) {
     if let Some(service) = spec.get_mut("service") {
         service["properties"].as_object_mut().unwrap().retain(|key, _| key == "serviceSpec");
     }
-    let patch = json!({"spec": {"versions": versions}});
-    world.leader().crds().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    world.leader().install_crd_versions(name, &versions).await;
 }
 
 /// Has every daemon list everything anew.

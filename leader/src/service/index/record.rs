@@ -4,13 +4,20 @@
 
 use api::{
     antrea::{Members, RECORD_FINALIZERS},
-    resource_export::{EndpointsPayload, HEADLESS, ResourceExport, ResourceExportStatus, ServicePayload},
+    resource_export::{
+        ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, HEADLESS, ResourceExport, ResourceExportStatus, SERVICE,
+        ServicePayload,
+    },
+    resource_import::Objection,
     slice::SlicePayload,
-    view::{Lenient, Measured, lean},
+    view::{Lenient, Measured, decoded, lean},
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::payload::{check_endpoints, check_service, check_slice};
 
 /// A ResourceExport. Whatever is in it, the watch goes on.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -18,46 +25,128 @@ use serde::{Deserialize, Deserializer};
 pub(crate) struct Record {
     #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// What the member says, if it decodes.
+    /// What the member says.
     #[serde(default)]
-    pub(crate) spec: Measured<RecordSpec>,
+    pub(crate) spec: Said,
     /// What we said about it.
     #[serde(default)]
     pub(crate) status: Lenient<ResourceExportStatus>,
 }
 
+/// What a member says in a record.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// Length of its JSON text, or the memory that importers need for it if that is more.
+    pub(crate) bytes: usize,
+    /// What it says, if it decodes.
+    pub(crate) content: Result<RecordSpec, String>,
+    /// Whether it is taken back, though it does not decode otherwise.
+    pub(crate) withdrawn: bool,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { bytes: 0, content: Ok(RecordSpec::default()), withdrawn: false }
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let Measured { bytes, content } = Measured::<RecordSpec>::of(&text);
+        let weight = content.as_ref().map_or(0, |spec: &RecordSpec| spec.payload.weight());
+        let withdrawn = content.is_err() && decoded::<Withdrawal>(&text).is_ok_and(Withdrawal::is_one);
+        Ok(Self { bytes: bytes.max(weight), content, withdrawn })
+    }
+}
+
+/// The one word of a record that counts whatever else is in it.
+#[derive(Deserialize)]
+struct Withdrawal {
+    service: Lenient<Withdrawn>,
+}
+
+#[derive(Deserialize)]
+struct Withdrawn {
+    withdrawn: bool,
+}
+
+impl Withdrawal {
+    fn is_one(self) -> bool {
+        self.service.0.is_ok_and(|service| service.withdrawn)
+    }
+}
+
 /// What the leader reads of a record.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "AllFields")]
 pub(crate) struct RecordSpec {
-    #[serde(rename = "clusterID")]
     pub(crate) cluster_id: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) namespace: Option<String>,
-    pub(crate) kind: Option<String>,
-    #[serde(deserialize_with = "merged")]
-    pub(crate) service: Option<ServicePayload>,
-    pub(crate) endpoint_slice: Option<Checked>,
-    pub(crate) endpoints: Option<EndpointsPayload>,
+    pub(crate) kind: String,
+    pub(crate) payload: Payload,
 }
 
-/// Whether a slice is valid. It does not pass through the leader.
-#[derive(Clone, Debug)]
-pub(crate) struct Checked(pub(crate) Result<(), String>);
+/// What the kind of a record is about, if an API server would take it; no more of it than the leader uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Payload {
+    /// The field of its kind is not there.
+    #[default]
+    Missing,
+    Service(Result<Box<ServicePayload>, Objection>),
+    /// It does not pass through the leader: how much memory importers need for it.
+    Slice(Result<usize, Objection>),
+    Endpoints(Result<EndpointsPayload, Objection>),
+}
 
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        SlicePayload::deserialize(deserializer).map(|slice| Self(slice.check()))
+impl Payload {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Slice(Ok(weight)) => *weight,
+            _ => 0,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AllFields {
+    #[serde(rename = "clusterID")]
+    cluster_id: Option<String>,
+    name: Option<String>,
+    namespace: Option<String>,
+    kind: Option<String>,
+    service: Option<ServicePayload>,
+    endpoint_slice: Option<SlicePayload>,
+    endpoints: Option<EndpointsPayload>,
+}
+
+impl From<AllFields> for RecordSpec {
+    fn from(all: AllFields) -> Self {
+        let kind = all.kind.unwrap_or_default();
+        let payload = match kind.as_str() {
+            SERVICE => all.service.map(|service| Payload::Service(merged(service).map(Box::new))),
+            ENDPOINT_SLICE => {
+                all.endpoint_slice.map(|slice| Payload::Slice(check_slice(&slice).map(|()| slice.weight())))
+            }
+            ENDPOINTS => all
+                .endpoints
+                .map(|endpoints| Payload::Endpoints(check_endpoints(&endpoints).map(|()| endpoints))),
+            _ => None,
+        };
+        let (cluster_id, name, namespace) = (all.cluster_id, all.name, all.namespace);
+        Self { cluster_id, name, namespace, kind, payload: payload.unwrap_or_default() }
     }
 }
 
 /// A Service with nothing but what is merged; without anything if it is taken back.
-fn merged<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ServicePayload>, D::Error> {
-    let payload = Option::<ServicePayload>::deserialize(deserializer)?;
-    Ok(payload.map(|payload| match payload.withdrawn {
-        true => ServicePayload { withdrawn: true, ..ServicePayload::default() },
-        false => ServicePayload { service_spec: spec(payload.service_spec), ..payload },
-    }))
+fn merged(payload: ServicePayload) -> Result<ServicePayload, Objection> {
+    if payload.withdrawn {
+        return Ok(ServicePayload { withdrawn: true, ..ServicePayload::default() });
+    }
+    check_service(&payload)?;
+    Ok(ServicePayload { service_spec: spec(payload.service_spec), ..payload })
 }
 
 fn spec(said: ServiceSpec) -> ServiceSpec {

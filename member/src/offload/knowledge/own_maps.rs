@@ -1,6 +1,6 @@
 //! Our maps: which Namespaces are asked again when one says something else, or its host does.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use api::offload::map::MappedNamespace;
 use kit::objects::Change;
@@ -27,9 +27,15 @@ impl Knowledge {
         }
     }
 
+    /// When one of our maps, or its host, said something else last.
+    pub(crate) fn maps_moved(&self) -> Option<Instant> {
+        self.moved.with(|moved| *moved)
+    }
+
     /// Our map for a cluster says something else, or its host does.
     pub(crate) fn own_map_changed(&self, before: &ClusterEntry, after: &ClusterEntry) {
         let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
+        self.moved.with(|moved| *moved = Some(Instant::now()));
         let is_put_back = before.own_map.is_some() != after.own_map.is_some();
         if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
             return self.enqueue_offloaded(NAMESPACE.and(STATUS));

@@ -77,8 +77,7 @@ pub(super) fn node(
         annotations: Some([(general::EXPORTED_METADATA.to_owned(), note)].into()),
         ..ObjectMeta::default()
     };
-    let taints = have.map(|have| have.spec.taints.clone()).unwrap_or_default();
-    let spec = VirtualNodeSpec { taints: tainted(taints, takes_pods) };
+    let spec = tainted(have.map(|have| have.spec.clone()).unwrap_or_default(), takes_pods);
     VirtualNode { metadata, spec, status: Default::default() }
 }
 
@@ -100,8 +99,7 @@ pub(super) fn node_after(
 
 /// The Node as it is, but it takes no new Pods.
 pub(super) fn without_new_pods(have: &VirtualNode) -> VirtualNode {
-    let spec = VirtualNodeSpec { taints: tainted(have.spec.taints.clone(), false) };
-    VirtualNode { spec, ..have.clone() }
+    VirtualNode { spec: tainted(have.spec.clone(), false), ..have.clone() }
 }
 
 /// Taints that Kubernetes sets, and takes off.
@@ -115,13 +113,9 @@ pub(super) fn anew(before: &VirtualNode) -> VirtualNode {
         annotations: before.metadata.annotations.clone(),
         ..ObjectMeta::default()
     };
-    let mut taints = before.spec.taints.clone();
-    taints.retain(|taint| !taint["key"].as_str().is_some_and(|key| key.starts_with(OF_KUBERNETES)));
-    VirtualNode {
-        metadata,
-        spec: VirtualNodeSpec { taints: tainted(taints, false) },
-        status: Default::default(),
-    }
+    let mut spec = before.spec.clone();
+    spec.taints.retain(|taint| !taint["key"].as_str().is_some_and(|key| key.starts_with(OF_KUBERNETES)));
+    VirtualNode { metadata, spec: tainted(spec, false), status: Default::default() }
 }
 
 /// A Node that was just made anew, with what was known of it `before`, as far as its status is to say that again.
@@ -136,8 +130,9 @@ pub(super) fn with_status(
     VirtualNode { status: Lenient(Ok(status)), ..made }
 }
 
-/// The taints with ours among them; those of others stay where they are.
-fn tainted(mut taints: Vec<Value>, takes_pods: bool) -> Vec<Value> {
+/// The spec with our taints; those of others stay where they are.
+fn tainted(mut spec: VirtualNodeSpec, takes_pods: bool) -> VirtualNodeSpec {
+    let taints = &mut spec.taints;
     let is = |taint: &Value, key: &str| taint["key"] == key;
     let allowed_only =
         json!({"key": label::NOT_ALLOWED, "value": general::TRUE, "effect": label::NO_EXECUTE});
@@ -153,7 +148,7 @@ fn tainted(mut taints: Vec<Value>, takes_pods: bool) -> Vec<Value> {
         taints.retain(|taint| !is(taint, label::NOT_ALLOWED));
         taints.push(allowed_only);
     }
-    taints
+    spec
 }
 
 /// The status to apply, if it says something else than the Node does. Without an offer it has what it had.
@@ -240,7 +235,9 @@ mod tests {
             node.spec.taints.push(json!({"key": key, "effect": "NoExecute"}));
         }
         node.metadata.uid = Some("u".into());
+        node.spec.unschedulable = Some(true);
         let again = anew(&node);
+        assert_eq!(again.spec.unschedulable, Some(true), "it is cordoned");
         let keys = |node: &VirtualNode| -> Vec<String> {
             node.spec.taints.iter().map(|taint| taint["key"].as_str().unwrap().to_owned()).collect()
         };

@@ -7,21 +7,25 @@ use api::offload::{
     phase::{HOST_SILENT, Phase},
 };
 
-/// How long twins may take that are only on their way, before that is said for the first time.
+/// How long twins may take that are only on their way, before that is said for the first time; hosts that answer for others meanwhile
+/// have yet to come to these.
 const MOMENT: Duration = Duration::from_secs(2);
-/// How soon more of the same is said.
+/// How soon more of the same is said, and the first in any case.
 const NEXT: Duration = Duration::from_secs(10);
 
 /// When `want` is to be said in place of `have`, if all that is new since then is how far twins are that are on their way; nothing if
-/// it is to be said now. One without our finalizer is about to be written for that, and would be written twice at the same time.
+/// it is to be said now. `moved`: when a map, or its host, said something else last. One without our finalizer is about to be written
+/// for that, and would be written twice at the same time.
 pub(super) fn due(
     have: &NamespaceOffloadingStatus,
     want: &NamespaceOffloadingStatus,
     is_held: bool,
     since: Instant,
+    moved: Option<Instant>,
 ) -> Option<Instant> {
     let Some(before) = have.offloading_phase.as_deref() else {
-        return Some(since + if is_held { MOMENT } else { NEXT });
+        let first = moved.map_or(since, |moved| moved.max(since)) + MOMENT;
+        return Some(if is_held { first.min(since + NEXT) } else { since + NEXT });
     };
     let far = want.remote_namespaces_conditions.clone();
     let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
@@ -62,14 +66,20 @@ mod tests {
     fn the_first_progress_waits_a_moment_and_more_of_it_longer() {
         let since = Instant::now();
         let wait = |have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus| {
-            due(have, want, true, since).map(|at| at - since)
+            due(have, want, true, since, None).map(|at| at - since)
         };
         let none = NamespaceOffloadingStatus::default();
         let begun = status("InProgress", &[("east", "Creating"), ("north", "Creating")]);
         let half = status("InProgress", &[("east", "NamespaceCreated"), ("north", "Creating")]);
         let ready = status("Ready", &[("east", "NamespaceCreated"), ("north", "NamespaceCreated")]);
         assert_eq!(wait(&none, &begun), Some(MOMENT));
-        assert_eq!(due(&none, &begun, false, since), Some(since + NEXT), "it is about to be written");
+        let about = due(&none, &begun, false, since, None);
+        assert_eq!(about, Some(since + NEXT), "it is about to be written");
+        let moved = |after| due(&none, &begun, true, since, Some(since + after)).map(|at| at - since);
+        let second = Duration::from_secs(1);
+        assert_eq!(moved(second), Some(MOMENT + second), "hosts are at work for others");
+        assert_eq!(moved(9 * second), Some(NEXT));
+        assert_eq!(due(&none, &begun, true, since + second, Some(since)), Some(since + second + MOMENT));
         assert_eq!(wait(&begun, &half), Some(NEXT));
         assert_eq!(wait(&ready, &half), None, "a twin was lost");
         let other = NamespaceOffloadingStatus { observed_generation: Some(2), ..half.clone() };

@@ -11,7 +11,7 @@ use api::{
         ServiceImportStatus, ServicePort, SessionAffinityConfig,
     },
     name,
-    resource_export::HEADLESS,
+    resource_export::{HEADLESS, check_size},
     slice,
     view::{Lenient, is_written_by, lean, ours, ours_annotated},
 };
@@ -20,7 +20,7 @@ use k8s_openapi::api::{
     discovery::v1::{self as discovery},
 };
 use kube::{Resource, api::ObjectMeta};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::records::{LeaderImport, OwnRecord, PeerSlice};
 
@@ -31,24 +31,41 @@ pub(crate) struct Export {
     /// Name and age.
     #[serde(deserialize_with = "lean")]
     pub(crate) metadata: ObjectMeta,
-    /// Labels and annotations to export.
-    #[serde(default)]
+    /// Labels and annotations to export; not kept where there are more than can be exported.
+    #[serde(default, deserialize_with = "exportable")]
     pub(crate) spec: Lenient<ServiceExportSpec>,
     /// Conditions that we write.
     #[serde(default)]
     pub(crate) status: Lenient<ServiceExportStatus>,
 }
 
+fn exportable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ServiceExportSpec>, D::Error> {
+    let Lenient(spec) = Lenient::<ServiceExportSpec>::deserialize(deserializer)?;
+    Ok(Lenient(spec.and_then(|spec| {
+        check_size(&spec.exported_labels, &spec.exported_annotations)?;
+        Ok(spec)
+    })))
+}
+
 /// A Service of this cluster: a user's, or that of an import.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = core::Service)]
 pub(crate) struct Service {
-    /// Name, labels, annotations.
-    #[serde(deserialize_with = "ours_annotated")]
+    /// Name, labels, annotations; of a user's only the one that says that it is imported.
+    #[serde(deserialize_with = "ours_or_marked")]
     pub(crate) metadata: ObjectMeta,
     /// What matters to other clusters.
     #[serde(default)]
     pub(crate) spec: ServiceSpec,
+}
+
+fn ours_or_marked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let mut metadata = ours_annotated(deserializer)?;
+    if !is_ours(&metadata) {
+        metadata.annotations.iter_mut().for_each(|all| all.retain(|key, _| key == label::IMPORTED_SERVICE));
+        metadata.annotations.take_if(|all| all.is_empty());
+    }
+    Ok(metadata)
 }
 
 /// The part of a Service's spec that we read, and own on those we make.
@@ -192,7 +209,7 @@ pub(crate) struct SlicePort {
 }
 
 /// Go writes an empty list as `null`.
-fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 

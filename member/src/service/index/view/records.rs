@@ -7,7 +7,7 @@ use api::{
     resource_export::{FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
-    view::{Lenient, lean, ours},
+    view::{Lenient, Measured, lean, ours},
 };
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ struct SliceRecord {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Lenient<SliceSpec>,
+    spec: Measured<SliceSpec>,
     #[serde(default)]
     status: Lenient<ResourceExportStatus>,
 }
@@ -89,7 +89,7 @@ impl From<SliceRecord> for PeerSlice {
                     && spec.name.as_ref() == Some(&service.name)
             })
         };
-        let spec = spec.0.ok().filter(|spec| !is_too_much && is_its(spec));
+        let spec = spec.content.ok().filter(|spec| !is_too_much && is_its(spec));
         let payload = spec.and_then(|spec| spec.endpoint_slice).filter(|slice| slice.check().is_ok());
         Self { metadata, of, payload }
     }

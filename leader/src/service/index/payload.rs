@@ -6,10 +6,9 @@ use api::{
     family, name, port,
     resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Objection,
+    slice::SlicePayload,
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
-
-use crate::service::index::record::Checked;
 
 /// Most ports a Service may have: what a ServiceImport of many exporters can still hold.
 const PORTS_MAX: usize = 100;
@@ -17,35 +16,24 @@ const PORTS_MAX: usize = 100;
 /// Longest session affinity, in seconds: a day.
 const AFFINITY_MAX: i32 = 86_400;
 
-/// The endpoints of a record; none of one that is withdrawn.
-pub(super) fn endpoints(
-    payload: Option<EndpointsPayload>,
-    withdrawn: bool,
-) -> Result<EndpointsPayload, Objection> {
-    let payload = payload.or_else(|| withdrawn.then(EndpointsPayload::default));
-    let payload = payload.ok_or_else(|| Objection::new("NoPayload", "spec.endpoints is missing"))?;
-    api::endpoints::slices(&payload, &[]).map_err(|error| Objection::new("InvalidEndpoints", error))?;
-    Ok(payload)
+/// Whether these can be the endpoints of a Service.
+pub(super) fn check_endpoints(payload: &EndpointsPayload) -> Result<(), Objection> {
+    let slices = api::endpoints::slices(payload, &[]);
+    slices.map(drop).map_err(|error| Objection::new("InvalidEndpoints", error))
 }
 
-/// The slice of a record, of which the decoder has said whether it is one.
-pub(super) fn slice(checked: Option<Checked>) -> Result<(), Objection> {
-    let Checked(checked) =
-        checked.ok_or_else(|| Objection::new("NoPayload", "spec.endpointSlice is missing"))?;
-    checked.map_err(|error| Objection::new("InvalidSlice", error))
+/// Whether this can be a slice.
+pub(super) fn check_slice(payload: &SlicePayload) -> Result<(), Objection> {
+    payload.check().map_err(|error| Objection::new("InvalidSlice", error))
 }
 
-/// The Service of a record that is not being deleted.
-pub(super) fn service(payload: Option<ServicePayload>) -> Result<ServicePayload, Objection> {
-    let payload = payload.ok_or_else(|| Objection::new("NoPayload", "spec.service is missing"))?;
-    if !payload.withdrawn {
-        check_families(&payload).map_err(invalid)?;
-        check_ports(&payload)?;
-        check_policies(&payload.service_spec).map_err(invalid)?;
-        payload.check_metadata().map_err(invalid)?;
-        payload.check_time().map_err(invalid)?;
-    }
-    Ok(payload)
+/// Whether this can be a Service that is not withdrawn.
+pub(super) fn check_service(payload: &ServicePayload) -> Result<(), Objection> {
+    check_families(payload).map_err(invalid)?;
+    check_ports(payload)?;
+    check_policies(&payload.service_spec).map_err(invalid)?;
+    payload.check_metadata().map_err(invalid)?;
+    payload.check_time().map_err(invalid)
 }
 
 fn invalid(message: String) -> Objection {
