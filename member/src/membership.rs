@@ -40,6 +40,8 @@ use tokio::{sync::Notify, task::JoinSet};
 use self::{control::Control, object::Set, state::MembershipState};
 use crate::{feature::Features, home::Home};
 
+/// How soon is acted again at a change: others change their Leases as often as they like, and we may have to say so.
+const PACE: Duration = Duration::from_millis(500);
 /// How soon something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 /// How long to wait for the list of ClusterClaims: the CRDs of this cluster may be older than the kind.
@@ -59,6 +61,7 @@ pub(crate) async fn run(env: Env, features: Features, home: Home) {
     }
     let mut control = Control::new(env.clone(), features, home, inputs.state.clone(), writer);
     loop {
+        let again = tokio::time::Instant::now() + PACE;
         let is_done = control.act().await;
         tokio::select! {
             () = env.stop.cancelled() => break,
@@ -66,6 +69,10 @@ pub(crate) async fn run(env: Env, features: Features, home: Home) {
             () = tokio::time::sleep(RETRY), if !is_done => {}
             () = control.changed() => {}
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
+        }
+        tokio::select! {
+            () = env.stop.cancelled() => break,
+            () = tokio::time::sleep_until(again) => {}
         }
     }
     control.end().await;

@@ -50,8 +50,9 @@ mod tests {
     fn what_waits_is_counted_and_the_first_are_named() {
         let mut room = Room::new(1);
         assert_eq!(of(&room), []);
-        let all =
-            (0..6u8).map(|n| (ServiceName::new("shop", format!("s{n}")), Need::New(Default::default())));
+        let all = (0..6u8).map(|n| {
+            (ServiceName::new("shop", format!("s{n}")), Need::New(Default::default(), String::new()))
+        });
         room.begin(all.chain([(ServiceName::new("nowhere", "web"), Need::Namespace)]));
         let [too_many, nowhere] = of(&room).try_into().unwrap();
         assert_eq!((too_many.reason, too_many.is_problem), ("TooManyImports", true));

@@ -40,6 +40,10 @@ const VARIABLES: &[(&str, &str)] = &[
 variables.resource == 'leases' ? 'freeport-member-' :
 variables.resource == 'memberclusterannounces' ? 'member-announce-from-' : ''",
     ),
+    (
+        "finalizersBefore",
+        "request.operation == 'UPDATE' ? dyn(oldObject).metadata.?finalizers.orValue([]) : []",
+    ),
     ("isStatus", "has(request.subResource) && request.subResource == 'status'"),
     // Records of offloading, and the two clusters in their name; empty if it is none of these names.
     ("isPair", "variables.resource in ['namespacemaps', 'offloadoffers', 'shadowpods']"),
@@ -179,6 +183,17 @@ request.kind.kind + ' ' + variables.objectName + ' must have spec.' + variables.
         refused: Refused::Invalid,
         rule: "records of offloading have no finalizers",
         says: "request.kind.kind + ' ' + variables.objectName + ' must not have finalizers'",
+    },
+    // A record that it holds would never be gone, and the Common Area could not be deleted.
+    Check {
+        holds: "
+variables.isPair || request.operation == 'DELETE' ||
+variables.written.metadata.?finalizers.orValue([]).all(finalizer, finalizer in variables.finalizersBefore) ||
+authorizer.group('multicluster.crd.antrea.io').resource('resourceexports')
+    .namespace(request.namespace).name(variables.cluster).check('speak-antrea').allowed()",
+        refused: Refused::Invalid,
+        rule: "only members that may speak-antrea add finalizers",
+        says: "request.kind.kind + ' ' + variables.objectName + ' must not get finalizers'",
     },
     // Names with dashes everywhere do not split back uniquely: one could be made to speak for another cluster.
     Check {

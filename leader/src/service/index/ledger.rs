@@ -39,6 +39,7 @@ struct Account {
 /// What is kept of a record, however large it is.
 struct Line {
     metadata: ObjectMeta,
+    cluster: String,
     bytes: usize,
     of: Option<(String, ServiceName)>,
     conditions: Vec<AntreaCondition>,
@@ -154,6 +155,7 @@ impl Ledger {
         self.places.insert(place.1.clone(), (record.cluster.clone(), place.0));
         let line = Line {
             metadata: record.metadata.clone(),
+            cluster: record.cluster.clone(),
             bytes: record.bytes,
             of: record.judgement.of(),
             conditions: record.conditions.clone(),
@@ -228,7 +230,7 @@ impl Account {
 impl Line {
     fn judged(&self, judgement: Judgement) -> Judged {
         let (metadata, conditions) = (self.metadata.clone(), self.conditions.clone());
-        Judged { metadata, cluster: String::new(), bytes: self.bytes, judgement, conditions }
+        Judged { metadata, cluster: self.cluster.clone(), bytes: self.bytes, judgement, conditions }
     }
 }
 

@@ -1,7 +1,10 @@
 //! A record whose status has something to say.
 
 use api::{condition::AntreaCondition, resource_export::FAILURE, resource_import::Objection};
-use kit::index::{Entry, Part, Readers};
+use kit::{
+    index::{Entry, Part, Readers},
+    queue::Party,
+};
 use kube::{ResourceExt, api::ObjectMeta};
 
 use super::judged::{Judged, Judgement};
@@ -14,6 +17,8 @@ pub(crate) struct Report(pub(crate) Option<Reported>);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reported {
     pub(crate) metadata: ObjectMeta,
+    /// Whose it is.
+    pub(crate) cluster: String,
     pub(crate) objection: Option<Objection>,
     /// What its status says.
     pub(crate) conditions: Vec<AntreaCondition>,
@@ -26,6 +31,11 @@ pub(crate) struct Reported {
 impl Entry for Report {
     fn is_empty(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// A member may turn thousands of its records at once.
+    fn party(&self) -> Party {
+        self.0.as_ref().map_or(Party::NOBODY, |reported| Party::of([&reported.cluster]))
     }
 }
 
@@ -43,8 +53,8 @@ impl Part<String, Report> for Judged {
             Judgement::Refused { objection, .. } => Some(objection),
             _ => None,
         };
-        let Self { metadata, conditions, .. } = self;
-        let new = Some(Reported { metadata, objection, conditions, is_to_release, is_to_read });
+        let Self { metadata, cluster, conditions, .. } = self;
+        let new = Some(Reported { metadata, cluster, objection, conditions, is_to_release, is_to_read });
         Readers::ALL.when(std::mem::replace(&mut report.0, new.clone()) != new)
     }
 
