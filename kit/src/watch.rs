@@ -55,6 +55,31 @@ pub trait Guard: Send + Sync {
     fn still_holds(&self) -> BoxFuture<'_, kube::Result<bool>>;
 }
 
+/// What is kept of a list while it is read: others may have put more into it than there is memory for.
+pub trait Gather<P> {
+    /// A list begins; what was read of another one is worth nothing.
+    fn begin(&mut self);
+    /// The next object of the list.
+    fn take(&mut self, object: P);
+    /// The list ends: what is kept of it.
+    fn end(&mut self) -> Vec<P>;
+}
+
+/// All of it.
+impl<P> Gather<P> for Vec<P> {
+    fn begin(&mut self) {
+        self.clear();
+    }
+
+    fn take(&mut self, object: P) {
+        self.push(object);
+    }
+
+    fn end(&mut self) -> Vec<P> {
+        std::mem::take(self)
+    }
+}
+
 /// Several watches that together are worth something only when each has delivered its first list.
 #[derive(Clone, Default)]
 pub struct Watches(Arc<State>);
@@ -140,9 +165,26 @@ impl Watches {
         config: watcher::Config,
         source: Source,
         metrics: Metrics,
-        mut sink: S,
+        sink: S,
     ) -> impl Future<Output = ()> + Send + use<P, S>
     where
+        S: FnMut(Change<P>) + Send,
+        P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.watch_gathering((api, config), source, metrics, Vec::new(), sink)
+    }
+
+    /// [`watch`](Self::watch), where not all of a list is kept.
+    pub fn watch_gathering<P, S, G>(
+        &self,
+        (api, config): (Api<P>, watcher::Config),
+        source: Source,
+        metrics: Metrics,
+        mut initial: G,
+        mut sink: S,
+    ) -> impl Future<Output = ()> + Send + use<P, S, G>
+    where
+        G: Gather<P> + Send,
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
@@ -152,7 +194,6 @@ impl Watches {
         let open = move || watcher(api.clone(), config.clone()).backoff(PAUSES.waits()).boxed();
         async move {
             let mut events = open();
-            let mut initial = Vec::new();
             let mut listed = false;
             loop {
                 let event = tokio::select! {
@@ -170,8 +211,8 @@ impl Watches {
                     tracing::info!(cluster = source.cluster, kind = source.kind, "the watch is open again");
                 }
                 match event {
-                    Ok(watcher::Event::Init) => initial = Vec::new(),
-                    Ok(watcher::Event::InitApply(object)) => initial.push(object),
+                    Ok(watcher::Event::Init) => initial.begin(),
+                    Ok(watcher::Event::InitApply(object)) => initial.take(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
                         if std::mem::replace(&mut listed, true) && !state.still_holds().await {
@@ -182,7 +223,7 @@ impl Watches {
                             state.restored.cancel();
                             return;
                         }
-                        sink(Change::Reset(std::mem::take(&mut initial)));
+                        sink(Change::Reset(initial.end()));
                         if lock(&state.unlisted).remove(source.kind) {
                             state.changed.notify_waiters();
                         }

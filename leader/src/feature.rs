@@ -14,7 +14,7 @@ use kit::{
     drive::before,
     index::Shared,
     objects::Change,
-    watch::{Guard, Source, Watches},
+    watch::{Gather, Guard, Source, Watches},
     write::Writer,
 };
 use kube::{Api, Resource, core::NamespaceResourceScope, runtime::watcher};
@@ -66,9 +66,30 @@ impl Access {
             + Sync
             + 'static,
     {
+        self.watch_gathering(watches, kind, tasks, Vec::new(), sink);
+    }
+
+    /// The same, where not all of a list is kept.
+    pub(crate) fn watch_gathering<P>(
+        &self,
+        watches: &Watches,
+        kind: &'static str,
+        tasks: &mut JoinSet<()>,
+        list: impl Gather<P> + Send + 'static,
+        sink: impl FnMut(Change<P>) + Send + 'static,
+    ) where
+        P: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
         let source = Source { cluster: "leader", kind };
         let metrics = self.env.metrics.clone();
-        let watch = watches.watch(self.api::<P>(), watcher::Config::default(), source, metrics, sink);
+        let all = (self.api::<P>(), watcher::Config::default());
+        let watch = watches.watch_gathering(all, source, metrics, list, sink);
         tasks.spawn(watch.in_current_span());
     }
 

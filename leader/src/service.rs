@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     index::{
         entry::{Import, MERGE},
-        record::Record,
+        gather::Gathered,
     },
     merge::Merging,
     records::Records,
@@ -66,9 +66,12 @@ impl Feature for Services {
     }
 
     fn watch(&self, tasks: &mut JoinSet<()>) {
-        let records = self.records.clone();
-        self.access.watch(&self.watches, "ResourceExport", tasks, move |change: Change<Record>| {
-            records.change(change);
+        let (records, watches) = (self.records.clone(), self.watches.clone());
+        let gathered = Gathered::new(self.access.limits);
+        self.access.watch_gathering(&self.watches, "ResourceExport", tasks, gathered, move |change| {
+            if records.change(change) {
+                watches.list_again();
+            }
         });
         let entries = self.records.entries.clone();
         self.access.watch(&self.watches, "ResourceImport", tasks, move |change: Change<Import>| {

@@ -57,6 +57,7 @@ fn judge(metadata: &ObjectMeta, spec: RecordSpec, antrea: &Members) -> Judgement
         _ if withdrawn && kind == SERVICE => withdrawal(cluster, service),
         Payload::Service(Ok(payload)) => Judgement::Service { cluster, service, payload },
         Payload::Service(Err(objection)) => Judgement::refused(objection, Some((cluster, service))),
+        Payload::Unkept => Judgement::Unread { of: (kind == SERVICE).then_some((cluster, service)) },
         Payload::Missing => {
             let of = (kind == SERVICE).then_some((cluster, service));
             Judgement::refused(Objection::new("NoPayload", format!("spec.{} is missing", field(kind))), of)

@@ -40,10 +40,13 @@ impl Records {
         records
     }
 
-    /// Takes in what the watch told.
-    pub(super) fn change(&self, change: Change<Record>) {
+    /// Takes in what the watch told. Whether all is to be listed again: see [`Ledger::wants_list`].
+    pub(super) fn change(&self, change: Change<Record>) -> bool {
         let change = change.map(|record| judged(record, &self.antrea));
-        self.ledger.with(|ledger| self.enter(ledger, change));
+        self.ledger.with(|ledger| {
+            self.enter(ledger, change);
+            ledger.wants_list()
+        })
     }
 
     /// What the record is worth, beside all the others.

@@ -14,7 +14,12 @@ use super::judged::{Judged, Judgement};
 use crate::limits::Limits;
 
 /// Records by age, and those of one age by name.
-type Place = (Option<Timestamp>, String);
+pub(super) type Place = (Option<Timestamp>, String);
+
+/// Of how many records of a member it is known that they are there: of as many as it may have it is said that they are too much.
+pub(super) fn known_at_the_most(limits: Limits) -> usize {
+    limits.records.saturating_mul(2)
+}
 
 /// All records that count, and what was found out about some.
 pub(crate) struct Ledger {
@@ -25,6 +30,8 @@ pub(crate) struct Ledger {
     places: HashMap<String, (String, Option<Timestamp>)>,
     /// By the names of records: objections to this version of it that it does not show by itself.
     rulings: HashMap<String, (String, Objection)>,
+    /// There is room for records of which nothing is known.
+    has_room: bool,
 }
 
 /// What one member has.
@@ -34,6 +41,8 @@ struct Account {
     bytes: usize,
     /// The first record that is too much, and how many are older.
     over: Option<(Place, usize)>,
+    /// There are records of which nothing is known.
+    has_more: bool,
 }
 
 /// What is kept of a record, however large it is.
@@ -49,12 +58,19 @@ struct Line {
 
 impl Ledger {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, accounts: HashMap::new(), places: HashMap::new(), rulings: HashMap::new() }
+        Self {
+            limits,
+            accounts: HashMap::new(),
+            places: HashMap::new(),
+            rulings: HashMap::new(),
+            has_room: false,
+        }
     }
 
     /// Takes in what the watch told; what it means for this and other records.
     pub(crate) fn change(&mut self, change: Change<Judged>) -> Vec<Change<Judged>> {
         match change {
+            Change::Apply(record) if self.is_beyond(&record) => Vec::new(),
             Change::Apply(record) => {
                 let (name, counts) = (record.name_any(), record.judgement.counts());
                 let now = (record.cluster.clone(), place(&record.metadata).0);
@@ -80,10 +96,31 @@ impl Ledger {
                 for record in records.iter().filter(|record| record.judgement.counts()) {
                     self.put(record);
                 }
-                self.accounts.values_mut().for_each(|account| account.measure(self.limits));
+                for account in self.accounts.values_mut() {
+                    account.measure(self.limits);
+                    account.has_more = account.records.len() >= known_at_the_most(self.limits);
+                }
                 vec![Change::Reset(records.into_iter().map(|record| self.ruled(record)).collect())]
             }
         }
+    }
+
+    /// Whether all records have to be listed again, since there is room for some of which nothing is known.
+    pub(crate) fn wants_list(&mut self) -> bool {
+        std::mem::take(&mut self.has_room)
+    }
+
+    /// Whether its member has more than is known of it.
+    fn is_beyond(&mut self, record: &Judged) -> bool {
+        if !record.judgement.counts() || self.places.contains_key(&record.name_any()) {
+            return false;
+        }
+        let Some(account) = self.accounts.get_mut(&record.cluster) else { return false };
+        let is_last =
+            account.records.last_key_value().is_some_and(|(last, _)| place(&record.metadata) > *last);
+        let is_beyond = is_last && account.records.len() >= known_at_the_most(self.limits);
+        account.has_more |= is_beyond;
+        is_beyond
     }
 
     /// The record, refused if all that is known speaks against it.
@@ -177,6 +214,9 @@ impl Ledger {
         if let Some(old) = account.records.remove(&place) {
             account.bytes -= old.bytes;
         }
+        if account.has_more && account.records.len() < self.limits.records {
+            (account.has_more, self.has_room) = (false, true);
+        }
         let turned = if is_back { Vec::new() } else { account.settle(&place, self.limits) };
         if account.records.is_empty() && !is_back {
             self.accounts.remove(&cluster);
@@ -234,7 +274,7 @@ impl Line {
     }
 }
 
-fn place(metadata: &ObjectMeta) -> Place {
+pub(super) fn place(metadata: &ObjectMeta) -> Place {
     let created = metadata.creation_timestamp.as_ref().map(|time| time.0);
     (created, metadata.name.clone().unwrap_or_default())
 }

@@ -98,6 +98,8 @@ pub(crate) enum Payload {
     /// It does not pass through the leader: how much memory importers need for it.
     Slice(Result<usize, Objection>),
     Endpoints(Result<EndpointsPayload, Objection>),
+    /// There was more than is kept of a list.
+    Unkept,
 }
 
 impl Payload {
