@@ -2,7 +2,7 @@
 
 use api::{
     ServiceName, name,
-    resource_export::{ENDPOINT_SLICE, SERVICE},
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
 };
 use serde_json::{Value, json};
 
@@ -21,6 +21,14 @@ pub fn slice(cluster: &str, service: &ServiceName, address: &str) -> Value {
         "ports": [{"protocol": "TCP", "port": 8080, "servicePort": 80}],
         "endpoints": [{"addresses": [address]}],
     });
+    record
+}
+
+/// Endpoints that fill the memory of who decodes them: their JSON has a megabyte, and fifty when it is decoded.
+pub fn dense(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = record(cluster, service, ENDPOINTS, &name::endpoints_export(cluster, service));
+    let subset = json!({"addresses": vec![json!({"ip": ""}); 20_000]});
+    record["spec"]["endpoints"] = json!({"subsets": vec![subset; 6]});
     record
 }
 

@@ -12,8 +12,8 @@ pub struct Limits {
         default_value_t = 5000
     )]
     pub records: usize,
-    /// Most bytes of all records of a member in a Common Area, as JSON, with a unit as in 64Mi or without. Beyond that its newest
-    /// ones are refused (`OverQuota`).
+    /// Most bytes of all records of a member in a Common Area, as JSON or in the memory of importers, whichever is more; with a unit
+    /// as in 64Mi or without. Beyond that its newest ones are refused (`OverQuota`).
     #[arg(id = "max-bytes-per-member", long = "max-bytes-per-member", env = "FREEPORT_MAX_BYTES_PER_MEMBER", value_name = "BYTES", default_value = "64Mi", value_parser = bytes)]
     pub bytes: usize,
 }

@@ -2,7 +2,7 @@
 //! of the others are exported meanwhile, and what it took is printed, with the memory of the daemons. `FREEPORT_FLOOD=10000` for as many
 //! records; in CI there are fewer.
 //!
-//! Nothing is asserted of times. The figures of a long run are in docs/operations.md, with those of the API servers alone.
+//! Nothing is asserted of times; of memory, that daemons which start while the records are there need little. The figures of a long run are in docs/operations.md, with those of the API servers alone.
 
 mod flooder;
 mod relay;
@@ -29,6 +29,10 @@ const EXPORTS: usize = 10;
 const RECORDS: usize = 400;
 /// So many records of a megabyte are more than a member may have, though each of them is refused for what it says itself.
 const LARGE: usize = 70;
+/// Decoded, they would take 50 MB each.
+const DENSE: usize = 8;
+/// Most memory of a daemon, in MiB: the manifests give it 512.
+const MEMORY_MAX: u64 = 256;
 /// Each of them costs every cluster four writes.
 const IMPORTS: usize = 1000;
 /// A Namespace that no cluster has, so that nobody imports what is said to be in it.
@@ -38,9 +42,9 @@ const NOWHERE: &str = "flood";
 fn a_member_that_floods_the_common_area_holds_nobody_up() {
     alone(async |world| {
         let ns = world.namespace_everywhere("quiet").await;
-        let processes = processes(world).await;
         let flooder = Flooder::new(world, NOWHERE).await;
         report(world, &ns, "without a flood", async |_| {}).await;
+        let began = processes(world).await;
         let count = records();
         report(world, &ns, &format!("{count} records"), async |_| flooder.write(count, 0).await).await;
         report(world, &ns, &format!("changes of {count} records"), async |over| {
@@ -52,11 +56,23 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
             .await;
         flooder.create(LARGE, 0).await.unwrap();
         within(VOUCHED, "the newest is refused", || flooder.over_quota()).await;
+        assert_eq!(processes(world).await, began, "no daemon was started again");
+        flooder.write_dense(DENSE).await;
+        for daemon in [LEADER, IMPORTER] {
+            world.end(daemon, End::Crash).await;
+            world.launch(daemon).await;
+        }
+        report(world, &ns, "after a start beside them", async |_| {}).await;
+        for daemon in [LEADER, IMPORTER] {
+            let mebibytes = resident(world, daemon).await.unwrap();
+            assert!(mebibytes < MEMORY_MAX, "{daemon} has {mebibytes} MiB");
+        }
+        let began = processes(world).await;
         flooder.leave().await;
         let (flooder, count) = (Flooder::new(world, &ns).await, count.min(IMPORTS));
         report(world, &ns, &format!("{count} imports"), async |_| flooder.write(count, 0).await).await;
         flooder.leave().await;
-        assert_eq!(self::processes(world).await, processes, "no daemon was started again");
+        assert_eq!(processes(world).await, began, "no daemon was started again");
         report(world, &ns, "a member that crashes again and again", async |over| crash(world, over).await)
             .await;
         world.release(&ns).await;
@@ -153,12 +169,17 @@ async fn waiting(world: &World) -> u64 {
 async fn memory(world: &World) -> String {
     let mut memory = String::new();
     for daemon in [LEADER, IMPORTER] {
-        if let Ok(metrics) = world.metrics(daemon).await {
-            let bytes = metrics.sum("process_resident_memory_bytes");
-            memory += &format!("; {daemon} {} MiB", (bytes / f64::from(1 << 20)) as u64);
+        if let Some(mebibytes) = resident(world, daemon).await {
+            memory += &format!("; {daemon} {mebibytes} MiB");
         }
     }
     memory
+}
+
+/// The same of one, in MiB.
+async fn resident(world: &World, daemon: &str) -> Option<u64> {
+    let metrics = world.metrics(daemon).await.ok()?;
+    Some((metrics.sum("process_resident_memory_bytes") / f64::from(1 << 20)) as u64)
 }
 
 /// A member that crashes as soon as it has begun.

@@ -125,7 +125,7 @@ fn a_status_that_an_older_crd_did_not_keep_is_written_again_when_the_crd_is_put_
             status.as_object_mut().unwrap().remove("remoteNamespacesConditions").unwrap();
         }
         west.install_crd_versions(CRD, &older).await;
-        world.member_says("west", ("False", "SchemaPruned")).await;
+        world.member_says("west", ("True", "CRDOutdated")).await;
 
         let ns = world.namespace("older-crd", &["west"]).await;
         offload(world, &ns, json!({})).await;

@@ -77,6 +77,15 @@ impl<'a> Flooder<'a> {
         eprintln!("{:.0} records a second", count as f64 / begun.elapsed().as_secs_f64());
     }
 
+    /// Writes so many records that take much more memory than they are long.
+    pub(super) async fn write_dense(&self, count: usize) {
+        for number in 0..count {
+            let object = record::dense(MEMBER, &self.service(number));
+            let object = serde_json::from_value(object).unwrap();
+            self.records.create(&PostParams::default(), &object).await.unwrap();
+        }
+    }
+
     /// Changes so many records one after the other, again and again, as fast as the API server takes it.
     pub(super) async fn change(&self, count: usize, is_enough: &AtomicBool) {
         let begun = Instant::now();
