@@ -1,5 +1,7 @@
 //! All who write odd objects, and how what they wrote is taken away again.
 
+use std::collections::BTreeSet;
+
 use api::{ServiceName, cluster_set::ClusterSet, name};
 use cli::objects::{SYSTEM, access};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -68,6 +70,11 @@ impl Taken {
 }
 
 impl<'a> Authors<'a> {
+    /// All kinds that they write.
+    pub fn kinds(&self) -> BTreeSet<String> {
+        self.all.iter().map(|author| author.kind.to_owned()).collect()
+    }
+
     /// Objects of users are in `namespace`, which exists in all clusters.
     pub async fn new(world: &'a World, namespace: &str) -> Self {
         join(world).await;
