@@ -134,6 +134,18 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
         });
     }
 
+    /// `writer`'s word on `key` is not doubted any more.
+    pub fn dispel(&self, key: &K, writer: &str) {
+        self.doubts.with(|doubts| {
+            if let Some(open) = doubts.open.get_mut(key) {
+                open.remove(writer);
+                if open.is_empty() {
+                    doubts.open.remove(key);
+                }
+            }
+        });
+    }
+
     /// Only these writers' word on `key` is still doubted.
     pub fn keep(&self, key: &K, writers: &BTreeSet<String>) {
         self.doubts.with(|doubts| {

@@ -10,6 +10,7 @@ mod hosts;
 mod life;
 mod missing;
 mod pods;
+mod restored;
 mod round;
 mod vanish;
 mod world;

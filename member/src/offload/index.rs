@@ -3,6 +3,8 @@
 mod namespace;
 mod shadow;
 
+use std::collections::BTreeSet;
+
 use api::{
     name::check_cluster_id,
     offload::{
@@ -63,6 +65,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) own_map: Option<OwnMap>,
     /// The twins that it wants here.
     pub(crate) map: Option<PeerMap>,
+    /// Its Namespaces that this map has named since we look: who does not name one any more has taken it out.
+    pub(crate) map_named: BTreeSet<String>,
 }
 
 impl ClusterEntry {
@@ -221,11 +225,18 @@ impl Part<String, ClusterEntry> for PeerMap {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        MAP.when(replace(&mut entry.map, self))
+        if entry.map.as_ref().map(ResourceExt::uid) != Some(self.uid()) {
+            entry.map_named.clear();
+        }
+        let readers = MAP.when(replace(&mut entry.map, self));
+        let named = entry.asked_here().map(|spec| spec.desired_mapping.keys().cloned().collect());
+        entry.map_named.extend(named.unwrap_or_else(Vec::new));
+        readers
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.map = None;
+        entry.map_named.clear();
         MAP
     }
 }

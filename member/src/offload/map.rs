@@ -9,7 +9,10 @@
 mod binding;
 mod plan;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use api::{
     name::member_lease,
@@ -75,7 +78,8 @@ impl Maps {
         let twins = self.twins(&home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
         let mut steps = self.steps(&home, &record, &entry, &spec.desired_mapping, &twins);
-        steps.retain(|(_, step)| is_current || !matches!(step, Step::Delete(_)));
+        let vouched = self.is_vouched(&home, unnamed(&steps, &record, &entry));
+        steps.retain(|(_, step)| is_current && vouched || !matches!(step, Step::Delete(_)));
         let is_cut = cut(&mut steps);
         let (said, result) = self.carry_out_all(&entry, steps).await;
         let mut said: Said = said.into_iter().map(|(namespace, entry)| (namespace, Some(entry))).collect();
@@ -90,6 +94,15 @@ impl Maps {
         let is_same = self.say(&entry, map, said, is_current && are_said).await?;
         self.count(&home);
         result.map(|()| Outcome::Requeue(if is_cut || !is_same { Duration::ZERO } else { PROBE }))
+    }
+
+    /// Whether the home has said since that it does not want these twins: the map that we found may be of a backup.
+    fn is_vouched(&self, home: &str, unnamed: BTreeSet<String>) -> bool {
+        let (us, lease) = (&self.knowledge.us.cluster, member_lease(home));
+        if unnamed.is_empty() {
+            self.vouching.dispel(us, &lease);
+        }
+        unnamed.is_empty() || self.vouching.doubt(us, &lease, &unnamed)
     }
 
     /// Carries out these steps, some at the same time: what there is to say of their entries, and how it went.
@@ -306,4 +319,13 @@ fn accepted(twin: String) -> MappedNamespace {
 
 fn terminating(twin: String) -> MappedNamespace {
     MappedNamespace { remote_namespace: twin, phase: TERMINATING.to_owned(), ..MappedNamespace::default() }
+}
+/// Twins that are to be deleted though this map never named their Namespaces, as far as we know.
+fn unnamed(steps: &[(String, Step)], record: &str, entry: &ClusterEntry) -> BTreeSet<String> {
+    let deleted = steps.iter().filter_map(|(_, step)| match step {
+        Step::Delete(twin) => twin.twin_of(record).map(|(_, original)| (twin, original)),
+        _ => None,
+    });
+    let unnamed = deleted.filter(|(_, original)| !entry.map_named.contains(*original));
+    unnamed.map(|(twin, _)| twin.name_any()).collect()
 }

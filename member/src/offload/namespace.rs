@@ -80,12 +80,15 @@ impl Namespaces {
         entry: &NamespaceEntry,
         offloading: &NamespaceOffloadingView,
     ) -> Result<(), Error> {
-        if self.knowledge.twins_name(namespace, offloading).is_err() {
-            return Ok(());
-        }
-        if !is_held(offloading) {
+        let is_valid = self.knowledge.twins_name(namespace, offloading).is_ok();
+        let labelled = entry.namespace.as_ref().and_then(|it| it.label(label::SCHEDULING_ENABLED));
+        // The label is taken off before one goes, also where it offloads nothing: without one, the webhook refuses every Pod.
+        if !is_held(offloading) && (is_valid || labelled == Some(general::TRUE)) {
             let hold = self.local_writer.hold(offloading, label::FINALIZER);
             self.knowledge.namespaces.write(NAMESPACE, offloading, hold).await?;
+        }
+        if !is_valid {
+            return Ok(());
         }
         own_map::enqueue(&self.knowledge, namespace);
         match offloading.spec.0.as_ref().map(|spec| spec.pod_offloading_strategy) {

@@ -11,6 +11,7 @@ mod labels;
 
 use std::time::{Duration, Instant};
 
+use api::name::member_lease;
 use jiff::Timestamp;
 use kit::{
     boot::Env,
@@ -19,6 +20,7 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::ResourceExt;
+use presence::vouch::Vouching;
 use tokio::sync::watch;
 
 use self::{
@@ -50,8 +52,9 @@ enum Plan {
 }
 
 /// What becomes of the Node. `is_seen`: the Common Area has been seen, so that what is not there was not merely not listed.
-fn plan(entry: &ClusterEntry, is_seen: bool) -> Plan {
-    let is_offered = entry.offered().is_some_and(desired::is_valid);
+/// `is_current`: what the host offers is not that of a backup.
+fn plan(entry: &ClusterEntry, is_seen: bool, is_current: bool) -> Plan {
+    let is_offered = is_current && entry.offered().is_some_and(desired::is_valid);
     match (entry.outgoing(), &entry.node) {
         (Asked::Yes(()), _) if is_offered => Plan::Put,
         (Asked::No, Some(_)) if is_seen && !entry.has_twins() => Plan::Delete,
@@ -73,6 +76,8 @@ pub(super) struct Nodes {
     since: Instant,
     /// How long the Common Area may take to be seen.
     patience: Duration,
+    /// Where there is a session.
+    vouching: Option<Vouching<String>>,
 }
 
 impl Nodes {
@@ -85,7 +90,19 @@ impl Nodes {
             begun,
             since: Instant::now(),
             patience: env.pace.stale(),
+            vouching: None,
         }
+    }
+
+    /// In a session, in which hosts vouch for what they offer.
+    pub(super) fn vouched(self, vouching: Vouching<String>) -> Self {
+        Self { vouching: Some(vouching), ..self }
+    }
+
+    /// Whether what the host offers is so now.
+    fn is_current(&self, host: &str) -> bool {
+        let us = &self.knowledge.us.cluster;
+        self.vouching.as_ref().is_none_or(|vouching| vouching.is_current(us, &member_lease(host)))
     }
 
     /// Brings the Node of one cluster up to date, and renews its Lease.
@@ -113,7 +130,7 @@ impl Nodes {
             self.renew(cluster, node).await?;
         }
         let now = self.condition(cluster);
-        let node = match plan(&entry, now.is_heard) {
+        let node = match plan(&entry, now.is_heard, self.is_current(cluster)) {
             // What is to be said of it is not known yet.
             _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
             Plan::Nothing => {
@@ -251,32 +268,37 @@ mod tests {
     #[test]
     fn only_a_decision_takes_a_node_away() {
         let used = json!({"outgoing": {}});
-        assert_eq!(plan(&entry(&used, true, false), true), Plan::Put);
-        assert_eq!(plan(&entry(&used, false, false), true), Plan::Nothing, "nothing is offered");
+        assert_eq!(plan(&entry(&used, true, false), true, true), Plan::Put);
+        assert_eq!(plan(&entry(&used, false, false), true, true), Plan::Nothing, "nothing is offered");
+        assert_eq!(plan(&entry(&used, true, true), true, false), Plan::Keep, "it may be of a backup");
         assert_eq!(
-            plan(&entry(&used, false, true), true),
+            plan(&entry(&used, false, true), true, true),
             Plan::Keep,
             "the offer vanished, or was withdrawn"
         );
-        assert_eq!(plan(&entry(&json!({"outgoing": 7}), true, true), true), Plan::Keep, "it does not decode");
+        assert_eq!(
+            plan(&entry(&json!({"outgoing": 7}), true, true), true, true),
+            Plan::Keep,
+            "it does not decode"
+        );
         let mut deleted = entry(&used, false, true);
         deleted.node_before = deleted.node.take();
-        assert_eq!(plan(&deleted, true), Plan::Restore, "nothing is offered, and somebody deleted it");
+        assert_eq!(plan(&deleted, true, true), Plan::Restore, "nothing is offered, and somebody deleted it");
         deleted.peer = entry(&json!({}), false, false).peer;
-        assert_eq!(plan(&deleted, true), Plan::Nothing, "it is not asked for");
+        assert_eq!(plan(&deleted, true, true), Plan::Nothing, "it is not asked for");
         let mut gone = entry(&json!({}), true, true);
-        assert_eq!(plan(&gone, true), Plan::Delete);
-        assert_eq!(plan(&gone, false), Plan::Keep, "the Common Area was not seen");
+        assert_eq!(plan(&gone, true, true), Plan::Delete);
+        assert_eq!(plan(&gone, false, true), Plan::Keep, "the Common Area was not seen");
         gone.peer = None;
-        assert_eq!(plan(&gone, true), Plan::Keep, "it is not known why the OffloadPeer is gone");
+        assert_eq!(plan(&gone, true, true), Plan::Keep, "it is not known why the OffloadPeer is gone");
         gone.peer_withdrawn = Some(false);
-        assert_eq!(plan(&gone, true), Plan::Keep, "with its CRD");
+        assert_eq!(plan(&gone, true, true), Plan::Keep, "with its CRD");
         gone.peer_withdrawn = Some(true);
-        assert_eq!(plan(&gone, true), Plan::Delete);
+        assert_eq!(plan(&gone, true, true), Plan::Delete);
         let map = json!({"metadata": {"name": "1.west.east"}, "spec": {
             "origin": "west", "destination": "east", "desiredMapping": {"shop": "shop-west"},
         }});
         gone.own_map = serde_json::from_value(map).unwrap();
-        assert_eq!(plan(&gone, true), Plan::Keep, "a twin is left there");
+        assert_eq!(plan(&gone, true, true), Plan::Keep, "a twin is left there");
     }
 }

@@ -35,7 +35,7 @@ use super::{
     view::OwnOffer,
     withdrawn,
 };
-use crate::identity::Identity;
+use crate::{home::Lost, identity::Identity};
 
 /// How soon what no event tells is looked at again: watches that fail, and whether the Common Area is heard.
 const RESYNC: Duration = Duration::from_secs(10);
@@ -66,6 +66,8 @@ pub(super) struct Consenting {
     pub(super) wire: Wire,
     /// Reads from this cluster.
     pub(super) local: Client,
+    /// What a restore of this cluster has lost.
+    pub(super) lost: Option<Lost>,
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
     /// All watches of offloading, but those of exchanges.
@@ -118,11 +120,12 @@ impl Consenting {
         let (None, None, Some(made)) = (&entry.peer, entry.peer_withdrawn, made) else { return Ok(false) };
         // One that was seen says itself how old it is; of another, what was made from it is not older.
         let made_at = entry.peer_made.as_ref().or(made.creation_timestamp.as_ref());
-        let decided = withdrawn::was_decided::<OffloadPeer>(&self.local, made_at).await?;
+        let is_lost = made_at.is_some_and(|at| self.lost.is_some_and(|lost| lost.has(at.0)));
+        let decided = !is_lost && withdrawn::was_decided::<OffloadPeer>(&self.local, made_at).await?;
         if !decided {
             tracing::warn!(
                 cluster,
-                "the OffloadPeer was deleted together with its CRD: what follows from it stays"
+                "the OffloadPeer went with its CRD, or this cluster was restored from an older backup: what follows from it stays"
             );
         }
         self.knowledge.clusters.note(cluster, |entry| {

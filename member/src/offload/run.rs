@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Answer,
-    index::{EXCHANGE, MAP, NAMESPACE, OWN_MAP, STATUS},
+    index::{EXCHANGE, MAP, NAMESPACE, NODE, OWN_MAP, STATUS},
     key::Keeper,
     knowledge::Knowledge,
     local_writer,
@@ -88,6 +88,7 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             wire: *wire,
             local: env.client.clone(),
+            lost: self.access.home.lost(),
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
             watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
@@ -105,7 +106,7 @@ impl OffloadingRun {
     async fn run_nodes(&self, stop: &CancellationToken) {
         let Access { env, .. } = &self.access;
         let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
-        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
+        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun).vouched(self.vouching.clone());
         if before(stop, self.nodes.listed()).await {
             let reconcile = |cluster| nodes.clone().reconcile(cluster);
             let queue = self.knowledge.clusters.queue(1);
@@ -257,7 +258,7 @@ impl Run for OffloadingRun {
         let vouched = !self.vouching.hear(news).is_empty();
         self.knowledge.hear();
         if vouched {
-            self.knowledge.clusters.enqueue_all(MAP.and(EXCHANGE));
+            self.knowledge.clusters.enqueue_all(MAP.and(EXCHANGE).and(NODE));
             self.knowledge.shadows.enqueue_all(Readers::ALL);
         }
     }

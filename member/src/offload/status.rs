@@ -45,14 +45,14 @@ fn desired(
     offloading: &NamespaceOffloadingView,
     name: Result<String, Invalid>,
     said: &Summary,
-    webhook: &Answer,
+    (webhook, is_labelled): (&Answer, bool),
     now: &Time,
 ) -> NamespaceOffloadingStatus {
     let have = offloading.status.0.clone().unwrap_or_default();
     let generation = offloading.metadata.generation;
     let invalid = |why: &Invalid| Verdict::new(VALID, Status::False, why.reason, why.message.clone());
     let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
-    let placed = strategy.filter(|_| name.is_ok()).map(|strategy| placement(strategy, webhook));
+    let placed = strategy.filter(|_| name.is_ok()).map(|strategy| placement(strategy, webhook, is_labelled));
     let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(placed).collect();
     NamespaceOffloadingStatus {
         remote_namespace_name: name.ok().or(have.remote_namespace_name),
@@ -95,8 +95,8 @@ impl OffloadingStatus {
         let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
         let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks), is_deleting);
         self.tally.put(&namespace, Some([said.phase.as_str()]));
-        let want =
-            desired(offloading, name.clone(), &said, &self.webhook.borrow().clone(), &Time(Timestamp::now()));
+        let (webhook, is_labelled) = (self.webhook.borrow().clone(), entry.is_labelled());
+        let want = desired(offloading, name.clone(), &said, (&webhook, is_labelled), &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {
@@ -106,7 +106,7 @@ impl OffloadingStatus {
             let since = entry.unsaid_since.unwrap_or(now);
             let (is_held, moved) = (is_held(offloading), self.knowledge.maps_moved());
             let due = || progress::due(&have, &want, is_held, since, moved);
-            let due = said.is_on_the_way().then(due).flatten();
+            let due = (said.is_on_the_way() || !is_labelled).then(due).flatten();
             if let Some(at) = due.filter(|at| *at > now) {
                 self.note(&namespace, &entry, Some(since));
                 return Ok(Outcome::Requeue(at - now));
@@ -183,7 +183,7 @@ mod tests {
         let said = summary(&BTreeMap::new(), false);
         let now = Time(Timestamp::UNIX_EPOCH);
         let desired = |offloading: &NamespaceOffloadingView, name| {
-            desired(offloading, name, &said, &Answer::Unknown, &now)
+            desired(offloading, name, &said, (&Answer::Unknown, true), &now)
         };
         let want = desired(&offloading, Ok("shop-west".into()));
         assert_eq!(want.offloading_phase.as_deref(), Some("NoClusterSelected"));

@@ -11,8 +11,8 @@ use k8s_openapi::{
         },
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
         core::v1::{
-            ContainerPort, PodSpec, SecretVolumeSource, Service, ServicePort, ServiceSpec, Toleration,
-            TopologySpreadConstraint, Volume, VolumeMount,
+            ContainerPort, KeyToPath, PodSpec, SecretVolumeSource, Service, ServicePort, ServiceSpec,
+            Toleration, TopologySpreadConstraint, Volume, VolumeMount,
         },
         node::v1::{RuntimeClass, Scheduling},
         policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
@@ -187,6 +187,8 @@ fn pod(image: &str) -> PodSpec {
             name: SECRET.into(),
             secret: Some(SecretVolumeSource {
                 secret_name: Some(SECRET.into()),
+                // Not the key of the authority.
+                items: Some(["tls.crt", "tls.key"].map(item).into()),
                 ..SecretVolumeSource::default()
             }),
             ..Volume::default()
@@ -201,6 +203,10 @@ fn pod(image: &str) -> PodSpec {
         }]),
         ..pod
     }
+}
+
+fn item(key: &str) -> KeyToPath {
+    KeyToPath { key: key.into(), path: key.into(), ..KeyToPath::default() }
 }
 
 /// Of two, one may be away when nodes are drained.

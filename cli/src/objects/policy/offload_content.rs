@@ -55,13 +55,13 @@ variables.expressions.map(all, all.filter(one,
         "oddBounds",
         "
 variables.expressions.map(all, all.filter(one, one.operator in ['Gt', 'Lt'] &&
-    !one[?'values'].orValue([]).all(value, string(value).matches('^[-+]?[0-9]{1,18}$')))).filter(odd, size(odd) > 0)",
+    !one[?'values'].orValue([]).all(value, string(value).matches('^[0-9]{1,18}$')))).filter(odd, size(odd) > 0)",
     ),
     (
         "oddValues",
         "
 variables.expressions.map(all, all.filter(one, !one[?'values'].orValue([]).all(value, value == '' ||
-    string(value).matches('^[-+]?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')))).filter(odd, size(odd) > 0)",
+    string(value).matches('^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')))).filter(odd, size(odd) > 0)",
     ),
     (
         "oddFields",

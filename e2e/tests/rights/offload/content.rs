@@ -108,7 +108,7 @@ fn an_offloading_that_nobody_could_do_is_refused_and_the_sentence_says_why() {
         let selector = json!({"nodeSelectorTerms": [
             {"matchExpressions": [
                 {"key": "topology.kubernetes.io/region", "operator": "In", "values": ["a", ""]},
-                {"key": "n", "operator": "Gt", "values": ["-5"]},
+                {"key": "n", "operator": "Gt", "values": ["5"]},
                 {"key": "b", "operator": "DoesNotExist"},
             ]},
             {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["freeport-east"]}]},

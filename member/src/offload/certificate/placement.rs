@@ -2,9 +2,12 @@
 
 use api::{
     condition::{Status, Verdict},
-    offload::namespace::{
-        CERTIFICATE_UNTRUSTED, ENFORCED, NOT_NEEDED, PLACEMENT_ENFORCED, PodOffloadingStrategy,
-        WEBHOOK_MISSING, WEBHOOK_UNAVAILABLE,
+    offload::{
+        label::SCHEDULING_ENABLED,
+        namespace::{
+            CERTIFICATE_UNTRUSTED, ENFORCED, NOT_NEEDED, PLACEMENT_ENFORCED, PodOffloadingStrategy,
+            WEBHOOK_MISSING, WEBHOOK_UNAVAILABLE,
+        },
     },
 };
 
@@ -30,8 +33,9 @@ pub(crate) enum Answer {
     Untrusted(String),
 }
 
-/// Whether new Pods are placed as `strategy` says, given what came of asking the webhook.
-pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer) -> Verdict {
+/// Whether new Pods are placed as `strategy` says, given what came of asking the webhook, and whether the label of their Namespace has
+/// API servers ask it.
+pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer, is_labelled: bool) -> Verdict {
     let is =
         |status, reason: &str, message: String| Verdict::new(PLACEMENT_ENFORCED, status, reason, message);
     if strategy == PodOffloadingStrategy::Local {
@@ -50,6 +54,9 @@ pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer) -> Ver
              (freeport join --offload)"
                 .into(),
         ),
+        Answer::Answers { .. } if !is_labelled => {
+            is(Status::Unknown, PENDING, format!("label {SCHEDULING_ENABLED} of the Namespace is not set yet"))
+        }
         Answer::Answers { ignores_failures: false } => {
             is(Status::True, ENFORCED, "the webhook answers, and no Pod is created without it".into())
         }
@@ -84,14 +91,16 @@ mod tests {
             (Remote, &silent, Status::False, WEBHOOK_UNAVAILABLE),
             (Remote, &Answer::Untrusted("expired".into()), Status::False, CERTIFICATE_UNTRUSTED),
         ] {
-            let verdict = placement(strategy, answer);
+            let verdict = placement(strategy, answer, true);
             assert_eq!(
                 (verdict.type_, verdict.status, verdict.reason.as_str()),
                 (PLACEMENT_ENFORCED, status, reason)
             );
         }
-        let ignores = placement(Remote, &Answer::Answers { ignores_failures: true });
+        let unlabelled = placement(Remote, &Answer::Answers { ignores_failures: false }, false);
+        assert_eq!((unlabelled.status, unlabelled.reason.as_str()), (Status::Unknown, PENDING));
+        let ignores = placement(Remote, &Answer::Answers { ignores_failures: true }, true);
         assert!(ignores.message.contains("Ignore"), "{}", ignores.message);
-        assert!(placement(Remote, &silent).message.contains("refused"));
+        assert!(placement(Remote, &silent, true).message.contains("refused"));
     }
 }

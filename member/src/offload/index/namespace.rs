@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use api::offload::{
-    namespace::{NAME, OFFLOADING_REQUIRED, READY},
-    twin,
-    view::NamespaceOffloadingView,
+use api::{
+    label::TRUE,
+    offload::{
+        label::SCHEDULING_ENABLED,
+        namespace::{NAME, OFFLOADING_REQUIRED, PodOffloadingStrategy, READY},
+        twin,
+        view::NamespaceOffloadingView,
+    },
 };
 use kit::index::{Entry, Part, Readers};
 use kube::ResourceExt;
@@ -36,6 +40,13 @@ impl NamespaceEntry {
     /// Its NamespaceOffloading, unless that is being deleted.
     pub(crate) fn asks(&self) -> Option<&NamespaceOffloadingView> {
         self.offloading.as_ref().filter(|offloading| offloading.metadata.deletion_timestamp.is_none())
+    }
+
+    /// Whether the webhook is asked about its Pods, where that is needed.
+    pub(crate) fn is_labelled(&self) -> bool {
+        let strategy = self.asks().and_then(|it| Some(it.spec.0.as_ref().ok()?.pod_offloading_strategy));
+        strategy.is_none_or(|strategy| strategy == PodOffloadingStrategy::Local)
+            || self.namespace.as_ref().is_some_and(|it| it.label(SCHEDULING_ENABLED) == Some(TRUE))
     }
 
     /// Whether its NamespaceOffloading is known to be deleted by decision.
@@ -80,7 +91,7 @@ impl Part<String, NamespaceEntry> for Namespace {
     }
 
     fn put(self, entry: &mut NamespaceEntry) -> Readers {
-        NAMESPACE.when(replace(&mut entry.namespace, self))
+        NAMESPACE.and(STATUS).when(replace(&mut entry.namespace, self))
     }
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {

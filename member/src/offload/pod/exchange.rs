@@ -165,6 +165,7 @@ impl Exchanges {
         let mut watching = JoinSet::new();
         self.watch(&host, &exchange, &mut watching);
         let pods = self.pods(&host, store);
+        let mut ranges = asked.clone();
         let complete = async {
             tokio::join!(here.listed(), area.listed());
             let _ = asked.wait_for(|asked| *asked).await;
@@ -183,9 +184,16 @@ impl Exchanges {
             }
             std::future::pending::<()>().await;
         };
+        let judged_again = async {
+            while ranges.changed().await.is_ok() {
+                store.enqueue_all(POD);
+            }
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
             () = driven => {}
             () = watched => {}
+            () = judged_again => {}
             () = area.restored() => self.restored.cancel(),
         }
         watching.shutdown().await;

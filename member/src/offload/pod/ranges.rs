@@ -51,9 +51,11 @@ pub(super) async fn learn(
             Ok(found) => found.map_err(|error| classify(&error).to_string()),
             Err(_) => Err("no answer".to_owned()),
         };
+        let mut is_new = false;
         let wait = match found {
             Ok(found) => {
-                let ranges = found.iter().flat_map(of).collect();
+                let ranges: Arc<[IpNet]> = found.iter().flat_map(of).collect();
+                is_new = services.with(|services| *services != ranges);
                 services.with(|services| *services = ranges);
                 (waits, is_said) = (RETRY.waits(), false);
                 ASK_AGAIN
@@ -68,7 +70,8 @@ pub(super) async fn learn(
                 waits.next().unwrap_or(ASK_AGAIN)
             }
         };
-        asked.send_replace(true);
+        // Whoever waits for it looks again when the ranges are other ones.
+        asked.send_if_modified(|asked| !std::mem::replace(asked, true) || is_new);
         tokio::time::sleep(wait).await;
     }
 }
