@@ -93,10 +93,15 @@ pub(super) async fn withdraw(
     let (mut start, mut before) = (Instant::now(), None);
     let maps = loop {
         let maps = maps_of(there, area, |origin, _| origin == id).await?;
+        let mut is_read_again = false;
         for map in &maps {
             if let Some(nothing) = emptied(map) {
                 there.change(map, &nothing, "nothing is wanted any more").await?;
+                is_read_again = !there.dry_run;
             }
+        }
+        if is_read_again {
+            continue;
         }
         let holders = holders(there, area, &maps).await?;
         if there.dry_run || holders.is_empty() {
@@ -155,7 +160,7 @@ async fn maps_of(
     Ok(maps)
 }
 
-/// Clusters that run and say that they have twins for these maps.
+/// Clusters that run and have twins for these maps, or have not said that they have none.
 async fn holders(there: &Eraser<'_>, area: &str, maps: &[Object]) -> Result<Vec<String>, Error> {
     let mut holders = Vec::new();
     for map in maps.iter().filter(|map| has_twins(map)) {
@@ -168,9 +173,14 @@ async fn holders(there: &Eraser<'_>, area: &str, maps: &[Object]) -> Result<Vec<
     Ok(holders)
 }
 
+/// Whether the host may have twins. One that has not seen that nothing is wanted any more may have made some that it did not name yet.
 fn has_twins(map: &Object) -> bool {
-    let view = map.view::<NamespaceMapView>();
-    view.and_then(|view| view.status.0.ok()).is_some_and(|status| !status.current_mapping.is_empty())
+    let Some(view) = map.view::<NamespaceMapView>() else { return false };
+    let status = view.status.0.unwrap_or_default();
+    let generation = view.metadata.generation.unwrap_or_default();
+    // In the first generation of a map in which nothing is wanted nothing was ever wanted.
+    let was_seen = generation <= 1 || status.observed_generation.unwrap_or_default() >= generation;
+    !status.current_mapping.is_empty() || !was_seen
 }
 
 /// The patch that takes all keys out; none if there are none.
@@ -199,13 +209,17 @@ mod tests {
 
     #[test]
     fn twins_are_what_the_host_says() {
-        let map = |status: Value| Object {
-            body: json!({"metadata": {"name": "1.east.west"}, "status": status}),
+        let of = |generation: i64, status: Value| Object {
+            body: json!({"metadata": {"name": "1.east.west", "generation": generation}, "status": status}),
             ..called::<NamespaceMap>("clusterset-demo", "1.east.west")
         };
+        let map = |status| of(1, status);
         let entry = json!({"remoteNamespace": "shop-east", "phase": "Terminating"});
         assert!(has_twins(&map(json!({"currentMapping": {"shop": entry}}))));
         assert!(!has_twins(&map(json!({"currentMapping": {}}))) && !has_twins(&map(Value::Null)));
+        assert!(has_twins(&of(2, Value::Null)), "a hub that was emptied, and a host that was not back since");
+        assert!(has_twins(&of(2, json!({"currentMapping": {}, "observedGeneration": 1}))));
+        assert!(!has_twins(&of(2, json!({"currentMapping": {}, "observedGeneration": 2}))));
     }
 
     #[test]

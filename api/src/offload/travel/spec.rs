@@ -60,6 +60,13 @@ pub(super) fn travelling(spec: &Value) -> Result<Value, DoesNotTravel> {
     if spec.get("runtimeClassName") == Some(&json!(label::RUNTIME_CLASS)) {
         spec.remove("runtimeClassName");
     }
+    // Of the host it would choose Nodes and tolerations, too.
+    if spec.get("runtimeClassName").is_some_and(|name| !name.is_null()) {
+        return Err(refused(
+            "spec.runtimeClassName",
+            "RuntimeClasses of the one cluster are not those of the other",
+        ));
+    }
     if spec.get("resourceClaims").is_some_and(|claims| !is_empty(claims)) {
         return Err(refused("spec.resourceClaims", "devices of the one cluster are not those of the other"));
     }

@@ -143,6 +143,9 @@ fn what_does_not_travel_is_named() {
     let mut claims = pod();
     claims["spec"]["resourceClaims"] = json!([{"name": "gpu"}]);
     assert_eq!(travelling(&claims).unwrap_err().to_string().split(' ').next(), Some("spec.resourceClaims"));
+    let mut class = pod();
+    class["spec"]["runtimeClassName"] = json!("on-set-apart-nodes");
+    assert_eq!(travelling(&class).unwrap_err().to_string().split(' ').next(), Some("spec.runtimeClassName"));
 }
 
 #[test]
