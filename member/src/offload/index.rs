@@ -229,8 +229,9 @@ impl Part<String, ClusterEntry> for PeerMap {
             entry.map_named.clear();
         }
         let readers = MAP.when(replace(&mut entry.map, self));
-        let named = entry.asked_here().map(|spec| spec.desired_mapping.keys().cloned().collect());
-        entry.map_named.extend(named.unwrap_or_else(Vec::new));
+        let named: Option<Vec<_>> =
+            entry.asked_here().map(|spec| spec.desired_mapping.keys().cloned().collect());
+        entry.map_named.extend(named.unwrap_or_default());
         readers
     }
 

@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Said {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Measured { bytes, content } = Measured::<RecordSpec>::of(&text);
         let weight = content.as_ref().map_or(0, |spec: &RecordSpec| spec.payload.weight());
-        let withdrawn = content.is_err() && decoded::<Withdrawal>(&text).is_ok_and(Withdrawal::is_one);
+        let withdrawn = content.is_err() && decoded::<Withdrawal>(&text).is_ok_and(|said| said.is_one());
         Ok(Self { bytes: bytes.max(weight), content, withdrawn })
     }
 }
@@ -72,8 +72,8 @@ struct Withdrawn {
 }
 
 impl Withdrawal {
-    fn is_one(self) -> bool {
-        self.service.0.is_ok_and(|service| service.withdrawn)
+    fn is_one(&self) -> bool {
+        self.service.0.as_ref().is_ok_and(|service| service.withdrawn)
     }
 }
 
