@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec,
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
 use serde::Deserialize;
 
 use super::lacks;

@@ -82,10 +82,10 @@ fn the_webhooks_pods_are_two_and_apart_and_ask_their_nodes_for_nothing() {
     let pod = &spec["template"]["spec"];
     assert_eq!(pod["topologySpreadConstraints"][0]["topologyKey"], "kubernetes.io/hostname");
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{pod}");
-    assert_eq!(
-        pod["volumes"],
-        json!([{"name": "freeport-webhook-tls", "secret": {"secretName": "freeport-webhook-tls"}}])
-    );
+    let items = json!([{"key": "tls.crt", "path": "tls.crt"}, {"key": "tls.key", "path": "tls.key"}]);
+    let secret = json!({"secretName": "freeport-webhook-tls", "items": items});
+    let volumes = json!([{"name": "freeport-webhook-tls", "secret": secret}]);
+    assert_eq!(pod["volumes"], volumes, "and no key of the authority");
     let security = &pod["containers"][0]["securityContext"];
     assert_eq!(
         (&security["readOnlyRootFilesystem"], &security["allowPrivilegeEscalation"]),
