@@ -1,5 +1,6 @@
 //! The CustomResourceDefinitions, generated from the types.
 
+pub mod bind;
 mod bounds;
 mod installed;
 mod lacks;

@@ -15,6 +15,7 @@
 //! | [`mcs`] | `ServiceExport` and `ServiceImport` of the Multi-Cluster Services API |
 //! | [`membership`] | what a member notes about the ClusterSet it takes part in |
 //! | [`name`] | names derived from identities |
+//! | [`bind`] | API binding: names, places and conditions of kube-bind |
 //! | [`offload`] | Namespace replication and Pod placement: kinds, names and decisions |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
@@ -29,6 +30,7 @@
 
 pub mod announce;
 pub mod antrea;
+pub mod bind;
 pub mod cluster_claim;
 pub mod cluster_set;
 pub mod condition;

@@ -1,0 +1,256 @@
+//! A CRD as a [`BoundSchema`](super::bound_schema), and back: pure.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec,
+    CustomResourceDefinitionVersion, CustomResourceValidation, JSON, JSONSchemaProps, WebhookConversion,
+};
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::{
+    bound_schema::{BoundSchemaSpec, BoundVersion, Conversion, ConversionWebhook},
+    resource::{CORE, InformerScope, Isolation},
+};
+
+/// Why a CRD cannot be carried to a consumer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotCarried {
+    /// The webhook would be looked for in the cluster of the consumer.
+    #[error("its objects are converted by a webhook that is a Service of the provider's cluster")]
+    ConversionByService,
+    /// No structural schema says so.
+    #[error("it sets preserveUnknownFields, which a BoundSchema cannot say")]
+    PreservesUnknownFields,
+    /// Objects without a Namespace cannot be in one.
+    #[error("it is cluster-scoped, and isolation Namespaced keeps objects in a Namespace")]
+    ClusterScoped,
+    /// No schema, or none that decodes.
+    #[error("the schema of version {0} does not decode")]
+    Schema(String),
+}
+
+/// A CRD of the provider as it is to be at a consumer, and what of it is left out.
+///
+/// # Errors
+/// [`NotCarried`] where that would be another API.
+pub fn bound(
+    crd: &CustomResourceDefinitionSpec,
+    isolation: Isolation,
+    informer_scope: InformerScope,
+) -> Result<(BoundSchemaSpec, Vec<String>), NotCarried> {
+    if crd.preserve_unknown_fields == Some(true) {
+        return Err(NotCarried::PreservesUnknownFields);
+    }
+    let scope = match (crd.scope.as_str(), isolation) {
+        ("Namespaced", Isolation::Namespaced) => InformerScope::Cluster,
+        ("Namespaced", _) => InformerScope::Namespaced,
+        (_, Isolation::Namespaced) => return Err(NotCarried::ClusterScoped),
+        _ => InformerScope::Cluster,
+    };
+    let versions: Result<Vec<_>, _> = crd.versions.iter().map(version).collect();
+    let selects = crd.versions.iter().filter(|version| version.selectable_fields.is_some());
+    let left_out = selects.map(|version| format!("selectableFields of version {}", version.name)).collect();
+    let schema = BoundSchemaSpec {
+        informer_scope,
+        group: crd.group.clone(),
+        names: crd.names.clone(),
+        scope,
+        versions: versions?,
+        conversion: crd.conversion.as_ref().map(conversion).transpose()?,
+    };
+    Ok((schema, left_out))
+}
+
+fn version(of: &CustomResourceDefinitionVersion) -> Result<BoundVersion, NotCarried> {
+    let schema = of.schema.as_ref().map(|schema| json!(schema));
+    Ok(BoundVersion {
+        name: of.name.clone(),
+        served: of.served,
+        storage: of.storage,
+        deprecated: of.deprecated,
+        deprecation_warning: of.deprecation_warning.clone(),
+        schema: JSON(schema.ok_or_else(|| NotCarried::Schema(of.name.clone()))?),
+        subresources: of.subresources.clone(),
+        additional_printer_columns: of.additional_printer_columns.clone().unwrap_or_default(),
+    })
+}
+
+fn conversion(of: &CustomResourceConversion) -> Result<Conversion, NotCarried> {
+    let webhook = of.webhook.as_ref().map(|webhook| {
+        let client_config = webhook.client_config.clone();
+        match client_config.as_ref().is_some_and(|client| client.service.is_some()) {
+            true => Err(NotCarried::ConversionByService),
+            false => {
+                let versions = webhook.conversion_review_versions.clone();
+                Ok(ConversionWebhook { client_config, conversion_review_versions: versions })
+            }
+        }
+    });
+    Ok(Conversion { strategy: of.strategy.clone(), webhook: webhook.transpose()? })
+}
+
+/// The CRD that a BoundSchema stands for, without an owner.
+///
+/// # Errors
+/// [`NotCarried::Schema`] where a schema decodes in neither of the forms in which providers write it.
+pub fn installed(schema: &BoundSchemaSpec) -> Result<CustomResourceDefinition, NotCarried> {
+    let versions: Result<Vec<_>, _> = schema.versions.iter().map(installed_version).collect();
+    let group = if schema.group.is_empty() { CORE } else { &schema.group };
+    let metadata =
+        ObjectMeta { name: Some(format!("{}.{group}", schema.names.plural)), ..ObjectMeta::default() };
+    let spec = CustomResourceDefinitionSpec {
+        group: schema.group.clone(),
+        names: schema.names.clone(),
+        scope: match schema.scope {
+            InformerScope::Cluster => "Cluster".into(),
+            InformerScope::Namespaced => "Namespaced".into(),
+        },
+        versions: versions?,
+        conversion: schema.conversion.as_ref().map(|conversion| CustomResourceConversion {
+            strategy: conversion.strategy.clone(),
+            webhook: conversion.webhook.as_ref().map(|webhook| WebhookConversion {
+                client_config: webhook.client_config.clone(),
+                conversion_review_versions: webhook.conversion_review_versions.clone(),
+            }),
+        }),
+        preserve_unknown_fields: None,
+    };
+    Ok(CustomResourceDefinition { metadata, spec, status: None })
+}
+
+fn installed_version(of: &BoundVersion) -> Result<CustomResourceDefinitionVersion, NotCarried> {
+    let columns = of.additional_printer_columns.clone();
+    Ok(CustomResourceDefinitionVersion {
+        name: of.name.clone(),
+        served: of.served,
+        storage: of.storage,
+        deprecated: of.deprecated,
+        deprecation_warning: of.deprecation_warning.clone(),
+        schema: Some(validation(&of.schema.0).ok_or_else(|| NotCarried::Schema(of.name.clone()))?),
+        subresources: Some(of.subresources.clone().unwrap_or_default()),
+        additional_printer_columns: Some(columns).filter(|columns| !columns.is_empty()),
+        selectable_fields: None,
+    })
+}
+
+/// Providers write `openAPIV3Schema` with the schema in it, or the schema itself.
+fn validation(schema: &Value) -> Option<CustomResourceValidation> {
+    let inner = schema.get("openAPIV3Schema").unwrap_or(schema);
+    let schema: JSONSchemaProps = serde_json::from_value(inner.clone()).ok()?;
+    // An object of no form decodes as an empty schema.
+    schema.type_.as_ref()?;
+    Some(CustomResourceValidation { open_api_v3_schema: Some(schema) })
+}
+
+/// The version in which objects are kept in step: the first one that is served.
+pub fn synced_version(schema: &BoundSchemaSpec) -> Option<&BoundVersion> {
+    schema.versions.iter().find(|version| version.served)
+}
+
+/// Another one when a schema is.
+pub fn hash<'a>(schemas: impl IntoIterator<Item = &'a BoundSchemaSpec>) -> String {
+    let mut hasher = Sha256::new();
+    for schema in schemas {
+        hasher.update(json!(schema).to_string());
+        hasher.update("\n");
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mangos(change: impl FnOnce(&mut Value)) -> CustomResourceDefinitionSpec {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+        let mut spec = json!({
+            "group": "provider.example.com", "scope": "Namespaced",
+            "names": {"plural": "mangodbs", "kind": "MangoDB", "shortNames": ["mdb"]},
+            "versions": [
+                {"name": "v1alpha1", "served": false, "storage": false, "schema": {"openAPIV3Schema": schema}},
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [{"name": "Tier", "type": "string", "jsonPath": ".spec.tier"}]},
+            ],
+        });
+        change(&mut spec);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn carried(
+        crd: &CustomResourceDefinitionSpec,
+        isolation: Isolation,
+    ) -> Result<BoundSchemaSpec, NotCarried> {
+        bound(crd, isolation, InformerScope::Namespaced).map(|(schema, _)| schema)
+    }
+
+    #[test]
+    fn a_crd_arrives_as_it_was() {
+        let crd = mangos(|_| ());
+        let schema = carried(&crd, Isolation::Prefixed).unwrap();
+        assert_eq!(synced_version(&schema).map(|version| version.name.as_str()), Some("v1"));
+        let arrived = installed(&serde_json::from_value(json!(schema)).unwrap()).unwrap();
+        assert_eq!(arrived.metadata.name.as_deref(), Some("mangodbs.provider.example.com"));
+        let mut want = crd;
+        want.versions[0].subresources = Some(Default::default());
+        assert_eq!(arrived.spec, want);
+    }
+
+    #[test]
+    fn a_schema_is_read_in_both_forms() {
+        let mut schema = carried(&mangos(|_| ()), Isolation::None).unwrap();
+        let whole = installed(&schema).unwrap();
+        for version in &mut schema.versions {
+            version.schema.0 = version.schema.0["openAPIV3Schema"].clone();
+        }
+        assert_eq!(installed(&schema).unwrap(), whole);
+        schema.versions[1].schema.0 = json!({"openAPIV3Schema": 7});
+        assert_eq!(installed(&schema), Err(NotCarried::Schema("v1".into())));
+        schema.versions[1].schema.0 = json!({});
+        assert_eq!(installed(&schema), Err(NotCarried::Schema("v1".into())));
+    }
+
+    #[test]
+    fn isolation_namespaced_makes_an_api_cluster_scoped() {
+        let scope = |scope: &str, isolation| {
+            carried(&mangos(|crd| crd["scope"] = json!(scope)), isolation).map(|schema| schema.scope)
+        };
+        assert_eq!(scope("Namespaced", Isolation::Namespaced), Ok(InformerScope::Cluster));
+        assert_eq!(scope("Namespaced", Isolation::None), Ok(InformerScope::Namespaced));
+        assert_eq!(scope("Cluster", Isolation::Prefixed), Ok(InformerScope::Cluster));
+        assert_eq!(scope("Cluster", Isolation::Namespaced), Err(NotCarried::ClusterScoped));
+    }
+
+    #[test]
+    fn what_would_be_another_api_is_not_carried() {
+        let refused = |change: fn(&mut Value)| carried(&mangos(change), Isolation::Prefixed).unwrap_err();
+        assert_eq!(
+            refused(|crd| crd["preserveUnknownFields"] = json!(true)),
+            NotCarried::PreservesUnknownFields
+        );
+        assert_eq!(
+            refused(|crd| {
+                let client = json!({"service": {"namespace": "ops", "name": "convert"}});
+                let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+                crd["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+            }),
+            NotCarried::ConversionByService
+        );
+        let selectable =
+            mangos(|crd| crd["versions"][1]["selectableFields"] = json!([{"jsonPath": ".spec.tier"}]));
+        let (_, left_out) = bound(&selectable, Isolation::None, InformerScope::Cluster).unwrap();
+        assert_eq!(left_out, ["selectableFields of version v1"]);
+    }
+
+    #[test]
+    fn another_schema_has_another_hash() {
+        let schema = carried(&mangos(|_| ()), Isolation::None).unwrap();
+        let other =
+            carried(&mangos(|crd| crd["versions"][0]["served"] = json!(true)), Isolation::None).unwrap();
+        assert_eq!(hash([&schema]), hash([&schema.clone()]));
+        assert!(hash([&schema]) != hash([&other]) && hash([&schema, &other]) != hash([&other, &schema]));
+        assert_eq!(hash([&schema]).len(), 64);
+    }
+}

@@ -1,0 +1,71 @@
+//! Names that a provider gives what is a consumer's. They follow from who the consumer is, so that whoever asks twice gets the same.
+
+use sha2::{Digest, Sha224};
+
+use crate::name;
+
+/// Most characters of the name of a Namespace.
+const NAMESPACE_MAX: usize = 63;
+
+/// Name of the cluster namespace of a consumer.
+pub fn cluster_namespace(prefix: &str, identity: &str) -> String {
+    format!("{prefix}{}", hash(identity))
+}
+
+/// The first eight bytes of SHA-224 as a number with 36 digits, as kube-bind writes it: one `0` for each leading byte that is zero.
+fn hash(identity: &str) -> String {
+    let digest = Sha224::digest(identity.as_bytes());
+    let bytes: [u8; 8] = std::array::from_fn(|index| digest[index]);
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let mut number = u64::from_be_bytes(bytes);
+    let mut digits = Vec::new();
+    while number > 0 {
+        digits.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize]);
+        number /= 36;
+    }
+    digits.extend(std::iter::repeat_n(b'0', zeros));
+    digits.iter().rev().map(|digit| char::from(*digit)).collect()
+}
+
+/// Name of the provider's Namespace for a Namespace of the consumer, where its name says whose it is: with a hash in place of the end
+/// where it would be too long.
+pub fn prefixed_namespace(cluster_namespace: &str, namespace: &str) -> String {
+    let whole = format!("{cluster_namespace}-{namespace}");
+    if whole.len() <= NAMESPACE_MAX {
+        return whole;
+    }
+    let hash = name::hash(namespace);
+    let begin = &whole[..whole.floor_char_boundary(NAMESPACE_MAX - hash.len() - 1)];
+    format!("{}-{hash}", begin.trim_end_matches('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_namespace_is_named_as_kube_bind_names_it() {
+        assert_eq!(cluster_namespace("kube-bind-", "test-id-123"), "kube-bind-37p3oxx6sh4fd");
+        let lengths: std::collections::BTreeSet<_> = (0..2000).map(|n| hash(&n.to_string()).len()).collect();
+        assert!(lengths.iter().all(|length| (11..=13).contains(length)), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_namespace_that_would_be_too_long_ends_in_a_hash() {
+        let cns = "kube-bind-37p3oxx6sh4fd";
+        assert_eq!(prefixed_namespace(cns, "team1"), "kube-bind-37p3oxx6sh4fd-team1");
+        let just = "n".repeat(63 - cns.len() - 1);
+        assert_eq!(prefixed_namespace(cns, &just), format!("{cns}-{just}"));
+        let [one, two] = ["a", "b"].map(|end| prefixed_namespace(cns, &format!("{just}{end}")));
+        assert!(one != two && one.len() <= 63 && one.starts_with(cns), "{one} {two}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_can_always_be_the_name_of_a_namespace(namespace in "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?") {
+            prop_assert!(name::is_dns_label(&prefixed_namespace("kube-bind-37p3oxx6sh4fd", &namespace)));
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Keys on objects that a contract is about, and on those of the contract itself.
+
+/// On a CRD of the provider: its API may be offered. The value is `true`.
+pub const EXPORTED: &str = "kube-bind.io/exported";
+
+/// On a BoundSchema and an APIServiceExport: a hash of the schemas. A konnector looks at them again when it changes.
+pub const SOURCE_SPEC_HASH: &str = "kube-bind.io/source-spec-hash";
+
+/// On a copy at the provider: whose it is, by the name of the cluster namespace.
+pub const CLUSTER_NAMESPACE: &str = "kube-bind.io/cluster-namespace";
+/// On a copy at the provider: the Namespace of the consumer's object.
+pub const CONSUMER_NAMESPACE: &str = "kube-bind.io/consumer-namespace";
+/// On a copy at the provider: the uid of the consumer's object.
+pub const CONSUMER_UID: &str = "kube-bind.io/consumer-uid";
+/// On the consumer's object: the Namespace of its copy.
+pub const PROVIDER_NAMESPACE: &str = "kube-bind.io/provider-namespace";
+/// On the consumer's object: the uid of its copy.
+pub const PROVIDER_UID: &str = "kube-bind.io/provider-uid";
+
+/// On a Namespace of the provider: which APIServiceNamespace it was made for, as `<cluster namespace>/<name>`.
+pub const API_SERVICE_NAMESPACE: &str = "kube-bind.io/api-service-namespace";
+/// On what both sides may own: `provider` or `consumer`.
+pub const OWNER: &str = "kube-bind.io/owner";
+/// On an APIServiceBinding: what it binds, for people.
+pub const RESOURCES: &str = "kube-bind.io/resources";
+
+/// On a cluster namespace and its ClusterBinding: who the consumer is.
+pub const IDENTITY: &str = "backend.kube-bind.io/identity";
+/// On a cluster namespace and its ClusterBinding: who asked for it.
+pub const AUTHOR: &str = "backend.kube-bind.io/author";
+/// On a ClusterBinding: what people call the consumer.
+pub const CLUSTER_PRETTY_NAME: &str = "backend.kube-bind.io/cluster-pretty-name";
+
+/// Holds an object of the consumer until its copy is gone. Without a dash, other than the group.
+pub const FINALIZER: &str = "kubebind.io/syncer";
