@@ -124,7 +124,10 @@ pub(super) async fn withdraw(
     };
     // A host that does not run now deletes its twins by the empty map, when it is back.
     for map in &maps {
-        match has_twins(map) {
+        let (_, host) = names::of_namespace_map(&map.name).unwrap_or_default();
+        // A host without a Lease does not belong to the set, or not any more: nobody waits for its word.
+        let may_answer = has_unseen_end(map) && lease(there.cluster, area, host).await?.is_some();
+        match has_twins(map) || may_answer {
             true => there
                 .say(&format!("{map} stays until the host, which does not run now, has deleted its twins")),
             false => there.delete(map).await?,
@@ -163,7 +166,7 @@ async fn maps_of(
 /// Clusters that run and have twins for these maps, or have not said that they have none.
 async fn holders(there: &Eraser<'_>, area: &str, maps: &[Object]) -> Result<Vec<String>, Error> {
     let mut holders = Vec::new();
-    for map in maps.iter().filter(|map| has_twins(map)) {
+    for map in maps.iter().filter(|map| has_twins(map) || has_unseen_end(map)) {
         let Some((_, host)) = names::of_namespace_map(&map.name) else { continue };
         let lease = lease(there.cluster, area, host).await?;
         if lease.is_some_and(|lease| live_holder(&lease, Timestamp::now()).is_some()) {
@@ -173,14 +176,18 @@ async fn holders(there: &Eraser<'_>, area: &str, maps: &[Object]) -> Result<Vec<
     Ok(holders)
 }
 
-/// Whether the host may have twins. One that has not seen that nothing is wanted any more may have made some that it did not name yet.
 fn has_twins(map: &Object) -> bool {
+    let view = map.view::<NamespaceMapView>();
+    view.and_then(|view| view.status.0.ok()).is_some_and(|status| !status.current_mapping.is_empty())
+}
+
+/// Whether the host has not seen yet that nothing is wanted any more: it may have made twins that it did not name. In the first
+/// generation of a map in which nothing is wanted nothing was ever wanted.
+fn has_unseen_end(map: &Object) -> bool {
     let Some(view) = map.view::<NamespaceMapView>() else { return false };
-    let status = view.status.0.unwrap_or_default();
     let generation = view.metadata.generation.unwrap_or_default();
-    // In the first generation of a map in which nothing is wanted nothing was ever wanted.
-    let was_seen = generation <= 1 || status.observed_generation.unwrap_or_default() >= generation;
-    !status.current_mapping.is_empty() || !was_seen
+    let observed = view.status.0.ok().and_then(|status| status.observed_generation);
+    generation > 1 && observed.unwrap_or_default() < generation
 }
 
 /// The patch that takes all keys out; none if there are none.
@@ -217,9 +224,13 @@ mod tests {
         let entry = json!({"remoteNamespace": "shop-east", "phase": "Terminating"});
         assert!(has_twins(&map(json!({"currentMapping": {"shop": entry}}))));
         assert!(!has_twins(&map(json!({"currentMapping": {}}))) && !has_twins(&map(Value::Null)));
-        assert!(has_twins(&of(2, Value::Null)), "a hub that was emptied, and a host that was not back since");
-        assert!(has_twins(&of(2, json!({"currentMapping": {}, "observedGeneration": 1}))));
-        assert!(!has_twins(&of(2, json!({"currentMapping": {}, "observedGeneration": 2}))));
+        assert!(!has_unseen_end(&of(1, Value::Null)), "nothing was ever wanted");
+        assert!(
+            has_unseen_end(&of(2, Value::Null)),
+            "a hub that was emptied, and a host that was not back since"
+        );
+        assert!(has_unseen_end(&of(2, json!({"currentMapping": {}, "observedGeneration": 1}))));
+        assert!(!has_unseen_end(&of(2, json!({"currentMapping": {}, "observedGeneration": 2}))));
     }
 
     #[test]
