@@ -1,9 +1,12 @@
-//! Clients: one for the cluster a daemon runs in, one for the leader's.
+//! Clients: one for the cluster a daemon runs in, one for the leader's; and those of kubeconfigs that others write.
+
+pub mod kubeconfig;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use api::cluster_set::server_uri;
 use http::Uri;
+use hyper_rustls::FixedServerNameResolver;
 use hyper_util::{
     client::legacy::connect::HttpConnector,
     rt::{TokioExecutor, TokioTimer},
@@ -14,7 +17,7 @@ use kube::{
     client::{ClientBuilder, ConfigExt, retry::RetryPolicy},
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 
 /// Key of a Secret: CA that signed the leader's serving certificate, PEM.
@@ -93,6 +96,11 @@ pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Cli
     let mut config = Config::new(server_uri(server).ok_or_else(|| Error::Server(server.to_owned()))?);
     config.root_cert = Some(authorities(secret)?);
     config.auth_info = AuthInfo { token: Some(token(secret)?.into()), ..AuthInfo::default() };
+    tuned(config)
+}
+
+/// For a server that may be far away: a dead link is noticed, and small requests do not wait for each other.
+fn tuned(config: Config) -> Result<Client, Error> {
     let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
 
     let tls = config.rustls_client_config().map_err(|e| setup(&e))?;
@@ -101,11 +109,12 @@ pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Cli
     http.set_nodelay(true);
     http.set_keepalive(Some(PING));
     http.set_connect_timeout(Some(CONNECT));
-    let https = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_only()
-        .enable_all_versions()
-        .wrap_connector(http);
+    let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    if let Some(name) = &config.tls_server_name {
+        let name = ServerName::try_from(name.clone()).map_err(|e| setup(&e))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let https = https.enable_all_versions().wrap_connector(http);
     let hyper = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())

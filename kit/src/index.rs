@@ -34,7 +34,7 @@ pub trait Entry: Clone + Default {
 }
 
 /// A watched kind, or the part of it that one watch selects: how an object of it lies in an entry.
-pub trait Part<K, E>: Resource<DynamicType = ()> + 'static {
+pub trait Part<K, E>: Resource + 'static {
     /// The key the object says something about; `None` when it says nothing to us.
     fn key(&self) -> Option<K>;
     /// Puts the object into its entry. Who reads what the entry now says otherwise.

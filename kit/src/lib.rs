@@ -12,6 +12,7 @@
 //! | [`client`] | clients for this cluster and for the leader's |
 //! | [`certificate`] | certificates of servers: when they count, and who trusts them |
 //! | [`watch`] | a watch whose failures stay its own |
+//! | [`custom`] | objects of kinds that are known only at run time |
 //! | [`objects`] | objects by name, guarded against late news |
 //! | [`index`] | everything known, by the key it matters to |
 //! | [`store`] | an index and the queues of the controllers that read it |
@@ -28,6 +29,7 @@ pub mod backoff;
 pub mod boot;
 pub mod certificate;
 pub mod client;
+pub mod custom;
 pub mod drive;
 pub mod events;
 pub mod failure;

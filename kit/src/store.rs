@@ -107,7 +107,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
     /// Makes `want` so for the controller `by`, given that the index had `have`: see [`Writer::put`].
     pub async fn put<P>(
         &self,
-        writer: &Writer,
+        writer: &Writer<P::DynamicType>,
         by: Readers,
         have: Option<&P>,
         want: &P,
@@ -126,7 +126,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
     /// [`put`](Self::put), which also finds an object that no watch told of and that `is_ours`: see [`Writer::adopt`].
     pub async fn put_ours<P>(
         &self,
-        writer: &Writer,
+        writer: &Writer<P::DynamicType>,
         by: Readers,
         (have, want): (Option<&P>, &P),
         is_ours: impl FnOnce(&P) -> bool,
@@ -143,7 +143,13 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
     }
 
     /// Applies `status` to the object `of` for the controller `by`: see [`Writer::put_status`].
-    pub async fn put_status<P, S>(&self, writer: &Writer, by: Readers, of: &P, status: &S) -> Result<P, Error>
+    pub async fn put_status<P, S>(
+        &self,
+        writer: &Writer<P::DynamicType>,
+        by: Readers,
+        of: &P,
+        status: &S,
+    ) -> Result<P, Error>
     where
         P: Part<K, E> + DeserializeOwned + Clone,
         S: Serialize,
@@ -171,7 +177,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
     /// Deletes the object for the controller `by`: see [`Writer::delete`].
     pub async fn delete<P>(
         &self,
-        writer: &Writer,
+        writer: &Writer<P::DynamicType>,
         by: Readers,
         object: &P,
         unchanged: bool,

@@ -11,11 +11,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`whole`] | objects that are ours |
+//! | [`applied`] | objects of which others may have a part, of kinds that are known only at run time |
 //! | [`part`] | finalizers and single keys of any object, and deletion |
 //! | [`status`] | statuses |
 //! | [`difference`] | what is to be sent, and what of it was kept (pure) |
 //! | [`error`] | why a write did not happen |
 
+mod applied;
 mod difference;
 mod error;
 mod part;
@@ -24,16 +26,22 @@ mod whole;
 
 use std::collections::BTreeMap;
 
-use kube::{Client, Resource, ResourceExt, api::GetParams, core::Request};
+use kube::{
+    Client, Resource, ResourceExt,
+    api::{ApiResource, GetParams},
+    core::Request,
+};
 use serde::de::DeserializeOwned;
 
-pub use self::error::Error;
+pub use self::{applied::holds, error::Error};
 use self::{error::classify, status::Undeclared};
 use crate::{index::Shared, metrics::Metrics};
 
-/// Writes to one API server under one name.
+/// Writes to one API server under one name: objects of kinds that are known when we are compiled, or of one that is known only at run
+/// time, which is `D`.
 #[derive(Clone)]
-pub struct Writer {
+pub struct Writer<D = ()> {
+    kind: D,
     client: Client,
     manager: &'static str,
     cluster: &'static str,
@@ -48,6 +56,7 @@ impl Writer {
     /// `manager` is the field manager, `cluster` (`local` or `leader`) names the API server in metrics.
     pub fn new(client: Client, manager: &'static str, cluster: &'static str, metrics: Metrics) -> Self {
         Self {
+            kind: (),
             client,
             manager,
             cluster,
@@ -56,6 +65,12 @@ impl Writer {
             pruned: Shared::default(),
             undeclared: Shared::default(),
         }
+    }
+
+    /// The same for objects of one kind that is known only at run time.
+    pub fn of(self, kind: ApiResource) -> Writer<ApiResource> {
+        let Self { kind: (), client, manager, cluster, metrics, strict, pruned, undeclared } = self;
+        Writer { kind, client, manager, cluster, metrics, strict, pruned, undeclared }
     }
 
     /// Fails with [`Error::Pruned`] where the API server does not keep all that was written; otherwise that is only logged
@@ -70,19 +85,21 @@ impl Writer {
             self.pruned.with(|pruned| pruned.first_key_value().map(|(k, f)| (k.clone(), f.clone())))?;
         Some(Error::Pruned { kind, field })
     }
+}
 
+impl<D: Send + Sync + 'static> Writer<D> {
     /// The object of that name as the API server has it now, whatever a watch selects.
     pub async fn read<P>(&self, of: &P) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = D> + DeserializeOwned,
     {
         let request = self.request::<P>(of).get(&of.name_any(), &GetParams::default());
         let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
         self.client.request(request).await.map_err(classify)
     }
 
-    fn request<P: Resource<DynamicType = ()>>(&self, object: &P) -> Request {
-        Request::new(P::url_path(&(), object.namespace().as_deref()))
+    fn request<P: Resource<DynamicType = D>>(&self, object: &P) -> Request {
+        Request::new(P::url_path(&self.kind, object.namespace().as_deref()))
     }
 
     async fn send<P, A>(
@@ -91,7 +108,7 @@ impl Writer {
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<A, Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
         A: DeserializeOwned,
     {
         let answer = match request {
@@ -99,7 +116,7 @@ impl Writer {
             Err(error) => Err(kube::Error::BuildRequest(error)),
         };
         let result = if answer.is_ok() { "ok" } else { "error" };
-        self.metrics.wrote(self.cluster, &P::kind(&()), verb, result);
+        self.metrics.wrote(self.cluster, &P::kind(&self.kind), verb, result);
         answer.map_err(classify)
     }
 }

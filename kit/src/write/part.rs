@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Error, Writer};
 
-impl Writer {
+impl<D: Send + Sync + 'static> Writer<D> {
     /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
     pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<(), Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
     {
         let others = object.finalizers().iter().map(String::as_str).filter(|f| !finalizers.contains(f));
         match self.put_finalizers::<P, Value>(object, others.collect()).await {
@@ -25,7 +25,7 @@ impl Writer {
     /// Puts this finalizer on the object, as it is known, beside those that it has. The server's answer.
     pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = D> + DeserializeOwned,
     {
         let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
         self.put_finalizers(object, all.collect()).await
@@ -33,7 +33,7 @@ impl Writer {
 
     pub(super) async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
         A: DeserializeOwned,
     {
         let patch = json!({"metadata": {
@@ -48,7 +48,7 @@ impl Writer {
     /// beside each other. The server's answer.
     pub async fn merge<P>(&self, object: &P, subresource: Option<&str>, mut patch: Value) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = D> + DeserializeOwned,
     {
         patch["metadata"]["uid"] = json!(object.uid());
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
@@ -67,7 +67,7 @@ impl Writer {
     /// already is what we wanted.
     pub async fn delete<P>(&self, object: &P, unchanged: bool) -> Result<(), Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
     {
         let version = unchanged.then(|| object.resource_version()).flatten();
         self.send_delete(object, version, None).await
@@ -76,7 +76,7 @@ impl Writer {
     /// Deletes the object if it has the uid that we know, after these seconds; without them, after as many as it says itself.
     pub async fn delete_within<P>(&self, object: &P, grace: Option<u32>) -> Result<(), Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
     {
         self.send_delete(object, None, grace).await
     }
@@ -88,7 +88,7 @@ impl Writer {
         grace_period_seconds: Option<u32>,
     ) -> Result<(), Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
     {
         let params = DeleteParams {
             grace_period_seconds,

@@ -20,12 +20,12 @@ pub(super) type Undeclared = BTreeMap<String, BTreeSet<Vec<String>>>;
 /// More unknown fields than any status has: then something else is wrong.
 const ATTEMPTS: usize = 8;
 
-impl Writer {
+impl<D: Send + Sync + 'static> Writer<D> {
     /// Applies `status` to the object `of`; it replaces what we applied before. The server's answer. Fields that the installed
     /// schema does not have are left out.
     pub async fn put_status<P, S>(&self, of: &P, status: &S) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = D> + DeserializeOwned,
         S: Serialize,
     {
         let mut attempts = 0;
@@ -39,20 +39,21 @@ impl Writer {
             if fields.is_empty() || attempts == ATTEMPTS {
                 return applied;
             }
-            self.metrics.pruned(self.cluster, &P::kind(&()));
+            self.metrics.pruned(self.cluster, &P::kind(&self.kind));
             let object = of.name_any();
             tracing::warn!(cluster = self.cluster, object, %error, "the CRD does not have a field of the status: writing the status without it");
-            self.undeclared.with(|all| all.entry(P::kind(&()).into_owned()).or_default().extend(fields));
+            self.undeclared
+                .with(|all| all.entry(P::kind(&self.kind).into_owned()).or_default().extend(fields));
         }
     }
 
     async fn apply_status<P>(&self, of: &P, status: &Value) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Resource<DynamicType = D> + DeserializeOwned,
     {
         let patch = json!({
-            "apiVersion": P::api_version(&()),
-            "kind": P::kind(&()),
+            "apiVersion": P::api_version(&self.kind),
+            "kind": P::kind(&self.kind),
             // Bound to what the status says something about, so that the answer holds nothing we do not know but our own write.
             "metadata": {"uid": of.uid(), "resourceVersion": of.resource_version()},
             "status": status,
@@ -66,7 +67,7 @@ impl Writer {
     /// The status without the fields that the installed schema is known not to have.
     pub fn known<P, S>(&self, status: &S) -> Result<S, Error>
     where
-        P: Resource<DynamicType = ()>,
+        P: Resource<DynamicType = D>,
         S: Serialize + DeserializeOwned,
     {
         Ok(serde_json::from_value(self.without_undeclared::<P>(serde_json::to_value(status)?))?)
@@ -77,8 +78,9 @@ impl Writer {
         self.undeclared.with(BTreeMap::clear);
     }
 
-    fn without_undeclared<P: Resource<DynamicType = ()>>(&self, mut status: Value) -> Value {
-        let fields = self.undeclared.with(|all| all.get(P::kind(&()).as_ref()).cloned().unwrap_or_default());
+    fn without_undeclared<P: Resource<DynamicType = D>>(&self, mut status: Value) -> Value {
+        let fields =
+            self.undeclared.with(|all| all.get(P::kind(&self.kind).as_ref()).cloned().unwrap_or_default());
         fields.iter().for_each(|path| remove(&mut status, path));
         status
     }

@@ -15,11 +15,11 @@ use super::{
     is_going,
 };
 
-impl Writer {
+impl<D: Send + Sync + 'static> Writer<D> {
     /// Makes `want` so, given that the API server had `have`. The server's answer, or `None` when there was nothing to do.
     pub async fn put<P>(&self, have: Option<&P>, want: &P) -> Result<Option<P>, Error>
     where
-        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned + Clone + Debug,
     {
         self.send_put(have, want, false).await
     }
@@ -27,7 +27,7 @@ impl Writer {
     /// Whether the API server would take that, without doing it.
     pub async fn would_take<P>(&self, have: Option<&P>, want: &P) -> Result<bool, Error>
     where
-        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned + Clone + Debug,
     {
         match self.send_put(have, want, true).await {
             Ok(_) | Err(Error::Pruned { .. }) => Ok(true),
@@ -38,7 +38,7 @@ impl Writer {
 
     async fn send_put<P>(&self, have: Option<&P>, want: &P, dry_run: bool) -> Result<Option<P>, Error>
     where
-        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned + Clone + Debug,
     {
         let wanted = serde_json::to_value(want)?;
         let Some(have) = have else {
@@ -72,14 +72,14 @@ impl Writer {
     /// changed what the watch selects it by, or the watch is behind. Only one that `is_ours`. The object as it is then.
     pub async fn adopt<P>(&self, want: &P, is_ours: impl FnOnce(&P) -> bool) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned + Clone + Debug,
     {
         let there = match self.read(want).await {
             Err(Error::Gone) => return Err(Error::Stale),
             read => read?,
         };
         if !is_ours(&there) {
-            return Err(Error::NotOurs { kind: P::kind(&()).into_owned(), name: want.name_any() });
+            return Err(Error::NotOurs { kind: P::kind(&self.kind).into_owned(), name: want.name_any() });
         }
         if is_going(&there) && want.meta().finalizers.as_ref().is_some_and(Vec::is_empty) {
             self.put_finalizers::<P, Value>(&there, vec![]).await?;
@@ -90,28 +90,24 @@ impl Writer {
 
     async fn create<P>(&self, want: &P, dry_run: bool) -> Result<P, Error>
     where
-        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned,
     {
         let mut body = serde_json::to_value(want)?;
-        body["apiVersion"] = json!(P::api_version(&()));
-        body["kind"] = json!(P::kind(&()));
+        body["apiVersion"] = json!(P::api_version(&self.kind));
+        body["kind"] = json!(P::kind(&self.kind));
         let params = PostParams { field_manager: Some(self.manager.into()), dry_run };
         self.send::<P, P>("create", self.request::<P>(want).create(&params, serde_json::to_vec(&body)?)).await
     }
 
     /// Whether the API server's answer holds what was wanted.
-    fn check<P: Resource<DynamicType = ()> + Serialize>(
-        &self,
-        answer: P,
-        wanted: &Value,
-    ) -> Result<P, Error> {
+    fn check<P: Resource<DynamicType = D> + Serialize>(&self, answer: P, wanted: &Value) -> Result<P, Error> {
         match pruned(&answer, wanted) {
             None => {
-                self.pruned.with(|pruned| pruned.remove(P::kind(&()).as_ref()));
+                self.pruned.with(|pruned| pruned.remove(P::kind(&self.kind).as_ref()));
                 Ok(answer)
             }
             Some(field) => {
-                let kind = P::kind(&()).into_owned();
+                let kind = P::kind(&self.kind).into_owned();
                 self.metrics.pruned(self.cluster, &kind);
                 self.pruned.with(|pruned| pruned.insert(kind.clone(), field.clone()));
                 let error = Error::Pruned { kind, field };

@@ -1,0 +1,123 @@
+//! Objects of kinds that are known only at run time.
+
+use std::{borrow::Cow, marker::PhantomData};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource, api::ApiResource, core::DynamicResourceScope};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde_json::{Map, Value, json};
+
+/// An object whose content is JSON, exactly as it came. `S` tells apart what two watches of one kind tell of, in one index.
+pub struct Custom<S = ()> {
+    /// Without the times of managedFields: everyone who may write an object may put some there that we cannot hold.
+    pub metadata: ObjectMeta,
+    /// All other fields but `apiVersion` and `kind`.
+    pub content: Map<String, Value>,
+    side: PhantomData<fn() -> S>,
+}
+
+impl<S> Custom<S> {
+    /// One that need not be there yet.
+    pub fn new(metadata: ObjectMeta, content: Map<String, Value>) -> Self {
+        Self { metadata, content, side: PhantomData }
+    }
+}
+
+impl<S> Clone for Custom<S> {
+    fn clone(&self) -> Self {
+        Self::new(self.metadata.clone(), self.content.clone())
+    }
+}
+
+impl<S> PartialEq for Custom<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.metadata == other.metadata && self.content == other.content
+    }
+}
+
+/// Says nothing of the content, which may be secret.
+impl<S> std::fmt::Debug for Custom<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Custom").field("name", &self.metadata.name).finish_non_exhaustive()
+    }
+}
+
+impl<S: 'static> Resource for Custom<S> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(of: &ApiResource) -> Cow<'_, str> {
+        of.kind.as_str().into()
+    }
+
+    fn group(of: &ApiResource) -> Cow<'_, str> {
+        of.group.as_str().into()
+    }
+
+    fn version(of: &ApiResource) -> Cow<'_, str> {
+        of.version.as_str().into()
+    }
+
+    fn api_version(of: &ApiResource) -> Cow<'_, str> {
+        of.api_version.as_str().into()
+    }
+
+    fn plural(of: &ApiResource) -> Cow<'_, str> {
+        of.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de, S> Deserialize<'de> for Custom<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut content = Map::deserialize(deserializer)?;
+        content.remove("apiVersion");
+        content.remove("kind");
+        let mut metadata = content.remove("metadata").unwrap_or_else(|| json!({}));
+        let writes = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+        writes.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|write| {
+            write.remove("time");
+        });
+        Ok(Self::new(serde_json::from_value(metadata).map_err(D::Error::custom)?, content))
+    }
+}
+
+impl<S> Serialize for Custom<S> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        let mut all = self.content.clone();
+        all.insert("metadata".into(), json!(self.metadata));
+        all.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_stays_as_it_is() {
+        let text = r#"{"apiVersion":"a/v1","kind":"K","data":{"big":9007199254740993,"float":0.1234567890123456789,"list":[],"map":{},"null":null,
+            "tiny":5e-324,"whole":1.0},"metadata":{"name":"x","managedFields":[{"manager":"m","time":"99999-01-01T00:00:00Z"}]},"spec":null}"#;
+        let object: Custom = serde_json::from_str(text).unwrap();
+        let data = serde_json::to_string(&object.content).unwrap();
+        assert_eq!(
+            data,
+            r#"{"data":{"big":9007199254740993,"float":0.12345678901234568,"list":[],"map":{},"null":null,"tiny":5e-324,"whole":1.0},"spec":null}"#
+        );
+        assert_eq!(object.metadata.managed_fields.unwrap()[0].manager.as_deref(), Some("m"));
+        for bits in
+            [0x3FB9_9999_9999_999A_u64, 0x3FF0_0000_0000_0001, 0x7FEF_FFFF_FFFF_FFFF, 0x0010_0000_0000_0001]
+        {
+            let float = f64::from_bits(bits);
+            let read: Custom = serde_json::from_str(&format!("{{\"v\":{float:e}}}")).unwrap();
+            assert_eq!(read.content["v"].as_f64().map(f64::to_bits), Some(bits), "the last bit of {float}");
+        }
+    }
+}
