@@ -135,7 +135,7 @@ impl Knowledge {
         want: &P,
     ) -> Result<Option<P>, Error>
     where
-        P: Part<ServiceName, ServiceEntry> + Serialize + DeserializeOwned + Clone + Debug,
+        P: Part<ServiceName, ServiceEntry, DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
     {
         self.services.put_ours(writer, IMPORT, (have, want), |there| is_ours(there.meta())).await
     }
