@@ -32,6 +32,13 @@ pub fn ours_annotated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Obje
     Ours::deserialize(deserializer).map(Ours::into_meta)
 }
 
+/// [`annotated`] with the owners, whoever they are.
+pub fn owned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let all = Ours::deserialize(deserializer)?;
+    let owner_references = all.owner_references.clone();
+    Ok(ObjectMeta { owner_references, managed_fields: None, ..all.into_meta() })
+}
+
 /// Whether the daemon `manager` wrote the object, whatever has become of its labels since: says metadata that was decoded as
 /// [`ours`].
 pub fn is_written_by(metadata: &ObjectMeta, manager: &str) -> bool {

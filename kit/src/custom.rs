@@ -1,37 +1,27 @@
 //! Objects of kinds that are known only at run time.
 
-use std::{borrow::Cow, marker::PhantomData};
+use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, api::ApiResource, core::DynamicResourceScope};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value, json};
 
-/// An object whose content is JSON, exactly as it came. `S` tells apart what two watches of one kind tell of, in one index.
+/// An object whose content is JSON, exactly as it came. `S` is what its watch knows of it, and tells two watches of one kind apart.
+#[derive(Clone, PartialEq)]
 pub struct Custom<S = ()> {
     /// Without the times of managedFields: everyone who may write an object may put some there that we cannot hold.
     pub metadata: ObjectMeta,
     /// All other fields but `apiVersion` and `kind`.
     pub content: Map<String, Value>,
-    side: PhantomData<fn() -> S>,
+    /// What is known of it besides.
+    pub side: S,
 }
 
 impl<S> Custom<S> {
-    /// One that need not be there yet.
-    pub fn new(metadata: ObjectMeta, content: Map<String, Value>) -> Self {
-        Self { metadata, content, side: PhantomData }
-    }
-}
-
-impl<S> Clone for Custom<S> {
-    fn clone(&self) -> Self {
-        Self::new(self.metadata.clone(), self.content.clone())
-    }
-}
-
-impl<S> PartialEq for Custom<S> {
-    fn eq(&self, other: &Self) -> bool {
-        self.metadata == other.metadata && self.content == other.content
+    /// Another side of it.
+    pub fn with<T>(self, side: T) -> Custom<T> {
+        Custom { metadata: self.metadata, content: self.content, side }
     }
 }
 
@@ -75,7 +65,7 @@ impl<S: 'static> Resource for Custom<S> {
     }
 }
 
-impl<'de, S> Deserialize<'de> for Custom<S> {
+impl<'de, S: Default> Deserialize<'de> for Custom<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut content = Map::deserialize(deserializer)?;
         content.remove("apiVersion");
@@ -85,7 +75,8 @@ impl<'de, S> Deserialize<'de> for Custom<S> {
         writes.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|write| {
             write.remove("time");
         });
-        Ok(Self::new(serde_json::from_value(metadata).map_err(D::Error::custom)?, content))
+        let metadata = serde_json::from_value(metadata).map_err(D::Error::custom)?;
+        Ok(Self { metadata, content, side: S::default() })
     }
 }
 

@@ -5,12 +5,14 @@
 //! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
 //! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
+//! | [`bind`] | APIServiceBindings, CRDs, Secrets and Namespaces of this cluster, what providers have in the cluster namespaces, objects of bound APIs at both | CRDs, status of bindings and of bound objects here; copies, heartbeats and APIServiceNamespaces at providers |
 //! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes with their Pods; NamespaceMaps, OffloadOffers and ShadowPods in the Common Area | own OffloadOffers and ShadowPods, keys of own NamespaceMaps, status of maps for us; status of Pods of virtual nodes, twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
 //! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
 //! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
 //! the features: a new one is a line there.
 
+mod bind;
 mod feature;
 mod home;
 mod identity;
@@ -53,6 +55,9 @@ pub struct Args {
     /// Give Namespaces twins in other clusters, and those of other clusters twins here, as NamespaceOffloadings and OffloadPeers say.
     #[arg(long, env = "FREEPORT_OFFLOAD")]
     pub(crate) offload: bool,
+    /// Install APIs of other clusters here, as APIServiceBindings say, and keep their objects in step with their providers.
+    #[arg(long, env = "FREEPORT_BIND")]
+    pub(crate) bind: bool,
     /// Seconds for which an authority that signs the certificates of freeport-webhook counts. It is replaced when two thirds are over.
     #[arg(long, env = "FREEPORT_WEBHOOK_CA_SECONDS", default_value_t = 365 * 24 * 3600, value_parser = clap::value_parser!(u32).range(10..))]
     pub(crate) webhook_ca_seconds: u32,
@@ -99,7 +104,13 @@ async fn belong(args: &Args, env: &Env, webhook: &watch::Receiver<Answer>) {
     loop {
         let belong = async {
             home.known().await;
-            membership::run(env.clone(), features(args, webhook), home.clone()).await;
+            let membership = membership::run(env.clone(), features(args, webhook), home.clone());
+            let bind = async {
+                if args.bind {
+                    bind::run(env, home.guard(), &env.stop).await;
+                }
+            };
+            tokio::join!(membership, bind);
         };
         tokio::select! {
             () = belong => return,

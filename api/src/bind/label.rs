@@ -33,3 +33,12 @@ pub const CLUSTER_PRETTY_NAME: &str = "backend.kube-bind.io/cluster-pretty-name"
 
 /// Holds an object of the consumer until its copy is gone. Without a dash, other than the group.
 pub const FINALIZER: &str = "kubebind.io/syncer";
+
+/// Annotation of an object, or of a Namespace, of a provider: a consumer's copy may take its place.
+pub const ADOPT: &str = "multicluster.freeport.dev/adopt";
+/// Label of a Secret of a consumer: `true` where it is a credential although no binding uses it yet.
+pub const PROVIDER_KUBECONFIG: &str = "kube-bind.io/provider-kubeconfig";
+/// Annotation of an APIServiceBinding: what becomes of the copies when it goes.
+pub const DELETION_POLICY: &str = "multicluster.freeport.dev/deletion-policy";
+/// Value of [`DELETION_POLICY`]: they stay.
+pub const ORPHAN: &str = "Orphan";

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 
 use kube::{
     Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{Patch, PatchParams, PostParams},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{Error, Writer};
@@ -29,6 +29,26 @@ impl<D: Send + Sync + 'static> Writer<D> {
         let params = PatchParams::apply(self.manager).force();
         let request = self.request::<P>(at).patch(&at.name_any(), &params, &Patch::Apply(&want));
         self.send::<P, P>("apply", request).await
+    }
+
+    /// Replaces the object, or a subresource of it, if it is still of the version that `object` has. The server's answer. For what a
+    /// merge patch cannot say, which takes a null for nothing.
+    pub async fn replace<P>(&self, object: &P, subresource: Option<&str>) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned,
+    {
+        let mut body = serde_json::to_value(object)?;
+        body["apiVersion"] = json!(P::api_version(&self.kind));
+        body["kind"] = json!(P::kind(&self.kind));
+        // Where they are left out, they stay as they are.
+        body["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+        let params = PostParams { field_manager: Some(self.manager.into()), dry_run: false };
+        let (request, name, body) = (self.request::<P>(object), object.name_any(), serde_json::to_vec(&body)?);
+        let (verb, request) = match subresource {
+            Some(subresource) => (subresource, request.replace_subresource(subresource, &name, &params, body)),
+            None => ("replace", request.replace(&name, &params, body)),
+        };
+        self.send::<P, P>(verb, request).await
     }
 }
 

@@ -147,7 +147,10 @@ impl Importing {
     }
 
     /// Deletes an object of an import, whatever somebody put on it to hold it.
-    async fn delete<P: Part<ServiceName, ServiceEntry, DynamicType = ()>>(&self, object: &P) -> Result<(), Error> {
+    async fn delete<P: Part<ServiceName, ServiceEntry, DynamicType = ()>>(
+        &self,
+        object: &P,
+    ) -> Result<(), Error> {
         let held: Vec<_> = object.finalizers().iter().map(String::as_str).collect();
         if !held.is_empty() {
             self.writer.release(object, &held).await?;

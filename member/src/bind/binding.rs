@@ -1,0 +1,269 @@
+//! APIServiceBindings of one credential: their CRDs are installed, and what came of it is said at both sides.
+//!
+//! Watches APIServiceBindings and CRDs here, exports, requests and BoundSchemas in the cluster namespace. Writes the CRDs and the status of
+//! the bindings here, the status of exports and of BoundSchemas there. Deletes, for a binding that goes, its objects, APIServiceNamespaces
+//! that no other one needs, and its CRDs. Every pass begins with what is there, so it may run twice.
+
+mod drain;
+mod report;
+mod verdict;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::{
+    bind::{
+        binding::APIServiceBinding,
+        bound_schema::BoundSchema,
+        carried::synced_version,
+        condition::{Answer, Severity},
+        export::APIServiceExport,
+        label,
+        mapping::Strategy,
+        resource::{InformerScope, Isolation},
+    },
+    label::MEMBER,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kit::{
+    boot::Env,
+    failure::Failure,
+    index::Shared,
+    queue::{Outcome, Queue},
+    write::{Error, Writer},
+};
+use kube::{ResourceExt, api::ApiResource};
+use tokio::sync::watch;
+
+use super::{
+    contract::Contract,
+    crd::{Installing, installing, is_of},
+    heartbeat::Beating,
+    konnector::Unusable,
+    local::{Crd, Local},
+    provider::Wanted,
+    sync::{Bound, Unsynced},
+};
+
+/// Finalizer of ours: what a binding brought goes before it.
+const FINALIZER: &str = "multicluster.freeport.dev/bind";
+/// How long a key rests between two passes: one write brings several events.
+const PACE: Duration = Duration::from_millis(50);
+
+/// How it stands with the credential.
+#[derive(Clone)]
+pub(crate) enum Link {
+    Connecting,
+    Unusable(Unusable),
+    Failing(Failure),
+    Up(Box<Contract>, Beating),
+}
+
+/// The bindings of one credential. Cloning shares them.
+#[derive(Clone)]
+pub(crate) struct Bindings {
+    env: Env,
+    local: Local,
+    secret: String,
+    link: watch::Receiver<Link>,
+    writer: Writer,
+    queue: Queue<String>,
+    bound: watch::Sender<Wanted>,
+    unsynced: Unsynced,
+}
+
+/// What a pass found out of one binding.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) connected: Answer,
+    pub(crate) in_sync: Answer,
+    /// By the name of the API.
+    pub(crate) bound: BTreeMap<String, Bound>,
+}
+
+impl Bindings {
+    /// Of the credential in this Secret.
+    pub(crate) fn new(env: &Env, local: &Local, secret: &str, link: watch::Receiver<Link>) -> Self {
+        Self {
+            writer: Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone()),
+            env: env.clone(),
+            local: local.clone(),
+            secret: secret.to_owned(),
+            link,
+            queue: Queue::new(PACE),
+            bound: watch::Sender::new(Wanted::new()),
+            unsynced: Shared::default(),
+        }
+    }
+
+    pub(crate) fn queue(&self) -> Queue<String> {
+        self.queue.clone()
+    }
+
+    pub(crate) fn unsynced(&self) -> Unsynced {
+        self.unsynced.clone()
+    }
+
+    /// The APIs whose objects are to be kept in step.
+    pub(crate) fn bound(&self) -> watch::Receiver<Wanted> {
+        self.bound.subscribe()
+    }
+
+    /// Asks for a pass of every binding, and of every export, since one without a binding says so.
+    pub(crate) fn enqueue(&self) {
+        let exports = match &*self.link.borrow() {
+            Link::Up(contract, _) => {
+                contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect())
+            }
+            _ => Vec::new(),
+        };
+        self.queue.enqueue(self.local.bindings_of(&self.secret).into_iter().chain(exports));
+    }
+
+    /// One pass of the binding, or of the export, of this name.
+    pub(crate) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
+        let binding = self.local.known.with(|known| known.bindings.get(&name).cloned());
+        let binding = binding.filter(|binding| binding.spec.kubeconfig_secret_ref.name == self.secret);
+        let link = self.link.borrow().clone();
+        let Some(binding) = binding else {
+            self.keep_in_step(&name, BTreeMap::new());
+            if let Link::Up(contract, _) = &link {
+                report::on_export(contract, &name, None).await?;
+            }
+            return Ok(Outcome::Done);
+        };
+        let Link::Up(contract, beating) = &link else {
+            let verdicts = verdict::unconnected(&link);
+            report::on_binding(&self, &binding, None, verdicts).await?;
+            return Ok(Outcome::Done);
+        };
+        if binding.metadata.deletion_timestamp.is_some() {
+            return self.end(&binding, contract).await;
+        }
+        if !binding.finalizers().iter().any(|held| held == FINALIZER) {
+            self.writer.hold(&binding, FINALIZER).await?;
+            // The watch tells.
+            return Ok(Outcome::Done);
+        }
+        let found = self.install(&binding, contract).await?;
+        self.keep_in_step(&name, found.bound.clone());
+        let verdicts = verdict::connected(&found, &beating.borrow(), &self.unsynced, &name);
+        report::on_binding(&self, &binding, Some(contract), verdicts).await?;
+        report::on_export(contract, &name, Some(&found)).await?;
+        report::on_schemas(contract, &name, &self.local).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Of this binding exactly these APIs are kept in step.
+    fn keep_in_step(&self, name: &str, bound: BTreeMap<String, Bound>) {
+        self.bound.send_if_modified(|all| {
+            let others = all.iter().filter(|(_, had)| had.binding != name);
+            let mut now: Wanted = others.map(|(api, had)| (api.clone(), had.clone())).collect();
+            now.extend(bound);
+            let is_news = *all != now;
+            *all = now;
+            is_news
+        });
+    }
+
+    /// Installs the CRDs of the export.
+    async fn install(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<Found, Error> {
+        let name = binding.name_any();
+        let export = contract.known.with(|known| known.exports.get(&name).cloned());
+        let Some(export) = export else { return Ok(verdict::without_export(contract, &name)) };
+        let mut found = Found { connected: Answer::Yes, in_sync: Answer::Yes, bound: BTreeMap::new() };
+        for resource in &export.spec.resources {
+            let api = resource.name();
+            let schema = contract.known.with(|known| known.schemas.get(&api).cloned());
+            match self.install_one(binding, &export, &api, schema).await? {
+                Ok(bound) => found.bound.extend(bound.map(|bound| (api, bound))),
+                Err((reason, message)) => {
+                    found.connected = Answer::No(Severity::Error, reason, message);
+                }
+            }
+        }
+        if let Answer::No(severity, reason, message) = &found.connected {
+            found.in_sync = Answer::No(*severity, reason, message.clone());
+        }
+        Ok(found)
+    }
+
+    /// What is kept in step of one API, once its CRD is established; or a reason and a sentence.
+    async fn install_one(
+        &self,
+        binding: &APIServiceBinding,
+        export: &APIServiceExport,
+        api: &str,
+        schema: Option<BoundSchema>,
+    ) -> Result<Result<Option<Bound>, (&'static str, String)>, Error> {
+        let Some(schema) = schema else {
+            return Ok(Err(("BoundSchemaFetchFailed", format!("the provider has no BoundSchema {api}"))));
+        };
+        let have = self.local.known.with(|known| known.crds.get(api).cloned());
+        let installing = match installing(&schema.spec, binding, have.as_ref()) {
+            Ok(installing) => installing,
+            Err(error) => return Ok(Err(("BoundSchemaFetchFailed", format!("BoundSchema {api}: {error}")))),
+        };
+        let (written, reason) = match installing {
+            Installing::Stays => (Ok(()), ""),
+            Installing::Create(crd) => {
+                (self.writer.put(None, &crd).await.map(drop), "CustomResourceDefinitionCreateFailed")
+            }
+            Installing::Update(crd) => (self.update(&crd).await, "CustomResourceDefinitionUpdateFailed"),
+            Installing::Foreign => {
+                let message = format!("CRD {api} is there already, and not for this APIServiceBinding");
+                return Ok(Err(("ForeignCustomResourceDefinition", message)));
+            }
+        };
+        match written {
+            Ok(()) => Ok(Ok(have.and_then(|have| bound_of(binding, export, &schema, &have)))),
+            Err(Error::Refused(message)) => Ok(Err((reason, message))),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn update(&self, crd: &CustomResourceDefinition) -> Result<(), Error> {
+        self.writer.replace(crd, None).await.map(drop)
+    }
+}
+
+/// What is kept in step, if the CRD is served and for this binding.
+fn bound_of(
+    binding: &APIServiceBinding,
+    export: &APIServiceExport,
+    schema: &BoundSchema,
+    crd: &Crd,
+) -> Option<Bound> {
+    let version = synced_version(&schema.spec)?;
+    if !crd.is_established() || !is_of(crd, binding) || crd.metadata_is_going() {
+        return None;
+    }
+    let (group, names) = (&schema.spec.group, &schema.spec.names);
+    let resource = ApiResource {
+        group: group.clone(),
+        version: version.name.clone(),
+        api_version: format!("{group}/{}", version.name),
+        kind: names.kind.clone(),
+        plural: names.plural.clone(),
+    };
+    Some(Bound {
+        binding: binding.name_any(),
+        resource,
+        strategy: strategy(schema.spec.scope, export.spec.isolation),
+        informer_scope: schema.spec.informer_scope,
+        has_status: version.subresources.as_ref().is_some_and(|has| has.status.is_some()),
+        orphan: binding
+            .annotations()
+            .get(label::DELETION_POLICY)
+            .is_some_and(|policy| policy == label::ORPHAN),
+    })
+}
+
+/// Objects in Namespaces always go by Namespaces.
+fn strategy(scope: InformerScope, isolation: Isolation) -> Strategy {
+    match (scope, isolation) {
+        (InformerScope::Namespaced, _) => Strategy::Namespaced,
+        (InformerScope::Cluster, Isolation::Prefixed) => Strategy::Prefixed,
+        (InformerScope::Cluster, Isolation::Namespaced) => Strategy::Converted,
+        (InformerScope::Cluster, Isolation::None) => Strategy::Shared,
+    }
+}

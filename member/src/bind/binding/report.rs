@@ -1,0 +1,165 @@
+//! What came of a pass, said where both sides look. Only differences are written.
+
+use api::bind::{
+    binding::{APIServiceBinding, APIServiceBindingStatus, BoundSchemaReference},
+    bound_schema::{BoundSchema, BoundSchemaStatus},
+    condition::{Answer, Condition, READY, Severity, Verdict, conditions},
+    export::{APIServiceExport, APIServiceExportStatus},
+    label,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::write::{Error, Writer};
+use kube::{Resource, ResourceExt};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+use super::{Bindings, Found, verdict::ASIDE};
+use crate::bind::{
+    contract::Contract,
+    local::{Crd, Local},
+};
+
+/// Conditions of CRDs of which `False` is the good answer.
+const BAD_WHEN_TRUE: &[&str] =
+    &["NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
+
+/// On the binding.
+pub(super) async fn on_binding(
+    bindings: &Bindings,
+    binding: &APIServiceBinding,
+    contract: Option<&Contract>,
+    verdicts: Vec<Verdict>,
+) -> Result<(), Error> {
+    let have = binding.status.clone().unwrap_or_default();
+    let mut want = APIServiceBindingStatus {
+        conditions: conditions(&have.conditions, &verdicts, ASIDE, Timestamp::now()),
+        ..have.clone()
+    };
+    if let Some(contract) = contract {
+        let (name, export) = contract.known.with(|known| {
+            let pretty = known
+                .cluster_bindings
+                .get("cluster")
+                .map(|binding| binding.spec.provider_pretty_name.clone());
+            (pretty, known.exports.get(&binding.name_any()).map(|export| export.spec.clone()))
+        });
+        want.provider_pretty_name = name.or(want.provider_pretty_name);
+        if let Some(export) = export {
+            let of = |resource: &api::bind::resource::Resource| BoundSchemaReference {
+                group: resource.group.clone(),
+                resource: resource.resource.clone(),
+            };
+            want.bound_schemas = export.resources.iter().map(of).collect();
+            want.permission_claims = export.permission_claims;
+        }
+    }
+    name_resources(&bindings.writer, binding, &want).await?;
+    write(&bindings.writer, binding, &have, &want).await?;
+    let (before, now) = (ready(&have.conditions), ready(&want.conditions));
+    if let Some(ready) =
+        now.filter(|now| now.status == "False" && before.map(|b| &b.reason) != Some(&now.reason))
+    {
+        let (reason, message) = (ready.reason.as_deref(), ready.message.as_deref());
+        let reference = binding.object_ref(&());
+        bindings.env.events.warn(reference, "Bind", reason.unwrap_or_default(), message.unwrap_or_default());
+    }
+    Ok(())
+}
+
+fn ready(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == READY)
+}
+
+/// For the printer column.
+async fn name_resources(
+    writer: &Writer,
+    binding: &APIServiceBinding,
+    status: &APIServiceBindingStatus,
+) -> Result<(), Error> {
+    let names: Vec<_> = status.bound_schemas.iter().map(|schema| schema.resource.as_str()).collect();
+    let names = names.join(",");
+    if names.is_empty() || binding.annotations().get(label::RESOURCES) == Some(&names) {
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"annotations": {label::RESOURCES: names}}});
+    writer.merge(binding, None, patch).await.map(drop)
+}
+
+/// On the export of that name, if it is there. `found` is nothing where no binding has its name.
+pub(super) async fn on_export(contract: &Contract, name: &str, found: Option<&Found>) -> Result<(), Error> {
+    let Some(export) = contract.known.with(|known| known.exports.get(name).cloned()) else { return Ok(()) };
+    let info = |reason, message: &str| Answer::No(Severity::Info, reason, message.to_owned());
+    let verdicts = match found {
+        Some(found) => {
+            [Verdict::new("Connected", Answer::Yes), Verdict::new("ConsumerInSync", found.in_sync.clone())]
+        }
+        None => [
+            Verdict::new("Connected", info("APIServiceBindingNotFound", "no APIServiceBinding uses this")),
+            Verdict::new("ConsumerInSync", info("NA", "no APIServiceBinding uses this")),
+        ],
+    };
+    let have = export.status.clone().unwrap_or_default();
+    let all = conditions(&have.conditions, &verdicts, &[], Timestamp::now());
+    // kube-bind has none on exports.
+    let all = all.into_iter().filter(|condition| condition.type_ != READY).collect();
+    write::<APIServiceExport, _>(
+        &contract.writer,
+        &export,
+        &have,
+        &APIServiceExportStatus { conditions: all },
+    )
+    .await
+}
+
+/// On the BoundSchemas of the export of that name: how their CRDs are here.
+pub(super) async fn on_schemas(contract: &Contract, name: &str, local: &Local) -> Result<(), Error> {
+    let schemas: Vec<_> = contract.known.with(|known| {
+        let names = known.exports.get(name).map(|export| export.spec.resources.clone()).unwrap_or_default();
+        names.iter().filter_map(|resource| known.schemas.get(&resource.name()).cloned()).collect()
+    });
+    for schema in schemas {
+        let Some(crd) = local.known.with(|known| known.crds.get(&schema.name_any()).cloned()) else {
+            continue;
+        };
+        let have = schema.status.clone().unwrap_or_default();
+        let want = as_installed(&crd, &have, Timestamp::now());
+        write::<BoundSchema, _>(&contract.writer, &schema, &have, &want).await?;
+    }
+    Ok(())
+}
+
+fn as_installed(crd: &Crd, have: &BoundSchemaStatus, now: Timestamp) -> BoundSchemaStatus {
+    let of_crd = crd.status.conditions.iter().flatten().map(|condition| Condition {
+        type_: condition.type_.clone(),
+        status: condition.status.clone(),
+        severity: Some(if condition.status == "True" { String::new() } else { "Error".to_owned() }),
+        last_transition_time: Some(condition.last_transition_time.clone().unwrap_or(Time(now))),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+    });
+    let mut all: Vec<_> = of_crd.filter(|condition| condition.type_ != READY).collect();
+    // What says the same since then keeps its time.
+    all.extend(ready(&have.conditions).cloned());
+    BoundSchemaStatus {
+        accepted_names: Some(crd.status.accepted_names.clone().unwrap_or_default()),
+        stored_versions: crd.status.stored_versions.clone(),
+        conditions: conditions(&all, &[], BAD_WHEN_TRUE, now),
+    }
+}
+
+async fn write<P, S>(writer: &Writer, of: &P, have: &S, want: &S) -> Result<(), Error>
+where
+    P: Resource<DynamicType = ()> + DeserializeOwned,
+    S: Serialize,
+{
+    let (have, want) = (serde_json::to_value(have)?, serde_json::to_value(want)?);
+    if have == want {
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"resourceVersion": of.resource_version()}, "status": want});
+    match writer.merge(of, Some("status"), patch).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

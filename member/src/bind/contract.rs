@@ -1,0 +1,184 @@
+//! One contract, as its consumer sees it: what is in the cluster namespace, and how to write there.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use api::{
+    bind::{
+        binding::ClusterBinding,
+        bound_schema::BoundSchema,
+        export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, APIServiceNamespaceSpec},
+        label,
+    },
+    label::MEMBER,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kit::{
+    boot::Env,
+    client::kubeconfig::{self, Target},
+    index::Shared,
+    objects::{Change, Objects},
+    watch::{Source, Watches},
+    write::{Error, Writer},
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::{NamespaceResourceScope, ObjectMeta},
+    runtime::watcher,
+};
+use serde::de::DeserializeOwned;
+use tokio::{sync::watch, task::JoinSet};
+
+use super::sync::ClusterNamespace;
+
+/// Watches that share a connection: an API server allows a client 100 streams on one.
+const WATCHES: usize = 60;
+
+/// What the provider says in the cluster namespace.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) exports: Objects<APIServiceExport>,
+    pub(crate) requests: Objects<APIServiceExportRequest>,
+    pub(crate) schemas: Objects<BoundSchema>,
+    pub(crate) namespaces: Objects<APIServiceNamespace>,
+    pub(crate) cluster_bindings: Objects<ClusterBinding>,
+    pub(crate) secrets: Objects<Secret>,
+}
+
+/// A contract. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Contract {
+    pub(crate) env: Env,
+    pub(crate) cluster_namespace: Arc<ClusterNamespace>,
+    target: Target,
+    pub(crate) known: Shared<Known>,
+    changed: watch::Sender<u64>,
+    /// For writes, which watches must not hold up.
+    client: Client,
+    watching: Shared<(Client, usize)>,
+    pub(crate) writer: Writer,
+}
+
+impl Contract {
+    /// Nothing is watched before [`watch`](Self::watch).
+    pub(crate) fn new(env: &Env, target: Target, uid: String) -> Result<Self, kubeconfig::Error> {
+        let (client, watching) = (target.connect()?, target.connect()?);
+        Ok(Self {
+            env: env.clone(),
+            cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),
+            target,
+            known: Shared::default(),
+            changed: watch::Sender::new(0),
+            writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
+            client,
+            watching: Shared::new((watching, 0)),
+        })
+    }
+
+    /// A writer under the name of Go's konnector, for copies.
+    pub(crate) fn writer_of_copies(&self) -> Writer {
+        Writer::new(self.client.clone(), super::sync::MANAGER, "provider", self.env.metrics.clone())
+    }
+
+    /// A client for one more watch.
+    pub(crate) fn watching(&self) -> Client {
+        self.watching.with(|(client, count)| {
+            *count += 1;
+            if *count % WATCHES == 0
+                && let Ok(another) = self.target.connect()
+            {
+                *client = another;
+            }
+            client.clone()
+        })
+    }
+
+    /// Begins to watch what is in the cluster namespace.
+    pub(crate) fn watch(&self, watches: &Watches, tasks: &mut JoinSet<()>) {
+        self.watch_one(watches, tasks, "APIServiceExport", |known| &mut known.exports);
+        self.watch_one(watches, tasks, "APIServiceExportRequest", |known| &mut known.requests);
+        self.watch_one(watches, tasks, "BoundSchema", |known| &mut known.schemas);
+        self.watch_one(watches, tasks, "APIServiceNamespace", |known| &mut known.namespaces);
+        self.watch_one(watches, tasks, "ClusterBinding", |known| &mut known.cluster_bindings);
+        self.watch_one(watches, tasks, "Secret", |known| &mut known.secrets);
+    }
+
+    fn watch_one<P>(
+        &self,
+        watches: &Watches,
+        tasks: &mut JoinSet<()>,
+        kind: &'static str,
+        place: fn(&mut Known) -> &mut Objects<P>,
+    ) where
+        P: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let api = Api::<P>::namespaced(self.watching(), &self.cluster_namespace.name);
+        let contract = self.clone();
+        let sink = move |change: Change<P>| contract.take_in(place, change);
+        let source = Source { cluster: "provider", kind };
+        tasks.spawn(watches.watch(api, watcher::Config::default(), source, self.env.metrics.clone(), sink));
+    }
+
+    /// Takes in what a watch told.
+    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Objects<P>, change: Change<P>) {
+        self.known.with(|known| place(known).change(change));
+        self.changed.send_modify(|times| *times += 1);
+    }
+
+    /// Tells whenever something in the cluster namespace is another.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The provider's Namespace for one of ours.
+    pub(crate) fn assigned(&self, namespace: &str) -> Option<String> {
+        self.known.with(|known| assigned(known.namespaces.get(namespace)?))
+    }
+
+    /// The provider's Namespaces, by ours.
+    pub(crate) fn all_assigned(&self) -> BTreeMap<String, String> {
+        self.known.with(|known| {
+            let all = known.namespaces.iter();
+            all.filter_map(|namespace| Some((namespace.name_any(), assigned(namespace)?))).collect()
+        })
+    }
+
+    /// Asks for a Namespace of the provider for one of ours, unless that is done.
+    pub(crate) async fn assign(&self, namespace: &str) -> Result<(), Error> {
+        if self.known.with(|known| known.namespaces.get(namespace).is_some()) {
+            return Ok(());
+        }
+        let metadata = ObjectMeta {
+            name: Some(namespace.to_owned()),
+            namespace: Some(self.cluster_namespace.name.clone()),
+            ..ObjectMeta::default()
+        };
+        let want = APIServiceNamespace { metadata, spec: APIServiceNamespaceSpec {}, status: None };
+        match self.writer.put(None, &want).await {
+            // The watch is about to tell.
+            Ok(_) | Err(Error::Stale) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the provider takes the API of this binding back.
+    pub(crate) fn is_ending(&self, export: &str) -> bool {
+        self.known.with(|known| {
+            known.exports.get(export).is_none_or(|export| export.metadata.deletion_timestamp.is_some())
+        })
+    }
+
+    /// Whether the APIServiceNamespace was made by the provider, on its own.
+    pub(crate) fn is_providers(namespace: &APIServiceNamespace) -> bool {
+        namespace.labels().get(label::OWNER).is_some_and(|owner| owner == "provider")
+    }
+}
+
+fn assigned(namespace: &APIServiceNamespace) -> Option<String> {
+    namespace.status.as_ref()?.namespace.clone().filter(|name| !name.is_empty())
+}

@@ -1,0 +1,122 @@
+//! The CRD of a bound API in our cluster: pure.
+
+use api::bind::{
+    binding::APIServiceBinding,
+    bound_schema::BoundSchemaSpec,
+    carried::{self, NotCarried},
+    label::SOURCE_SPEC_HASH,
+};
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Resource, ResourceExt};
+
+use super::local::Crd;
+
+/// What is to happen to a CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Installing {
+    /// It is there, and as it has to be.
+    Stays,
+    /// It is to be made.
+    Create(CustomResourceDefinition),
+    /// Ours is another one.
+    Update(CustomResourceDefinition),
+    /// Somebody else's is there.
+    Foreign,
+}
+
+/// The CRD of a schema, for a binding.
+///
+/// # Errors
+/// [`NotCarried`] where the schema does not decode.
+pub(crate) fn installing(
+    schema: &BoundSchemaSpec,
+    binding: &APIServiceBinding,
+    have: Option<&Crd>,
+) -> Result<Installing, NotCarried> {
+    let mut want = carried::installed(schema)?;
+    let hash = carried::hash([schema]);
+    want.metadata.owner_references = Some(vec![owner(binding)]);
+    want.annotations_mut().insert(SOURCE_SPEC_HASH.to_owned(), hash.clone());
+    let Some(have) = have else { return Ok(Installing::Create(want)) };
+    if !is_of(have, binding) {
+        return Ok(Installing::Foreign);
+    }
+    if have.annotations().get(SOURCE_SPEC_HASH) == Some(&hash) {
+        return Ok(Installing::Stays);
+    }
+    want.metadata.uid = have.uid();
+    want.metadata.resource_version = have.resource_version();
+    Ok(Installing::Update(want))
+}
+
+/// Whether the CRD is there for this very binding.
+pub(crate) fn is_of(crd: &Crd, binding: &APIServiceBinding) -> bool {
+    let owner = owner(binding);
+    crd.owner_references().iter().any(|has| has.uid == owner.uid && has.name == owner.name)
+}
+
+fn owner(binding: &APIServiceBinding) -> OwnerReference {
+    OwnerReference {
+        api_version: APIServiceBinding::api_version(&()).into_owned(),
+        kind: APIServiceBinding::kind(&()).into_owned(),
+        name: binding.name_any(),
+        uid: binding.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn schema() -> BoundSchemaSpec {
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}});
+        serde_json::from_value(json!({
+            "informerScope": "Namespaced", "group": "provider.example.com", "scope": "Namespaced",
+            "names": {"plural": "mangodbs", "kind": "MangoDB"}, "versions": [version],
+        }))
+        .unwrap()
+    }
+
+    fn binding(uid: &str) -> APIServiceBinding {
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        serde_json::from_value(
+            json!({"metadata": {"name": "mango", "uid": uid}, "spec": {"kubeconfigSecretRef": secret}}),
+        )
+        .unwrap()
+    }
+
+    fn have(metadata: Value) -> Crd {
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    #[test]
+    fn b1_b7_a_crd_is_of_its_binding_or_foreign() {
+        let Ok(Installing::Create(want)) = installing(&schema(), &binding("b1"), None) else {
+            panic!("not created")
+        };
+        let mut metadata = json!(want.metadata);
+        assert_eq!(
+            installing(&schema(), &binding("b1"), Some(&have(metadata.clone()))),
+            Ok(Installing::Stays)
+        );
+        assert_eq!(
+            installing(&schema(), &binding("b2"), Some(&have(metadata.clone()))),
+            Ok(Installing::Foreign),
+            "of a binding that was there before under this name"
+        );
+        let local = have(json!({"name": "mangodbs.provider.example.com"}));
+        assert_eq!(installing(&schema(), &binding("b1"), Some(&local)), Ok(Installing::Foreign));
+        metadata["annotations"] = json!({});
+        assert!(matches!(
+            installing(&schema(), &binding("b1"), Some(&have(metadata))),
+            Ok(Installing::Update(_))
+        ));
+    }
+}

@@ -1,0 +1,205 @@
+//! Shows the provider that we live, and keeps the credential up to date.
+//!
+//! Watches `ClusterBinding/cluster` and the Secret that it names. Writes the status of the ClusterBinding every two and a half minutes, and
+//! the Secret of our cluster where the provider's has another kubeconfig that can be used.
+
+use std::time::Duration;
+
+use api::{
+    bind::{
+        binding::{ClusterBinding, ClusterBindingStatus, SecretName},
+        condition::{Answer, Severity, Verdict, conditions},
+        duration::GoDuration,
+    },
+    label::MEMBER,
+};
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
+use kit::{
+    client::kubeconfig::Target,
+    write::{Error, Writer},
+};
+use kube::ResourceExt;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    contract::Contract,
+    konnector::KEY,
+    local::{Local, NAMESPACE},
+};
+
+/// After how long without a heartbeat the provider may take us for gone, twice.
+const INTERVAL: Duration = Duration::from_secs(300);
+/// How often one is due.
+const EVERY: Duration = Duration::from_secs(150);
+/// How soon one is tried again that failed.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Whether the last heartbeat arrived.
+pub(crate) type Beating = watch::Receiver<Option<bool>>;
+
+/// Of one contract.
+pub(crate) struct Heartbeat {
+    contract: Contract,
+    local: Local,
+    secret: String,
+    now: fn() -> Timestamp,
+    said: watch::Sender<Option<bool>>,
+}
+
+impl Heartbeat {
+    /// `secret` is that of our cluster, `now` the clock.
+    pub(crate) fn new(contract: &Contract, local: &Local, secret: &str, now: fn() -> Timestamp) -> Self {
+        let said = watch::Sender::new(None);
+        Self { contract: contract.clone(), local: local.clone(), secret: secret.to_owned(), now, said }
+    }
+
+    /// Whether the last one arrived.
+    pub(crate) fn beating(&self) -> Beating {
+        self.said.subscribe()
+    }
+
+    /// Goes on until `stop`.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        let mut changes = self.contract.changes();
+        loop {
+            changes.mark_unchanged();
+            let beat = async {
+                self.mirror().await?;
+                self.beat().await
+            };
+            let wait = match beat.await {
+                Ok(wait) => {
+                    self.said.send_if_modified(|said| said.replace(true) != Some(true));
+                    wait
+                }
+                Err(Error::Stale) => AGAIN,
+                Err(error) => {
+                    tracing::warn!(%error, "the provider was not told that we live, trying again");
+                    self.said.send_if_modified(|said| said.replace(false) != Some(false));
+                    AGAIN
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+                Ok(()) = changes.changed() => {}
+            }
+        }
+    }
+
+    /// The provider renews the credential in its Secret.
+    async fn mirror(&self) -> Result<(), Error> {
+        let theirs = self.contract.known.with(|known| {
+            let named = &known.cluster_bindings.get("cluster")?.spec.kubeconfig_secret_ref;
+            known.secrets.get(&named.name)?.data.as_ref()?.get(&named.key).cloned()
+        });
+        let ours = self.local.known.with(|known| known.secrets.get(&self.secret).cloned());
+        let (Some(theirs), Some(ours)) = (theirs, ours) else { return Ok(()) };
+        if ours.data.as_ref().and_then(|data| data.get(KEY)) == Some(&theirs) || !self.is_usable(&theirs.0) {
+            return Ok(());
+        }
+        let env = &self.contract.env;
+        let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+        writer.merge::<Secret>(&ours, None, json!({"data": {KEY: theirs}})).await?;
+        tracing::info!(
+            secret = format!("{NAMESPACE}/{}", self.secret),
+            "took the provider's new credential over"
+        );
+        Ok(())
+    }
+
+    /// A credential that leads elsewhere, or nowhere, would be the last one.
+    fn is_usable(&self, kubeconfig: &[u8]) -> bool {
+        match Target::read(kubeconfig) {
+            Ok(target) if target.namespace == self.contract.cluster_namespace.name => true,
+            Ok(target) => {
+                tracing::warn!(
+                    namespace = target.namespace,
+                    "the provider's new credential is for another cluster namespace: kept the old one"
+                );
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the provider's new credential cannot be used: kept the old one");
+                false
+            }
+        }
+    }
+
+    /// Writes the status if that is due; when the next one is.
+    async fn beat(&self) -> Result<Duration, Error> {
+        let Some(binding) = self.contract.known.with(|known| known.cluster_bindings.get("cluster").cloned())
+        else {
+            return Ok(AGAIN);
+        };
+        let now = (self.now)();
+        let have = binding.status.clone().unwrap_or_default();
+        let want = self.status(&have, now);
+        if let Some(left) = due(&have, &want, now) {
+            return Ok(left);
+        }
+        let mut patch = json!({ "status": want });
+        patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
+        let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await?;
+        drop(answer);
+        Ok(EVERY)
+    }
+
+    fn status(&self, have: &ClusterBindingStatus, now: Timestamp) -> ClusterBindingStatus {
+        let key = self.contract.known.with(|known| {
+            let named = &known.cluster_bindings.get("cluster")?.spec.kubeconfig_secret_ref;
+            let secret = known.secrets.get(&named.name);
+            Some(secret.map(|secret| secret.data.iter().flatten().any(|(key, _)| *key == named.key)))
+        });
+        let no = |reason, message: &str| Answer::No(Severity::Warning, reason, message.to_owned());
+        let secret = match key.flatten() {
+            Some(true) => Answer::Yes,
+            Some(false) => no("ProviderSecretInvalid", "the Secret with the kubeconfig lacks its key"),
+            None => no("ProviderSecretNotFound", "the Secret with the kubeconfig is not there"),
+        };
+        let verdicts = [Verdict::new("SecretValid", secret), Verdict::new("ValidVersion", Answer::Yes)];
+        ClusterBindingStatus {
+            last_heartbeat_time: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+            heartbeat_interval: Some(GoDuration(INTERVAL)),
+            konnector_version: Some(format!("v{}", env!("CARGO_PKG_VERSION"))),
+            consumer_secret_ref: Some(SecretName { name: self.secret.clone(), namespace: NAMESPACE.into() }),
+            conditions: conditions(&have.conditions, &verdicts, &[], now),
+        }
+    }
+}
+
+/// How long the status can stay as it is; nothing where it cannot.
+fn due(have: &ClusterBindingStatus, want: &ClusterBindingStatus, now: Timestamp) -> Option<Duration> {
+    let undated =
+        |status: &ClusterBindingStatus| ClusterBindingStatus { last_heartbeat_time: None, ..status.clone() };
+    if undated(have) != undated(want) {
+        return None;
+    }
+    let last = have.last_heartbeat_time.as_ref()?.0;
+    let since = Duration::try_from(now.duration_since(last)).ok()?;
+    EVERY.checked_sub(since).filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_is_due_every_two_and_a_half_minutes_or_when_something_else_is_new() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let status = |second| ClusterBindingStatus {
+            last_heartbeat_time: Some(Time(at(second))),
+            konnector_version: Some("v1".into()),
+            ..ClusterBindingStatus::default()
+        };
+        assert_eq!(due(&status(1000), &status(1050), at(1050)), Some(Duration::from_secs(100)));
+        assert_eq!(due(&status(1000), &status(1150), at(1150)), None);
+        assert_eq!(due(&status(1000), &status(900), at(900)), None, "it is dated from the future");
+        assert_eq!(due(&ClusterBindingStatus::default(), &status(1), at(1)), None);
+        let other = ClusterBindingStatus { konnector_version: Some("v2".into()), ..status(1001) };
+        assert_eq!(due(&status(1000), &other, at(1001)), None);
+    }
+}

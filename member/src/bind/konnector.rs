@@ -1,0 +1,130 @@
+//! Which contracts there are: one for each Secret with a credential that an APIServiceBinding uses, or that is marked.
+//!
+//! Watches APIServiceBindings, the Secrets of Namespace `kube-bind`, CRDs and Namespaces of our cluster. Starts a [`provider`] for each
+//! credential, ends it when nobody uses the credential any more, and begins anew when it is another one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use api::bind::label::PROVIDER_KUBECONFIG;
+use k8s_openapi::api::core::v1::Secret;
+use kit::{
+    boot::Env,
+    client::kubeconfig::{self, Target},
+    drive::resume,
+    watch::{Guard, Watches},
+};
+use kube::ResourceExt;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::{
+    local::{Local, NAMESPACE},
+    provider,
+};
+
+/// The key of a Secret that holds the credential.
+pub(crate) const KEY: &str = "kubeconfig";
+
+/// Why there is no contract.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("there is no Secret kube-bind/{0}")]
+    NotFound(String),
+    #[error("the Secret has no key kubeconfig")]
+    NoKey,
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[from] kubeconfig::Error),
+}
+
+impl Unusable {
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "KubeconfigSecretNotFound",
+            Self::NoKey | Self::Kubeconfig(_) => "KubeconfigSecretInvalid",
+        }
+    }
+}
+
+/// What a Secret holds.
+type Credential = Result<Vec<u8>, Unusable>;
+
+/// A contract that runs.
+struct Running {
+    credential: Credential,
+    stop: CancellationToken,
+}
+
+/// Runs all contracts until `stop`, or until our cluster turns out to be restored from a backup.
+pub(crate) async fn run(env: &Env, guard: Arc<dyn Guard>, stop: &CancellationToken) {
+    let (local, mut tasks) = (Local::new(), JoinSet::new());
+    let watches = Watches::guarded(guard.clone());
+    local.watch(env, &watches, &mut tasks);
+    let mut changes = local.changes();
+    let (mut running, mut ending) = (BTreeMap::<String, Running>::new(), JoinSet::new());
+    tokio::select! {
+        () = watches.listed() => {}
+        () = stop.cancelled() => return,
+        Some(Err(error)) = tasks.join_next() => resume(error),
+    }
+    loop {
+        changes.mark_unchanged();
+        let wanted = credentials(&local);
+        running.retain(|name, contract| {
+            let stays = wanted.get(name) == Some(&contract.credential);
+            if !stays {
+                contract.stop.cancel();
+            }
+            stays
+        });
+        for (name, credential) in wanted {
+            if running.contains_key(&name) {
+                continue;
+            }
+            // A kubeconfig that cannot be used is said on the bindings that name it.
+            let target = credential.clone().and_then(|kubeconfig| Ok(Target::read(&kubeconfig)?));
+            let stop = stop.child_token();
+            let span = tracing::info_span!("contract", secret = name);
+            let contract = provider::run(
+                env.clone(),
+                local.clone(),
+                (name.clone(), target),
+                guard.clone(),
+                stop.clone(),
+            );
+            ending.spawn(contract.instrument(span));
+            running.insert(name, Running { credential, stop });
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = watches.restored() => break,
+            Ok(()) = changes.changed() => {}
+            Some(Err(error)) = ending.join_next() => resume(error),
+            Some(Err(error)) = tasks.join_next() => resume(error),
+        }
+    }
+    running.values().for_each(|contract| contract.stop.cancel());
+    while let Some(ended) = ending.join_next().await {
+        ended.unwrap_or_else(resume);
+    }
+    tasks.shutdown().await;
+}
+
+/// The credentials that are used, by the names of their Secrets.
+fn credentials(local: &Local) -> BTreeMap<String, Credential> {
+    local.known.with(|known| {
+        let is_marked =
+            |secret: &&Secret| secret.labels().get(PROVIDER_KUBECONFIG).is_some_and(|value| value == "true");
+        let marked = known.secrets.iter().filter(is_marked).map(ResourceExt::name_any);
+        let of_bindings = known.bindings.iter().map(|binding| &binding.spec.kubeconfig_secret_ref);
+        let named = of_bindings.filter(|named| named.namespace == NAMESPACE).map(|named| named.name.clone());
+        let kubeconfig = |name: &String| match known.secrets.get(name) {
+            None => Err(Unusable::NotFound(name.clone())),
+            Some(secret) => {
+                let data = secret.data.as_ref().and_then(|data| data.get(KEY));
+                data.map(|kubeconfig| kubeconfig.0.clone()).ok_or(Unusable::NoKey)
+            }
+        };
+        marked.chain(named).map(|name| (name.clone(), kubeconfig(&name))).collect()
+    })
+}

@@ -1,0 +1,127 @@
+//! What binding needs to know of our own cluster.
+
+use std::collections::BTreeSet;
+
+use api::{
+    bind::binding::APIServiceBinding,
+    view::{lean, owned},
+};
+use k8s_openapi::{
+    api::core::v1::{Namespace, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+        CustomResourceDefinition, CustomResourceDefinitionStatus,
+    },
+};
+use kit::{
+    boot::Env,
+    index::Shared,
+    objects::{Change, Objects},
+    watch::{Source, Watches},
+};
+use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::{sync::watch, task::JoinSet};
+
+/// Namespace of the credentials, as kube-bind has it.
+pub(crate) const NAMESPACE: &str = "kube-bind";
+
+/// A CRD, without its schemas.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = CustomResourceDefinition)]
+pub(crate) struct Crd {
+    #[serde(deserialize_with = "owned")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) status: CustomResourceDefinitionStatus,
+}
+
+impl Crd {
+    /// Whether it is being deleted.
+    pub(crate) fn metadata_is_going(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether its API is served.
+    pub(crate) fn is_established(&self) -> bool {
+        let mut conditions = self.status.conditions.iter().flatten();
+        conditions.any(|condition| condition.type_ == "Established" && condition.status == "True")
+    }
+}
+
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Namespace)]
+pub(crate) struct NamespaceView {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+}
+
+/// What the watches told.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) bindings: Objects<APIServiceBinding>,
+    pub(crate) secrets: Objects<Secret>,
+    pub(crate) crds: Objects<Crd>,
+    pub(crate) namespaces: Objects<NamespaceView>,
+}
+
+/// Our own cluster. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Local {
+    pub(crate) known: Shared<Known>,
+    changed: watch::Sender<u64>,
+}
+
+impl Local {
+    pub(crate) fn new() -> Self {
+        Self { known: Shared::default(), changed: watch::Sender::new(0) }
+    }
+
+    /// Begins to watch.
+    pub(crate) fn watch(&self, env: &Env, watches: &Watches, tasks: &mut JoinSet<()>) {
+        let all = |env: &Env| env.client.clone();
+        let secrets = Api::<Secret>::namespaced(all(env), NAMESPACE);
+        self.watch_one(env, (Api::all(all(env)), watches), tasks, "APIServiceBinding", |known| {
+            &mut known.bindings
+        });
+        self.watch_one(env, (secrets, watches), tasks, "Secret", |known| &mut known.secrets);
+        self.watch_one(env, (Api::all(all(env)), watches), tasks, "CustomResourceDefinition", |known| {
+            &mut known.crds
+        });
+        self.watch_one(env, (Api::all(all(env)), watches), tasks, "Namespace", |known| &mut known.namespaces);
+    }
+
+    fn watch_one<P>(
+        &self,
+        env: &Env,
+        (api, watches): (Api<P>, &Watches),
+        tasks: &mut JoinSet<()>,
+        kind: &'static str,
+        place: fn(&mut Known) -> &mut Objects<P>,
+    ) where
+        P: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let local = self.clone();
+        let sink = move |change: Change<P>| local.take_in(place, change);
+        let source = Source { cluster: "local", kind };
+        tasks.spawn(watches.watch(api, watcher::Config::default(), source, env.metrics.clone(), sink));
+    }
+
+    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Objects<P>, change: Change<P>) {
+        self.known.with(|known| place(known).change(change));
+        self.changed.send_modify(|times| *times += 1);
+    }
+
+    /// Tells whenever something is another.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Names of the bindings that use this Secret.
+    pub(crate) fn bindings_of(&self, secret: &str) -> BTreeSet<String> {
+        let uses = |binding: &&APIServiceBinding| {
+            let of = &binding.spec.kubeconfig_secret_ref;
+            of.namespace == NAMESPACE && of.name == secret
+        };
+        self.known.with(|known| known.bindings.iter().filter(uses).map(ResourceExt::name_any).collect())
+    }
+}

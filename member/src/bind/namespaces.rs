@@ -1,0 +1,89 @@
+//! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone.
+//!
+//! Watches APIServiceNamespaces and our Namespaces. Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
+//! Objects are not left behind: each holds its Namespace here until its copy is gone.
+
+use api::bind::export::APIServiceNamespace;
+use kit::write::Error;
+use kube::ResourceExt;
+use std::{collections::BTreeSet, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+use super::{contract::Contract, local::Local};
+
+/// How soon a deletion is tried again that failed.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Of one contract.
+pub(crate) struct Namespaces {
+    contract: Contract,
+    local: Local,
+}
+
+impl Namespaces {
+    pub(crate) fn new(contract: &Contract, local: &Local) -> Self {
+        Self { contract: contract.clone(), local: local.clone() }
+    }
+
+    /// Goes on until `stop`.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        let (mut here, mut there) = (self.local.changes(), self.contract.changes());
+        // What was never seen here was not seen going: a Namespace that vanished while we were away has lost its objects, too.
+        let mut seen = BTreeSet::new();
+        loop {
+            here.mark_unchanged();
+            there.mark_unchanged();
+            let failed = self.pass(&mut seen).await.is_err();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = here.changed() => {}
+                Ok(()) = there.changed() => {}
+                () = tokio::time::sleep(AGAIN), if failed => {}
+            }
+        }
+    }
+
+    async fn pass(&self, seen: &mut BTreeSet<String>) -> Result<(), Error> {
+        let live: BTreeSet<_> =
+            self.local.known.with(|known| known.namespaces.iter().map(ResourceExt::name_any).collect());
+        let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
+        let mut failed = Ok(());
+        for namespace in all.iter().filter(|namespace| is_over(namespace, &live, seen)) {
+            let name = namespace.name_any();
+            tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
+            if let Err(error) = self.contract.writer.delete(namespace, false).await {
+                tracing::warn!(namespace = name, %error, "the APIServiceNamespace was not deleted, trying again");
+                failed = Err(error);
+            }
+        }
+        seen.extend(live);
+        failed
+    }
+}
+
+/// Whether the Namespace was here, and is not any more.
+fn is_over(namespace: &APIServiceNamespace, live: &BTreeSet<String>, seen: &BTreeSet<String>) -> bool {
+    let name = namespace.name_any();
+    let is_going = namespace.metadata.deletion_timestamp.is_some();
+    !is_going && !Contract::is_providers(namespace) && seen.contains(&name) && !live.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_seen_here_and_is_gone_is_taken_back() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let of = |labels: serde_json::Value| -> APIServiceNamespace {
+            serde_json::from_value(json!({"metadata": {"name": "team1", "labels": labels}, "spec": {}}))
+                .unwrap()
+        };
+        assert!(is_over(&of(json!({})), &set(&["other"]), &set(&["team1"])));
+        assert!(!is_over(&of(json!({})), &set(&["team1"]), &set(&["team1"])));
+        assert!(!is_over(&of(json!({})), &set(&[]), &set(&[])), "an empty cluster with the old credential");
+        assert!(!is_over(&of(json!({"kube-bind.io/owner": "provider"})), &set(&[]), &set(&["team1"])));
+    }
+}

@@ -1,0 +1,222 @@
+//! One contract, as long as its credential is the same.
+//!
+//! Watches what is in the cluster namespace. Runs the controllers of the contract and keeps the objects of each bound API in step. Its
+//! failure is its own: other contracts, and Services, go on.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use api::{label::MEMBER, view::Meta};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kit::{
+    boot::Env,
+    client::kubeconfig::Target,
+    drive::{before, drive, resume},
+    failure::{Failure, classify},
+    queue::Queue,
+    watch::{Guard, Watches},
+    write::Writer,
+};
+use kube::{Api, ResourceExt};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::{
+    binding::{Bindings, Link},
+    contract::Contract,
+    heartbeat::Heartbeat,
+    konnector::Unusable,
+    local::Local,
+    namespaces::Namespaces,
+    sync::{Bound, Sync, Unsynced},
+};
+
+/// How soon a provider is asked again that did not answer.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// What a contract can say of itself before anything is known of it.
+type Credential = (String, Result<Target, Unusable>);
+
+/// Serves the contract of the credential until `stop`.
+pub(crate) async fn run(
+    env: Env,
+    local: Local,
+    (secret, target): Credential,
+    guard: Arc<dyn Guard>,
+    stop: CancellationToken,
+) {
+    let link = watch::Sender::new(Link::Connecting);
+    let bindings = Bindings::new(&env, &local, &secret, link.subscribe());
+    let queue = bindings.queue();
+    let mut tasks = JoinSet::new();
+    let driven = drive("bind-binding", queue.clone(), env.metrics.clone(), stop.clone(), {
+        let bindings = bindings.clone();
+        move |name| bindings.clone().reconcile(name)
+    });
+    tasks.spawn(driven.in_current_span());
+    tasks.spawn(wake(local.clone(), secret.clone(), queue.clone(), link.subscribe(), stop.clone()));
+    let served = async {
+        let target = match target {
+            Ok(target) => target,
+            Err(unusable) => return broken(&link, unusable, &stop).await,
+        };
+        let Some(contract) = connect(&env, target, &link, &stop).await else { return };
+        serve(contract, bindings, (&local, &secret, &link), guard, &stop).await;
+    };
+    served.await;
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap_or_else(resume);
+    }
+}
+
+/// A credential that cannot be used is another one before anything changes.
+async fn broken(link: &watch::Sender<Link>, unusable: Unusable, stop: &CancellationToken) {
+    link.send_replace(Link::Unusable(unusable));
+    stop.cancelled().await;
+}
+
+/// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
+async fn wake(
+    local: Local,
+    secret: String,
+    queue: Queue<String>,
+    mut link: watch::Receiver<Link>,
+    stop: CancellationToken,
+) {
+    let mut changes = local.changes();
+    loop {
+        queue.enqueue(local.bindings_of(&secret));
+        tokio::select! {
+            () = stop.cancelled() => return,
+            Ok(()) = changes.changed() => {}
+            Ok(()) = link.changed() => {}
+        }
+    }
+}
+
+/// Finds the cluster namespace; says on the bindings why it is not found, and tries again.
+async fn connect(
+    env: &Env,
+    target: Target,
+    link: &watch::Sender<Link>,
+    stop: &CancellationToken,
+) -> Option<Contract> {
+    let client = match target.connect() {
+        Ok(client) => client,
+        Err(error) => {
+            broken(link, Unusable::Kubeconfig(error), stop).await;
+            return None;
+        }
+    };
+    let namespaces = Api::<Meta<Namespace>>::all(client);
+    loop {
+        let failure = match namespaces.get(&target.namespace).await {
+            Ok(namespace) => match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
+                Ok(contract) => return Some(contract),
+                Err(error) => Failure::Other(error.to_string()),
+            },
+            Err(error) => classify(&error),
+        };
+        tracing::warn!(%failure, "cannot reach the provider, trying again");
+        link.send_replace(Link::Failing(failure));
+        if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
+            return None;
+        }
+    }
+}
+
+async fn serve(
+    contract: Contract,
+    bindings: Bindings,
+    (local, secret, link): (&Local, &str, &watch::Sender<Link>),
+    guard: Arc<dyn Guard>,
+    stop: &CancellationToken,
+) {
+    let (watches, mut tasks) = (Watches::default(), JoinSet::new());
+    contract.watch(&watches, &mut tasks);
+    let listed = async {
+        before(stop, watches.listed()).await;
+    };
+    tokio::select! {
+        () = listed => {}
+        Some(Err(error)) = tasks.join_next() => resume(error),
+    }
+    if stop.is_cancelled() {
+        return tasks.shutdown().await;
+    }
+    tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
+    let heartbeat = Heartbeat::new(&contract, local, secret, Timestamp::now);
+    let namespaces = Namespaces::new(&contract, local);
+    link.send_replace(Link::Up(Box::new(contract.clone()), heartbeat.beating()));
+    let mut parts = JoinSet::new();
+    parts.spawn(heartbeat.keep(stop.clone()));
+    parts.spawn(namespaces.keep(stop.clone()));
+    let syncs =
+        Syncs { contract: contract.clone(), guard, unsynced: bindings.unsynced(), running: BTreeMap::new() };
+    let kept = syncs.keep(bindings, stop);
+    tokio::pin!(kept);
+    loop {
+        tokio::select! {
+            () = &mut kept => break,
+            Some(Err(error)) = tasks.join_next() => resume(error),
+            Some(Err(error)) = parts.join_next() => resume(error),
+        }
+    }
+    while let Some(ended) = parts.join_next().await {
+        ended.unwrap_or_else(resume);
+    }
+    tasks.shutdown().await;
+}
+
+/// The APIs whose objects are kept in step.
+struct Syncs {
+    contract: Contract,
+    guard: Arc<dyn Guard>,
+    unsynced: Unsynced,
+    running: BTreeMap<String, (Bound, CancellationToken)>,
+}
+
+impl Syncs {
+    /// Starts and ends what the bindings say, until `stop`.
+    async fn keep(mut self, bindings: Bindings, stop: &CancellationToken) {
+        let (mut wanted, mut tasks) = (bindings.bound(), JoinSet::new());
+        let mut changes = self.contract.changes();
+        loop {
+            let now = wanted.borrow_and_update().clone();
+            self.running.retain(|api, (bound, ending)| {
+                let stays = now.get(api) == Some(bound);
+                if !stays {
+                    ending.cancel();
+                }
+                stays
+            });
+            for (api, bound) in now {
+                if self.running.contains_key(&api) {
+                    continue;
+                }
+                tracing::info!(api, binding = bound.binding, "keeping objects in step");
+                let ending = stop.child_token();
+                let env = &self.contract.env;
+                let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+                let sync = Sync::new(bound.clone(), &self.contract, writer, self.unsynced.clone());
+                let span = tracing::info_span!("api", name = api);
+                tasks.spawn(sync.run(self.guard.clone(), ending.clone()).instrument(span));
+                self.running.insert(api, (bound, ending));
+            }
+            bindings.enqueue();
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Ok(()) = wanted.changed() => {}
+                Ok(()) = changes.changed() => {}
+                Some(Err(error)) = tasks.join_next() => resume(error),
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap_or_else(resume);
+        }
+    }
+}
+
+/// By the name of the binding and of the API.
+pub(crate) type Wanted = BTreeMap<String, Bound>;

@@ -1,0 +1,96 @@
+//! What is known of one object of a consumer: the object here, and its copy at the provider.
+
+use std::sync::Arc;
+
+use api::bind::mapping::Place;
+use kit::{
+    custom::Custom,
+    index::{Entry, Part, Readers},
+};
+use kube::{ResourceExt, core::ObjectMeta};
+use serde_json::{Map, Value};
+
+/// An object of our cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ours;
+
+/// An object at the provider: at whose place it is, if at anybody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct At(pub(crate) Option<Place>);
+
+pub(crate) type Here = Custom<Ours>;
+pub(crate) type There = Custom<At>;
+
+/// What is known of one place of the consumer.
+#[derive(Clone, Default)]
+pub(crate) struct Pair {
+    pub(crate) here: Option<Arc<Here>>,
+    pub(crate) there: Option<Arc<There>>,
+    /// What we applied last, and the copy as it was then: where less is kept than was sent, it is not sent again.
+    pub(crate) applied: Option<(Value, Essence)>,
+    /// The status that we wrote last, and what became of it.
+    pub(crate) said: Option<(Option<Value>, Option<Value>)>,
+}
+
+/// What of a copy can differ from what we applied.
+pub(crate) type Essence = (Map<String, Value>, ObjectMeta);
+
+impl Pair {
+    /// The copy as an apply can change it.
+    pub(crate) fn essence(there: &There) -> Essence {
+        let mut content = there.content.clone();
+        content.remove("status");
+        let metadata = ObjectMeta {
+            labels: there.metadata.labels.clone(),
+            annotations: there.metadata.annotations.clone(),
+            owner_references: there.metadata.owner_references.clone(),
+            ..ObjectMeta::default()
+        };
+        (content, metadata)
+    }
+}
+
+impl Entry for Pair {
+    fn is_empty(&self) -> bool {
+        self.here.is_none() && self.there.is_none()
+    }
+}
+
+fn place(metadata: &ObjectMeta) -> Place {
+    Place { namespace: metadata.namespace.clone(), name: metadata.name.clone().unwrap_or_default() }
+}
+
+impl Part<Place, Pair> for Here {
+    fn key(&self) -> Option<Place> {
+        Some(place(&self.metadata))
+    }
+
+    fn put(self, entry: &mut Pair) -> Readers {
+        let changed = entry.here.as_ref().is_none_or(|had| had.resource_version() != self.resource_version());
+        entry.here = Some(Arc::new(self));
+        Readers::ALL.when(changed)
+    }
+
+    fn take(entry: &mut Pair, _name: &str) -> Readers {
+        entry.said = None;
+        Readers::ALL.when(entry.here.take().is_some())
+    }
+}
+
+impl Part<Place, Pair> for There {
+    fn key(&self) -> Option<Place> {
+        self.side.0.clone()
+    }
+
+    fn put(self, entry: &mut Pair) -> Readers {
+        let changed =
+            entry.there.as_ref().is_none_or(|had| had.resource_version() != self.resource_version());
+        entry.there = Some(Arc::new(self));
+        Readers::ALL.when(changed)
+    }
+
+    fn take(entry: &mut Pair, _name: &str) -> Readers {
+        entry.applied = None;
+        Readers::ALL.when(entry.there.take().is_some())
+    }
+}
