@@ -7,6 +7,7 @@
 //! | [`area`] | a Common Area, with the leader's Role in it |
 //! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
 //! | [`member`] | what the member needs in its own cluster |
+//! | [`bind`] | what API binding needs, at a provider, at a consumer, and for each API |
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
 //! | `fairness` | how much of its API server the members get, part of [`leader`] and [`area`] |
 //! | [`offload`] | what offloading needs beside all that, where it is asked for |
@@ -16,6 +17,7 @@
 
 pub mod access;
 pub mod area;
+pub mod bind;
 pub mod crds;
 mod deployment;
 pub mod dns;

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod areas;
+mod bind;
 mod cli;
 mod rights;
 mod set;

@@ -187,6 +187,20 @@ impl Bindings {
         Ok(found)
     }
 
+    /// What can be kept in step as it is, without anything being installed.
+    fn installed(&self, binding: &APIServiceBinding, contract: &Contract) -> BTreeMap<String, Bound> {
+        let name = binding.name_any();
+        let Some(export) = contract.known.with(|known| known.exports.get(&name).cloned()) else {
+            return BTreeMap::new();
+        };
+        let one = |api: String| {
+            let schema = contract.known.with(|known| known.schemas.get(&api).cloned())?;
+            let crd = self.local.known.with(|known| known.crds.get(&api).cloned())?;
+            Some((api, bound_of(binding, &export, &schema, &crd)?))
+        };
+        export.spec.resources.iter().filter_map(|resource| one(resource.name())).collect()
+    }
+
     /// What is kept in step of one API, once its CRD is established; or a reason and a sentence.
     async fn install_one(
         &self,

@@ -35,11 +35,11 @@ impl Bindings {
             .known
             .with(|known| known.crds.iter().filter(|crd| is_of(crd, binding)).cloned().collect());
         // What is in step is so until the last object is gone.
-        let found = self.install(binding, contract).await?;
-        let orphan = found.bound.values().any(|bound| bound.orphan);
-        self.keep_in_step(&name, found.bound.clone());
+        let bound = self.installed(binding, contract);
+        let orphan = bound.values().any(|bound| bound.orphan);
+        self.keep_in_step(&name, bound.clone());
         let mut left = 0;
-        for bound in found.bound.values() {
+        for bound in bound.values() {
             left += self.delete_objects(bound).await?;
         }
         if left > 0 {

@@ -1,0 +1,114 @@
+//! Our konnector with a provider that is played.
+
+use api::bind::{
+    binding::{APIServiceBinding, ClusterBinding},
+    export::APIServiceExport,
+    resource::{InformerScope, Isolation},
+};
+use e2e::{waiting::eventually, world::World};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{
+    backend::Backend,
+    world::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+};
+
+/// Somebody of the consumer binds the API; nobody has objects of it any more in the end.
+async fn unbind(world: &World, consumer: &str, offered: &Offered) {
+    let cluster = world.cluster(consumer);
+    let bindings = Api::<APIServiceBinding>::all(cluster.client.clone());
+    bindings.delete(&offered.plural, &DeleteParams::default()).await.unwrap();
+    eventually("the binding is gone", || async {
+        match bindings.get_opt(&offered.plural).await.unwrap() {
+            None => Ok(()),
+            Some(binding) => Err(format!(
+                "{:?}; its log:\n{}",
+                binding.metadata,
+                world.log_tail(&format!("freeport-member-{consumer}"))
+            )),
+        }
+    })
+    .await;
+    assert!(cluster.crds().get_opt(&offered.name()).await.unwrap().is_none(), "its CRD is gone before");
+}
+
+#[test]
+fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("mangodbs", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        bind_with(east, "mangodbs", &offered, kubeconfig).await;
+        let ns = world.namespace("bind-b1", &["east"]).await;
+
+        let spec = json!({"spec": {"size": "l", "opts": {"a": 1, "b": 2}, "maybe": null, "free": {"big": 9_007_199_254_740_993_i64, "f": 0.1, "m": {}, "l": []}},
+            "data": {"more": "x"}});
+        offered.create(east, Some(&ns), "foo", spec.clone()).await;
+        let there_ns = backend.assign(&ns).await;
+        let there = offered.objects(leader, Some(&there_ns));
+        let copy = becomes("is at the provider", &there, "foo", |_| true).await;
+        assert_eq!(copy.data["spec"], spec["spec"]);
+        assert_eq!(copy.data["data"], spec["data"]);
+        assert_eq!(copy.annotations()["kube-bind.io/cluster-namespace"], backend.cluster_namespace);
+
+        let status = Patch::Merge(json!({"status": {"phase": "Ready", "f": 0.1, "n": 9_007_199_254_740_993_i64}}));
+        let said = there.patch_status("foo", &PatchParams::default(), &status).await.unwrap();
+        let here = offered.objects(east, Some(&ns));
+        let object = becomes("has the status", &here, "foo", |object| object.data["status"] == said.data["status"]).await;
+        assert_eq!(object.finalizers(), ["kubebind.io/syncer"]);
+        becomes("knows its copy", &here, "foo", |object| {
+            object.annotations().get("kube-bind.io/provider-uid") == copy.metadata.uid.as_ref()
+        })
+        .await;
+        binding_says(world, "east", "mangodbs", "Ready", "True", "").await;
+        let heartbeat = leader.api::<ClusterBinding>(&backend.cluster_namespace);
+        let beat = heartbeat.get("cluster").await.unwrap().status.unwrap();
+        assert!(beat.last_heartbeat_time.is_some() && beat.konnector_version.is_some(), "{beat:?}");
+
+        // T2, C1: what the consumer takes out goes; what others add stays, and is no reason to write.
+        let theirs = Patch::Merge(json!({"spec": {"opts": {"theirs": 3}, "users": [{"name": "op", "value": "1"}]}}));
+        there.patch("foo", &PatchParams::default(), &theirs).await.unwrap();
+        let change = Patch::Merge(json!({"spec": {"opts": {"b": null}, "users": [{"name": "me"}]}}));
+        here.patch("foo", &PatchParams::default(), &change).await.unwrap();
+        let changed = becomes("is changed", &there, "foo", |copy| copy.data["spec"]["opts"].get("b").is_none()).await;
+        assert_eq!(changed.data["spec"]["opts"], json!({"a": 1, "theirs": 3}));
+        assert_eq!(changed.data["spec"]["users"].as_array().unwrap().len(), 2, "{}", changed.data["spec"]);
+        let edit = Patch::Merge(json!({"spec": {"size": "s"}, "metadata": {"annotations": {"kube-bind.io/cluster-namespace": null}}}));
+        there.patch("foo", &PatchParams::default(), &edit).await.unwrap();
+        becomes("is put back", &there, "foo", |copy| {
+            copy.data["spec"]["size"] == "l" && copy.annotations().contains_key("kube-bind.io/cluster-namespace")
+        })
+        .await;
+
+        // X1: the object waits for its copy.
+        let hold = Patch::Merge(json!({"metadata": {"finalizers": ["operator/f"]}}));
+        there.patch("foo", &PatchParams::default(), &hold).await.unwrap();
+        here.delete("foo", &DeleteParams::default()).await.unwrap();
+        becomes("is being deleted", &there, "foo", |copy| copy.metadata.deletion_timestamp.is_some()).await;
+        assert!(here.get_opt("foo").await.unwrap().is_some());
+        let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        there.patch("foo", &PatchParams::default(), &release).await.unwrap();
+        vanishes(&here, "foo").await;
+        vanishes(&there, "foo").await;
+
+        offered.create(east, Some(&ns), "last", json!({"spec": {"size": "m"}})).await;
+        becomes("is at the provider", &there, "last", |_| true).await;
+        unbind(world, "east", &offered).await;
+        vanishes(&there, "last").await;
+        let exports = leader.api::<APIServiceExport>(&backend.cluster_namespace);
+        eventually("the provider is told that nobody binds it", || async {
+            let said = exports.get("mangodbs").await.unwrap().status.unwrap_or_default().conditions;
+            let is_so = said.iter().any(|c| c.type_ == "ConsumerInSync" && c.reason.as_deref() == Some("NA"));
+            if is_so { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        world.release(&ns).await;
+        backend.end().await;
+    });
+}

@@ -1,0 +1,5 @@
+//! API binding: an API of `leader` in `east` and `west`. Nobody plays the operator but the tests.
+
+mod backend;
+mod konnector;
+mod world;
