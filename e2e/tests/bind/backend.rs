@@ -32,7 +32,6 @@ const ACCOUNT: &str = "kube-binder";
 pub(super) struct Backend<'a> {
     pub(super) world: &'a World,
     pub(super) cluster_namespace: String,
-    offered: &'a Offered,
     isolation: Isolation,
 }
 
@@ -41,11 +40,11 @@ impl<'a> Backend<'a> {
     pub(super) async fn begin(
         world: &'a World,
         consumer: &str,
-        offered: &'a Offered,
+        offered: &Offered,
         (isolation, scope): (Isolation, InformerScope),
     ) -> (Self, ByteString) {
         let cluster_namespace = format!("kube-bind-{}-{consumer}", offered.plural);
-        let this = Self { world, cluster_namespace, offered, isolation };
+        let this = Self { world, cluster_namespace, isolation };
         let (leader, cns) = (world.leader(), this.cluster_namespace.as_str());
         leader.create_namespace(cns).await;
         let _: ServiceAccount = leader.create(cns, json!({"metadata": {"name": ACCOUNT}})).await;
@@ -104,18 +103,12 @@ impl<'a> Backend<'a> {
         name
     }
 
-    /// The cluster namespace goes, with what is the test's own.
-    pub(super) async fn end(self) {
-        let leader = self.world.leader();
-        for namespace in leader
-            .api::<APIServiceNamespace>(&self.cluster_namespace)
-            .list(&Default::default())
-            .await
-            .unwrap()
-        {
-            leader.release_namespace(&format!("{}-{}", self.cluster_namespace, namespace.name_any())).await;
+    /// Lets the cluster namespace go, and those that it was given.
+    pub(super) async fn release(&self) {
+        let (leader, cns) = (self.world.leader(), self.cluster_namespace.as_str());
+        let all = Api::<Namespace>::all(leader.client.clone()).list(&Default::default()).await.unwrap();
+        for namespace in all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(cns)) {
+            leader.release_namespace(&namespace).await;
         }
-        leader.release_namespace(&self.cluster_namespace).await;
-        leader.take_crd(&self.offered.name()).await;
     }
 }

@@ -17,8 +17,8 @@ use super::{
     world::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
 };
 
-/// Somebody of the consumer binds the API; nobody has objects of it any more in the end.
-async fn unbind(world: &World, consumer: &str, offered: &Offered) {
+/// The consumer does not use the API any more; its objects and its CRD go.
+pub(super) async fn unbind(world: &World, consumer: &str, offered: &Offered) {
     let cluster = world.cluster(consumer);
     let bindings = Api::<APIServiceBinding>::all(cluster.client.clone());
     bindings.delete(&offered.plural, &DeleteParams::default()).await.unwrap();
@@ -109,6 +109,7 @@ fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
         })
         .await;
         world.release(&ns).await;
-        backend.end().await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
     });
 }

@@ -1,5 +1,6 @@
 //! API binding: an API of `leader` in `east` and `west`. Nobody plays the operator but the tests.
 
 mod backend;
+mod isolation;
 mod konnector;
 mod world;

@@ -27,7 +27,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kit::{
     boot::Env,
     failure::Failure,
-    index::Shared,
     queue::{Outcome, Queue},
     write::{Error, Writer},
 };
@@ -91,7 +90,7 @@ impl Bindings {
             link,
             queue: Queue::new(PACE),
             bound: watch::Sender::new(Wanted::new()),
-            unsynced: Shared::default(),
+            unsynced: Unsynced::new(),
         }
     }
 

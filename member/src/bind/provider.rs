@@ -181,7 +181,7 @@ impl Syncs {
     /// Starts and ends what the bindings say, until `stop`.
     async fn keep(mut self, bindings: Bindings, stop: &CancellationToken) {
         let (mut wanted, mut tasks) = (bindings.bound(), JoinSet::new());
-        let mut changes = self.contract.changes();
+        let (mut changes, mut unsynced) = (self.contract.changes(), self.unsynced.changes());
         loop {
             let now = wanted.borrow_and_update().clone();
             self.running.retain(|api, (bound, ending)| {
@@ -209,6 +209,7 @@ impl Syncs {
                 () = stop.cancelled() => break,
                 Ok(()) = wanted.changed() => {}
                 Ok(()) = changes.changed() => {}
+                Ok(()) = unsynced.changed() => {}
                 Some(Err(error)) = tasks.join_next() => resume(error),
             }
         }

@@ -6,6 +6,7 @@
 //! | [`copy`] | what its copy is to be, and whose a copy is: pure |
 //! | [`plan`] | what to do next about it: pure |
 //! | [`copies`] | the watches at the provider |
+//! | [`unsynced`] | objects that are not in step |
 //!
 //! Watches the objects of the API in our cluster, and their places at the provider. Writes the copies, and of the objects the finalizer,
 //! the status and two annotations. Deletes copies: that of an object that goes, and that of an object that is not there any more. A
@@ -15,8 +16,9 @@ mod copies;
 mod copy;
 mod entry;
 mod plan;
+mod unsynced;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::bind::{
     label::FINALIZER,
@@ -25,7 +27,7 @@ use api::bind::{
 };
 use kit::{
     drive::{before, drive},
-    index::{Readers, Shared},
+    index::Readers,
     objects::Change,
     queue::{Outcome, Queue},
     store::Store,
@@ -45,6 +47,7 @@ use self::{
 pub(crate) use self::{
     copy::{ClusterNamespace, MANAGER},
     entry::Here,
+    unsynced::Unsynced,
 };
 use super::contract::Contract;
 
@@ -68,9 +71,6 @@ pub(crate) struct Bound {
     /// Copies stay when their objects go.
     pub(crate) orphan: bool,
 }
-
-/// Objects that are not in step, and why.
-pub(crate) type Unsynced = Shared<BTreeMap<(String, Place), (&'static str, String)>>;
 
 /// One API of one contract.
 #[derive(Clone)]
@@ -124,13 +124,13 @@ impl Sync {
             Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
         }
         tasks.shutdown().await;
-        self.unsynced.with(|all| all.retain(|(binding, _), _| *binding != self.bound.binding));
+        self.unsynced.forget(self.name());
     }
 
     async fn reconcile(self, place: Place) -> Result<Outcome, Error> {
         let mut last = None;
         for _ in 0..STEPS {
-            let Some(pair) = self.store.get(&place) else { return Ok(self.in_step(place)) };
+            let Some(pair) = self.store.get(&place) else { return Ok(self.in_step(&place)) };
             let seen = (version(pair.here.as_deref()), version(pair.there.as_deref()));
             // What was written did not enter: the watch is about to tell.
             if last.replace(seen.clone()) == Some(seen) {
@@ -147,7 +147,7 @@ impl Sync {
                 orphan: self.bound.orphan,
             };
             match next(&place, &pair, &rules, assigned.as_deref()) {
-                Step::Rest => return Ok(self.in_step(place)),
+                Step::Rest => return Ok(self.in_step(&place)),
                 Step::Fail(problem) => {
                     self.report(&place, &pair, &problem);
                     return Ok(Outcome::Done);
@@ -166,9 +166,14 @@ impl Sync {
         Ok(Outcome::Requeue(GO_ON))
     }
 
-    fn in_step(&self, place: Place) -> Outcome {
-        self.unsynced.with(|all| all.remove(&(self.bound.binding.clone(), place)));
+    fn in_step(&self, place: &Place) -> Outcome {
+        self.unsynced.remove(self.name(), place);
         Outcome::Done
+    }
+
+    /// Of the binding, and of the API.
+    fn name(&self) -> (&str, &str) {
+        (&self.bound.binding, &self.bound.resource.plural)
     }
 
     /// Does a step; whether another one may follow at once.
@@ -248,8 +253,7 @@ impl Sync {
     /// Says on the object, once, why it is not in step.
     fn report(&self, place: &Place, pair: &Pair, problem: &Problem) {
         let said = (problem.reason(), problem.to_string());
-        let key = (self.bound.binding.clone(), place.clone());
-        let is_news = self.unsynced.with(|all| all.insert(key, said.clone()) != Some(said));
+        let is_news = self.unsynced.put(self.name(), place, said);
         if let Some(here) = pair.here.as_deref().filter(|_| is_news) {
             let reference = here.object_ref(&self.bound.resource);
             self.contract.env.events.warn(reference, "Synchronize", problem.reason(), &problem.to_string());

@@ -6,7 +6,7 @@ use api::bind::{binding::APIServiceBinding, export::APIServiceNamespace};
 use kit::{queue::Outcome, write::Error};
 use kube::{Api, ResourceExt, api::ListParams};
 
-use super::{Bindings, FINALIZER};
+use super::{Bindings, FINALIZER, report};
 use crate::bind::{
     contract::Contract,
     crd::is_of,
@@ -55,6 +55,8 @@ impl Bindings {
             }
             return Ok(Outcome::Requeue(AGAIN));
         }
+        // Nobody may use the credential any more after that.
+        report::on_export(contract, &name, None).await?;
         self.writer.release(binding, &[FINALIZER]).await?;
         Ok(Outcome::Done)
     }

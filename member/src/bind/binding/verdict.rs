@@ -60,10 +60,7 @@ pub(super) fn connected(
 
 /// How many objects of the binding are not in step, why, and the first of them.
 fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
-    let of_it: BTreeMap<_, _> = unsynced.with(|all| {
-        let of_it = all.iter().filter(|((of, _), _)| of == binding);
-        of_it.map(|((_, place), said)| (place.clone(), said.clone())).collect()
-    });
+    let of_it = unsynced.of(binding);
     let Some((_, (reason, message))) = of_it.first_key_value() else { return Answer::Yes };
     let names: Vec<_> = of_it.keys().take(NAMED).map(ToString::to_string).collect();
     let more = if of_it.len() > NAMED { ", ..." } else { "" };
