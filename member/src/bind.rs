@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`konnector`] | which contracts there are |
 //! | [`local`] | what is known of our own cluster |
+//! | [`credential`] | the Secret with a kubeconfig |
 //! | [`provider`] | one contract, as long as its credential is the same |
 //! | [`contract`] | what is known of the cluster namespace, and how to write there |
 //! | [`heartbeat`] | shows the provider that we live; keeps the credential up to date |
@@ -15,6 +16,7 @@
 mod binding;
 mod contract;
 mod crd;
+mod credential;
 mod heartbeat;
 mod konnector;
 mod local;

@@ -125,8 +125,8 @@ async fn apart(world: &World, offered: Offered, isolation: Isolation, scope: Inf
         assert_eq!(owners, is_owned.then_some(row.backends[consumer].cluster_namespace.as_str()).as_slice());
         row.says(consumer, "foo", CONSUMERS[consumer]).await;
     }
-    for consumer in 0..2 {
-        let has = |object: &DynamicObject| object.data["status"]["phase"] == CONSUMERS[consumer];
+    for (consumer, name) in CONSUMERS.into_iter().enumerate() {
+        let has = |object: &DynamicObject| object.data["status"]["phase"] == name;
         becomes("has its own status", &row.here(consumer), "foo", has).await;
     }
     row.here(0).delete("foo", &DeleteParams::default()).await.unwrap();

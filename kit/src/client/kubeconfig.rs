@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn kubeconfig(cluster: Value, user: Value) -> Value {
+    fn kubeconfig(cluster: &Value, user: &Value) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "default",
             "contexts": [{"name": "default", "context": {"cluster": "c", "user": "u", "namespace": "kube-bind-x"}}],
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn it_leads_to_a_server_and_a_namespace() {
         let target =
-            read(&kubeconfig(json!({"server": "https://leader:6443"}), json!({"token": "t"}))).unwrap();
+            read(&kubeconfig(&json!({"server": "https://leader:6443"}), &json!({"token": "t"}))).unwrap();
         assert_eq!(
             (target.server().as_str(), target.namespace.as_str()),
             ("https://leader:6443/", "kube-bind-x")
@@ -167,12 +167,12 @@ mod tests {
             (server(), json!({"username": "a", "password": "b"}), "username and password"),
             (server(), json!({"as": "admin"}), "as"),
         ] {
-            assert_eq!(read(&kubeconfig(cluster, user)).unwrap_err(), Error::Refused(field));
+            assert_eq!(read(&kubeconfig(&cluster, &user)).unwrap_err(), Error::Refused(field));
         }
         assert_eq!(Target::read(b"\xff").unwrap_err(), Error::Undecodable);
-        let plain = read(&kubeconfig(json!({"server": "http://leader"}), json!({}))).unwrap_err();
+        let plain = read(&kubeconfig(&json!({"server": "http://leader"}), &json!({}))).unwrap_err();
         assert_eq!(plain, Error::Malformed("server"));
-        let mut without = kubeconfig(server(), json!({}));
+        let mut without = kubeconfig(&server(), &json!({}));
         without["contexts"][0]["context"]["namespace"] = json!("");
         assert_eq!(read(&without).unwrap_err(), Error::Missing("namespace in its current context"));
     }

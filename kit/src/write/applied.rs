@@ -43,9 +43,12 @@ impl<D: Send + Sync + 'static> Writer<D> {
         // Where they are left out, they stay as they are.
         body["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         let params = PostParams { field_manager: Some(self.manager.into()), dry_run: false };
-        let (request, name, body) = (self.request::<P>(object), object.name_any(), serde_json::to_vec(&body)?);
+        let (request, name, body) =
+            (self.request::<P>(object), object.name_any(), serde_json::to_vec(&body)?);
         let (verb, request) = match subresource {
-            Some(subresource) => (subresource, request.replace_subresource(subresource, &name, &params, body)),
+            Some(subresource) => {
+                (subresource, request.replace_subresource(subresource, &name, &params, body))
+            }
             None => ("replace", request.replace(&name, &params, body)),
         };
         self.send::<P, P>(verb, request).await
@@ -137,8 +140,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(have: Value, fields: Value, want: Value, expected: bool) {
-        assert_eq!(agrees(&have, &fields, &want), expected, "{have} {fields} {want}");
+    fn check(have: &Value, fields: &Value, want: &Value, expected: bool) {
+        assert_eq!(agrees(have, fields, want), expected, "{have} {fields} {want}");
     }
 
     #[test]
@@ -146,14 +149,14 @@ mod tests {
         let fields = json!({"f:spec": {"f:size": {}, "f:opts": {"f:a": {}}}});
         let have = json!({"spec": {"size": "l", "opts": {"a": 1, "theirs": 2}, "more": {}}});
         let want = |spec: Value| json!({ "spec": spec });
-        check(have.clone(), fields.clone(), want(json!({"size": "l", "opts": {"a": 1}})), true);
-        check(have.clone(), fields.clone(), want(json!({"size": "s", "opts": {"a": 1}})), false);
-        check(have.clone(), fields.clone(), want(json!({"opts": {"a": 1}})), false);
-        check(have.clone(), fields.clone(), want(json!({"size": "l", "opts": {"a": 1, "theirs": 2}})), false);
+        check(&have, &fields, &want(json!({"size": "l", "opts": {"a": 1}})), true);
+        check(&have, &fields, &want(json!({"size": "s", "opts": {"a": 1}})), false);
+        check(&have, &fields, &want(json!({"opts": {"a": 1}})), false);
+        check(&have, &fields, &want(json!({"size": "l", "opts": {"a": 1, "theirs": 2}})), false);
         check(
-            have,
-            json!({"f:spec": {"f:opts": {"f:a": {}}}}),
-            want(json!({"size": "l", "opts": {"a": 1}})),
+            &have,
+            &json!({"f:spec": {"f:opts": {"f:a": {}}}}),
+            &want(json!({"size": "l", "opts": {"a": 1}})),
             false,
         );
     }
@@ -163,24 +166,24 @@ mod tests {
         let named =
             json!({"f:l": {"k:{\"name\":\"a\",\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:v": {}}}});
         let have = json!({"l": [{"name": "theirs"}, {"name": "a", "protocol": "TCP", "v": 1}]});
-        check(have.clone(), named.clone(), json!({"l": [{"name": "a", "v": 1}]}), true);
-        check(have.clone(), named.clone(), json!({"l": [{"name": "a", "v": 2}]}), false);
-        check(have, named, json!({"l": [{"name": "b", "v": 1}]}), false);
+        check(&have, &named, &json!({"l": [{"name": "a", "v": 1}]}), true);
+        check(&have, &named, &json!({"l": [{"name": "a", "v": 2}]}), false);
+        check(&have, &named, &json!({"l": [{"name": "b", "v": 1}]}), false);
         let set = json!({"f:l": {"v:\"x\"": {}, "v:\"y\"": {}}});
-        check(json!({"l": ["x", "z", "y"]}), set.clone(), json!({"l": ["x", "y"]}), true);
-        check(json!({"l": ["x", "z", "y"]}), set.clone(), json!({"l": ["y", "x"]}), false);
-        check(json!({"l": ["x", "z", "y"]}), set, json!({"l": ["x"]}), false);
+        check(&json!({"l": ["x", "z", "y"]}), &set, &json!({"l": ["x", "y"]}), true);
+        check(&json!({"l": ["x", "z", "y"]}), &set, &json!({"l": ["y", "x"]}), false);
+        check(&json!({"l": ["x", "z", "y"]}), &set, &json!({"l": ["x"]}), false);
         let whole = json!({"f:l": {}});
-        check(json!({"l": [1, 2]}), whole.clone(), json!({"l": [1, 2]}), true);
-        check(json!({"l": [1, 2, 3]}), whole, json!({"l": [1, 2]}), false);
+        check(&json!({"l": [1, 2]}), &whole, &json!({"l": [1, 2]}), true);
+        check(&json!({"l": [1, 2, 3]}), &whole, &json!({"l": [1, 2]}), false);
     }
 
     #[test]
     fn what_is_empty_or_null_is_something() {
         let leaf = json!({"f:x": {}});
         for value in [json!({}), json!([]), json!(null), json!(0), json!("")] {
-            check(json!({"x": value}), leaf.clone(), json!({"x": value}), true);
-            check(json!({}), leaf.clone(), json!({"x": value}), false);
+            check(&json!({"x": value}), &leaf, &json!({"x": value}), true);
+            check(&json!({}), &leaf, &json!({"x": value}), false);
         }
     }
 }

@@ -36,10 +36,9 @@ use tokio::sync::watch;
 use super::{
     contract::Contract,
     crd::{Installing, installing, is_of},
+    credential::Unusable,
     heartbeat::Beating,
-    konnector::Unusable,
     local::{Crd, Local},
-    provider::Wanted,
     sync::{Bound, Unsynced},
 };
 
@@ -47,6 +46,9 @@ use super::{
 const FINALIZER: &str = "multicluster.freeport.dev/bind";
 /// How long a key rests between two passes: one write brings several events.
 const PACE: Duration = Duration::from_millis(50);
+
+/// What is kept in step, by the name of the API.
+pub(crate) type Wanted = BTreeMap<String, Bound>;
 
 /// How it stands with the credential.
 #[derive(Clone)]

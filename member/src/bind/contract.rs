@@ -28,10 +28,18 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::sync::ClusterNamespace;
-
 /// Watches that share a connection: an API server allows a client 100 streams on one.
 const WATCHES: usize = 60;
+
+/// Field manager of copies, as Go's konnector has it.
+pub(crate) const MANAGER: &str = "kube-bind.io";
+
+/// The cluster namespace of a contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClusterNamespace {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
 
 /// What the provider says in the cluster namespace.
 #[derive(Default)]
@@ -76,7 +84,7 @@ impl Contract {
 
     /// A writer under the name of Go's konnector, for copies.
     pub(crate) fn writer_of_copies(&self) -> Writer {
-        Writer::new(self.client.clone(), super::sync::MANAGER, "provider", self.env.metrics.clone())
+        Writer::new(self.client.clone(), MANAGER, "provider", self.env.metrics.clone())
     }
 
     /// A client for one more watch.

@@ -92,7 +92,7 @@ mod tests {
         .unwrap()
     }
 
-    fn have(metadata: Value) -> Crd {
+    fn have(metadata: &Value) -> Crd {
         serde_json::from_value(json!({ "metadata": metadata })).unwrap()
     }
 
@@ -102,20 +102,17 @@ mod tests {
             panic!("not created")
         };
         let mut metadata = json!(want.metadata);
+        assert_eq!(installing(&schema(), &binding("b1"), Some(&have(&metadata))), Ok(Installing::Stays));
         assert_eq!(
-            installing(&schema(), &binding("b1"), Some(&have(metadata.clone()))),
-            Ok(Installing::Stays)
-        );
-        assert_eq!(
-            installing(&schema(), &binding("b2"), Some(&have(metadata.clone()))),
+            installing(&schema(), &binding("b2"), Some(&have(&metadata))),
             Ok(Installing::Foreign),
             "of a binding that was there before under this name"
         );
-        let local = have(json!({"name": "mangodbs.provider.example.com"}));
+        let local = have(&json!({"name": "mangodbs.provider.example.com"}));
         assert_eq!(installing(&schema(), &binding("b1"), Some(&local)), Ok(Installing::Foreign));
         metadata["annotations"] = json!({});
         assert!(matches!(
-            installing(&schema(), &binding("b1"), Some(&have(metadata))),
+            installing(&schema(), &binding("b1"), Some(&have(&metadata))),
             Ok(Installing::Update(_))
         ));
     }

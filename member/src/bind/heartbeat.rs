@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     contract::Contract,
-    konnector::KEY,
+    credential::KEY,
     local::{Local, NAMESPACE},
 };
 

@@ -9,7 +9,7 @@ use api::bind::label::PROVIDER_KUBECONFIG;
 use k8s_openapi::api::core::v1::Secret;
 use kit::{
     boot::Env,
-    client::kubeconfig::{self, Target},
+    client::kubeconfig::Target,
     drive::resume,
     watch::{Guard, Watches},
 };
@@ -19,35 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
+    credential::{Credential, KEY, Unusable},
     local::{Local, NAMESPACE},
     provider,
 };
-
-/// The key of a Secret that holds the credential.
-pub(crate) const KEY: &str = "kubeconfig";
-
-/// Why there is no contract.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    #[error("there is no Secret kube-bind/{0}")]
-    NotFound(String),
-    #[error("the Secret has no key kubeconfig")]
-    NoKey,
-    #[error("the kubeconfig cannot be used: {0}")]
-    Kubeconfig(#[from] kubeconfig::Error),
-}
-
-impl Unusable {
-    pub(crate) fn reason(&self) -> &'static str {
-        match self {
-            Self::NotFound(_) => "KubeconfigSecretNotFound",
-            Self::NoKey | Self::Kubeconfig(_) => "KubeconfigSecretInvalid",
-        }
-    }
-}
-
-/// What a Secret holds.
-type Credential = Result<Vec<u8>, Unusable>;
 
 /// A contract that runs.
 struct Running {

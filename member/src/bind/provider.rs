@@ -25,8 +25,8 @@ use tracing::Instrument;
 use super::{
     binding::{Bindings, Link},
     contract::Contract,
+    credential::Unusable,
     heartbeat::Heartbeat,
-    konnector::Unusable,
     local::Local,
     namespaces::Namespaces,
     sync::{Bound, Sync, Unsynced},
@@ -62,7 +62,7 @@ pub(crate) async fn run(
             Err(unusable) => return broken(&link, unusable, &stop).await,
         };
         let Some(contract) = connect(&env, target, &link, &stop).await else { return };
-        serve(contract, bindings, (&local, &secret, &link), guard, &stop).await;
+        Box::pin(serve(contract, bindings, (&local, &secret, &link), guard, &stop)).await;
     };
     served.await;
     while let Some(ended) = tasks.join_next().await {
@@ -218,6 +218,3 @@ impl Syncs {
         }
     }
 }
-
-/// By the name of the binding and of the API.
-pub(crate) type Wanted = BTreeMap<String, Bound>;

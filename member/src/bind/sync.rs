@@ -44,11 +44,7 @@ use self::{
     entry::{At, Pair, There},
     plan::{Problem, Rules, Step, next},
 };
-pub(crate) use self::{
-    copy::{ClusterNamespace, MANAGER},
-    entry::Here,
-    unsynced::Unsynced,
-};
+pub(crate) use self::{entry::Here, unsynced::Unsynced};
 use super::contract::Contract;
 
 /// The one controller that reads the index.

@@ -10,9 +10,8 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::entry::{Here, There};
+use crate::bind::contract::{ClusterNamespace, MANAGER};
 
-/// Field manager of copies, as Go's konnector has it.
-pub(crate) const MANAGER: &str = "kube-bind.io";
 /// Holds a copy of everything else, and is of no use elsewhere.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -25,13 +24,6 @@ pub(crate) enum Whose {
     Anothers(String),
     /// It does not say.
     Nobodys,
-}
-
-/// The cluster namespace of a contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClusterNamespace {
-    pub(crate) name: String,
-    pub(crate) uid: String,
 }
 
 /// Whose the object is, by its annotations. One that lost them but is as we applied it for this very object is ours.

@@ -9,9 +9,11 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    copy::{ClusterNamespace, MANAGER, Whose, copy, whose},
+    copy::{Whose, copy, whose},
     entry::{Here, Pair, There},
 };
+
+use crate::bind::contract::{ClusterNamespace, MANAGER};
 
 /// What holds for all objects of one API of one contract.
 pub(crate) struct Rules<'a> {
@@ -84,7 +86,7 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     let is_held = here.finalizers().iter().any(|held| held == FINALIZER);
     let is_going = is_going(here);
     if is_going && !is_held {
-        return there.filter(|copy| is_copy_of(copy, here.uid(), cns)).map_or(Step::Rest, delete);
+        return there.filter(|copy| is_copy_of(copy, here, cns)).map_or(Step::Rest, delete);
     }
     let mapping = Mapping { strategy: rules.strategy, cluster_namespace: cns };
     let target = match mapping.there(place, |_| assigned) {
@@ -138,9 +140,9 @@ fn is_of_somebody(there: &There) -> bool {
     there.annotations().get(api::bind::label::CONSUMER_UID).is_some_and(|uid| !uid.is_empty())
 }
 
-fn is_copy_of(there: &There, uid: Option<String>, cns: &str) -> bool {
+fn is_copy_of(there: &There, here: &Here, cns: &str) -> bool {
     let says = there.annotations().get(api::bind::label::CONSUMER_UID);
-    whose(there, None, cns) == Whose::Ours && uid.is_some() && says == uid.as_ref()
+    whose(there, None, cns) == Whose::Ours && says.is_some() && says == here.uid().as_ref()
 }
 
 /// One that is going already is waited for.
