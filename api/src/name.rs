@@ -204,7 +204,7 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// 64 bits of SHA-256 in hex: enough that two slices of one Service do not meet by accident.
-pub(crate) fn hash(text: &str) -> String {
+pub fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(HASH_LEN / 2).map(|byte| format!("{byte:02x}")).collect()
 }

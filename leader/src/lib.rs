@@ -2,9 +2,10 @@
 //!
 //! | part | watches | writes |
 //! |---|---|---|
-//! | [`run`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
+//! | [`serve_areas`] | Namespaces that are Common Areas | nothing; starts and stops an [`area`] for each |
 //! | [`schemas`] | CRDs of the records | nothing; what it knows is said on the Lease of each area |
 //! | [`area`] | Leases, announces and ServiceAccounts of one Common Area | Lease `freeport-leader` |
+//! | [`bind`] | requests of consumers, what is offered, cluster namespaces and what is in them | cluster namespaces with credentials, BoundSchemas, APIServiceExports, Namespaces for those of consumers, rights in them |
 //! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
 //! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
 //! | [`feature`] | what the area asks of a feature | |
@@ -13,6 +14,7 @@
 
 mod antrea;
 mod area;
+mod bind;
 mod cluster_set;
 mod feature;
 mod limits;
@@ -35,7 +37,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use self::limits::Limits;
+pub use self::{bind::BindArgs, limits::Limits};
 use self::{
     feature::{Access, Feature},
     service::Services,
@@ -52,6 +54,9 @@ pub struct Args {
     /// What a member may have.
     #[command(flatten)]
     pub limits: Limits,
+    /// API binding.
+    #[command(flatten)]
+    pub bind: BindArgs,
 }
 
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -66,8 +71,13 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
     vec![Box::new(Services::new(access.clone()))]
 }
 
-/// Serves every Common Area until the daemon shall stop. Each has its own tasks, so none can stall another.
-pub async fn run(env: Env, limits: Limits) {
+/// Serves every Common Area, and consumers of APIs, until the daemon shall stop.
+pub async fn run(env: Env, args: Args) {
+    tokio::join!(serve_areas(env.clone(), args.limits), Box::pin(bind::run(env, args.bind)));
+}
+
+/// Serves every Common Area. Each has its own tasks, so none can stall another.
+async fn serve_areas(env: Env, limits: Limits) {
     let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(

@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     kit::boot::main(
         api::label::LEADER,
         |args: &leader::Args| &args.daemon,
-        |args, env| leader::run(env, args.limits),
+        |args, env| leader::run(env, args),
     )
 }

@@ -42,3 +42,18 @@ pub const PROVIDER_KUBECONFIG: &str = "kube-bind.io/provider-kubeconfig";
 pub const DELETION_POLICY: &str = "multicluster.freeport.dev/deletion-policy";
 /// Value of [`DELETION_POLICY`]: they stay.
 pub const ORPHAN: &str = "Orphan";
+
+/// Label of a Namespace of a provider that is there for a consumer: [`CONTRACT`] or [`OBJECTS`].
+pub const BIND: &str = "multicluster.freeport.dev/bind";
+/// Value of [`BIND`]: it is a cluster namespace.
+pub const CONTRACT: &str = "contract";
+/// Value of [`BIND`]: it stands for a Namespace of a consumer.
+pub const OBJECTS: &str = "objects";
+/// Annotation of a cluster namespace: names of the templates that the consumer was granted, with commas between.
+pub const GRANTED_TEMPLATES: &str = "multicluster.freeport.dev/granted-templates";
+/// Annotation of a template: the isolation of what it grants, whatever the leader's flag says.
+pub const ISOLATION: &str = "multicluster.freeport.dev/isolation";
+/// Annotation of the Secret with a credential: when it is renewed.
+pub const RENEW_AT: &str = "multicluster.freeport.dev/renew-at";
+/// Finalizer: what was made for it goes first.
+pub const BIND_FINALIZER: &str = "multicluster.freeport.dev/bind";

@@ -3,4 +3,5 @@
 mod backend;
 mod isolation;
 mod konnector;
+mod whole;
 mod world;

@@ -1,0 +1,181 @@
+//! Our provider and our konnector: from the request of a consumer to the end of the contract.
+
+use api::bind::{
+    binding::APIServiceBinding,
+    export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
+    label,
+    offer::{APIServiceExportTemplate, BindableResourcesRequest},
+};
+use cli::objects::{SYSTEM, bind};
+use e2e::{cluster::Cluster, waiting::eventually, world::World};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use super::{
+    konnector::unbind,
+    world::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
+};
+
+/// The provider offers the API by a template of its name.
+async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
+    offered.install(leader).await;
+    install(leader, &bind::offer(&offered.resource())).await;
+    let resource = json!({"group": offered.resource().group, "resource": offered.plural});
+    let _: APIServiceExportTemplate = leader
+        .create_cluster_wide(json!({
+            "metadata": {"name": offered.plural, "annotations": annotations},
+            "spec": {"scope": offered.crd.spec.scope, "resources": [resource]},
+        }))
+        .await;
+}
+
+/// Somebody becomes a consumer: the cluster namespace, and the kubeconfig.
+async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
+    let (leader, name) = (world.leader(), format!("{identity}-{template}"));
+    let spec =
+        json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
+    let _: BindableResourcesRequest =
+        leader.create(SYSTEM, json!({"metadata": {"name": name}, "spec": spec})).await;
+    let asked = leader.api::<BindableResourcesRequest>(SYSTEM);
+    let status = eventually("the request is answered", || async {
+        let status = asked.get(&name).await.unwrap().status.unwrap_or_default();
+        match status.phase {
+            Phase::Succeeded => Ok(status),
+            _ => Err(format!("{status:?}; its log:\n{}", world.log_tail("freeport-leader-leader"))),
+        }
+    })
+    .await;
+    let at = status.kubeconfig_secret_ref.unwrap();
+    let secret = leader.api::<Secret>(SYSTEM).get(&at.name).await.unwrap();
+    let answer: Value = serde_json::from_slice(&secret.data.unwrap()[&at.key].0).unwrap();
+    assert_eq!(answer["kind"], "BindingResourceResponse");
+    (status.namespace.unwrap(), serde_json::from_value(answer["kubeconfig"].clone()).unwrap())
+}
+
+/// Asks for the API in the cluster namespace; how it ended.
+async fn request(world: &World, cluster_namespace: &str, name: &str, spec: Value) -> (Phase, String) {
+    let leader = world.leader();
+    let _: APIServiceExportRequest =
+        leader.create(cluster_namespace, json!({"metadata": {"name": name}, "spec": spec})).await;
+    let asked = leader.api::<APIServiceExportRequest>(cluster_namespace);
+    eventually(&format!("request {name} is judged"), || async {
+        let status = asked.get(name).await.unwrap().status.unwrap_or_default();
+        let condition = status.conditions.iter().find(|condition| condition.type_ == "Ready").cloned();
+        let reason = condition.and_then(|condition| condition.reason).unwrap_or_default();
+        match status.phase {
+            Phase::Pending => {
+                Err(format!("{status:?}; its log:\n{}", world.log_tail("freeport-leader-leader")))
+            }
+            phase => Ok((phase, reason)),
+        }
+    })
+    .await
+}
+
+#[test]
+fn b1_from_a_request_to_a_status_and_back_to_nothing() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("whole", "Namespaced");
+        offer(leader, &offered, json!({})).await;
+        let (cns, kubeconfig) = contract(world, "whole-east", "whole").await;
+        let of = json!({"resources": [{"group": offered.resource().group, "resource": "whole"}]});
+        assert_eq!(request(world, &cns, "whole", of.clone()).await, (Phase::Succeeded, String::new()));
+        let export = leader.api::<APIServiceExport>(&cns).get("whole").await.unwrap();
+        assert_eq!(export.spec.resources[0].versions, ["v1"], "B9");
+        let refused = async |name: &str, spec: Value| request(world, &cns, name, spec).await;
+        assert_eq!(refused("again", of).await, (Phase::Failed, "AlreadyBound".into()), "B16");
+        let other = json!({"resources": [{"group": "other.example.com", "resource": "secrets"}]});
+        assert_eq!(refused("more", other).await, (Phase::Failed, "NotGranted".into()), "Sec0");
+
+        bind_with(east, "whole", &offered, kubeconfig).await;
+        let ns = world.namespace("bind-whole", &["east"]).await;
+        offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+        let there = offered.objects(leader, Some(&format!("{cns}-{ns}")));
+        becomes("is at the provider", &there, "foo", |copy| copy.data["spec"]["size"] == "l").await;
+        let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+        there.patch_status("foo", &PatchParams::default(), &status).await.unwrap();
+        let here = offered.objects(east, Some(&ns));
+        becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
+        binding_says(world, "east", "whole", "Ready", "True", "").await;
+
+        // B11: the provider takes the API back while it is bound.
+        let exports = leader.api::<APIServiceExport>(&cns);
+        exports.delete("whole", &DeleteParams::default()).await.unwrap();
+        offered.create(east, Some(&ns), "late", json!({"spec": {"size": "s"}})).await;
+        here.delete("foo", &DeleteParams::default()).await.unwrap();
+        vanishes(&there, "foo").await;
+        vanishes(&here, "foo").await;
+        assert!(there.get_opt("late").await.unwrap().is_none(), "nothing new goes up");
+        assert!(exports.get_opt("whole").await.unwrap().is_some(), "the export is gone before its binding");
+
+        unbind(world, "east", &offered).await;
+        let asked = leader.api::<APIServiceNamespace>(&cns);
+        let namespaces = Api::<Namespace>::all(leader.client.clone());
+        eventually("export, APIServiceNamespace and its Namespace are gone", || async {
+            let export = exports.get_opt("whole").await.unwrap().map(|export| export.metadata);
+            let asked = asked.get_opt(&ns).await.unwrap().map(|namespace| namespace.metadata);
+            let made = namespaces
+                .get_opt(&format!("{cns}-{ns}"))
+                .await
+                .unwrap()
+                .map(|ns| ns.metadata.deletion_timestamp);
+            match (&export, &asked, &made) {
+                (None, None, None) => Ok(()),
+                _ => Err(format!(
+                    "{export:?} {asked:?} {made:?}; log:\n{}",
+                    world.log_tail("freeport-leader-leader")
+                )),
+            }
+        })
+        .await;
+        world.release(&ns).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
+    BINDING.beside(async |world| {
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let offered = Offered::new("turned", "Namespaced");
+        offer(leader, &offered, json!({label::ISOLATION: "Namespaced"})).await;
+        let (cns, _) = contract(world, "turned-west", "turned").await;
+        let second = Offered::new("second", "Cluster");
+        offer(leader, &second, json!({})).await;
+        let (again, kubeconfig) = contract(world, "turned-west", "second").await;
+        assert_eq!(cns, again);
+        for offered in [&offered, &second] {
+            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            bind_with(west, &offered.plural, offered, kubeconfig.clone()).await;
+        }
+        offered.create(west, None, "foo", json!({"spec": {"size": "l"}})).await;
+        second.create(west, None, "foo", json!({"spec": {"size": "s"}})).await;
+        let there = offered.objects(leader, Some(&cns));
+        becomes("is in the cluster namespace", &there, "foo", |copy| copy.data["spec"]["size"] == "l").await;
+        let name = format!("{cns}-foo");
+        becomes("has a prefix", &second.objects(leader, None), &name, |copy| {
+            copy.data["spec"]["size"] == "s"
+        })
+        .await;
+        for offered in [&offered, &second] {
+            binding_says(world, "west", &offered.plural, "Ready", "True", "").await;
+            unbind(world, "west", offered).await;
+        }
+        let bindings = Api::<APIServiceBinding>::all(west.client.clone());
+        assert!(bindings.list(&Default::default()).await.unwrap().iter().all(|b| b.name_any() != "turned"));
+        leader.release_namespace(&cns).await;
+        for offered in [&offered, &second] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}

@@ -1,0 +1,142 @@
+//! API binding, as a provider: kube-bind's backend, in Rust. Objects of consumers do not pass through it; it makes identities, rights,
+//! schemas and Namespaces.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`args`] | flags |
+//! | [`known`] | what is known, and who has to look at it |
+//! | [`contract`] | who asks to be a consumer gets a cluster namespace |
+//! | [`credential`] | account, rights and kubeconfig in a cluster namespace |
+//! | [`request`] | what a consumer asks for is judged, and exported |
+//! | [`export`] | whether the schemas of an export are there; its rights |
+//! | [`namespace`] | a Namespace here for one of a consumer |
+//! | [`rights`] | what a consumer may do: pure |
+//!
+//! It needs no Common Area, and its failures are its own.
+
+mod args;
+mod contract;
+mod credential;
+mod export;
+mod known;
+mod namespace;
+mod request;
+mod rights;
+
+use std::fmt::Debug;
+
+use api::label::LEADER;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kit::{
+    boot::Env,
+    drive::{before, drive, resume},
+    watch::Watches,
+    write::{Error, Writer},
+};
+use kube::{Resource, ResourceExt};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::task::JoinSet;
+
+pub use self::args::BindArgs;
+use self::{
+    contract::Contracts,
+    credential::{Credentials, Reached},
+    export::Exports,
+    known::{Knowledge, Place},
+    namespace::Namespaces,
+    request::Requests,
+};
+
+/// Serves consumers until the daemon shall stop, if it was told to.
+pub(crate) async fn run(env: Env, args: BindArgs) {
+    let Some(reached) = args.bind.then(|| reached(&args)).flatten() else {
+        return env.stop.cancelled().await;
+    };
+    let (knowledge, watches, mut watching) = (Knowledge::new(), Watches::default(), JoinSet::new());
+    knowledge.watch(&env, &watches, &mut watching);
+    tracing::info!(address = reached.address, "offering APIs");
+    let driven = async {
+        if before(&env.stop, watches.listed()).await {
+            controllers(&env, &args, &knowledge, reached).await;
+        }
+    };
+    tokio::pin!(driven);
+    loop {
+        tokio::select! {
+            () = &mut driven => break,
+            Some(Err(error)) = watching.join_next() => resume(error),
+        }
+    }
+    watching.shutdown().await;
+}
+
+async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached: Reached) {
+    let (metrics, stop, queues) = (&env.metrics, &env.stop, &knowledge.queues);
+    let writer = Writer::new(env.client.clone(), LEADER, "local", env.metrics.clone());
+    let with = || (env.clone(), knowledge.clone(), writer.clone());
+    let (e, k, w) = with();
+    let contracts = Contracts { env: e, knowledge: k, writer: w, prefix: args.bind_namespace_prefix.clone() };
+    let (e, k, w) = with();
+    let credentials = Credentials { env: e, knowledge: k, writer: w, reached };
+    let (e, k, w) = with();
+    let requests =
+        Requests { env: e, knowledge: k, writer: w, isolation: args.isolation(), scope: args.scope() };
+    let (e, k, w) = with();
+    let exports = Exports { env: e, knowledge: k, writer: w };
+    let (e, k, w) = with();
+    let namespaces = Namespaces { env: e, knowledge: k, writer: w };
+    let (m, s) = (|| metrics.clone(), || stop.clone());
+    tokio::join!(
+        drive("bind-contract", queues.asks.clone(), m(), s(), |name| contracts.clone().reconcile(name)),
+        drive("bind-credential", queues.credentials.clone(), m(), s(), |name| credentials
+            .clone()
+            .reconcile(name)),
+        drive("bind-request", queues.requests.clone(), m(), s(), |key| requests.clone().reconcile(key)),
+        drive("bind-export", queues.exports.clone(), m(), s(), |key| exports.clone().reconcile(key)),
+        drive("bind-namespace", queues.namespaces.clone(), m(), s(), |key| namespaces.clone().reconcile(key)),
+    );
+}
+
+/// Nothing where the file with the authorities cannot be read: a consumer would trust nobody.
+fn reached(args: &BindArgs) -> Option<Reached> {
+    let authorities = match args.bind_ca_file.as_ref().map(std::fs::read).transpose() {
+        Ok(authorities) => authorities,
+        Err(error) => {
+            tracing::error!(%error, "--bind-ca-file cannot be read: no API is offered");
+            return None;
+        }
+    };
+    Some(Reached {
+        address: args.bind_address.clone()?,
+        server_name: args.bind_server_name.clone(),
+        authorities,
+        pretty_name: args.bind_pretty_name.clone(),
+        lifetime: args.bind_token_lifetime.0,
+    })
+}
+
+/// Makes it where it is not there.
+async fn ensure<P>(writer: &Writer, want: &P) -> Result<(), Error>
+where
+    P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+{
+    match writer.read(want).await {
+        Ok(_) => Ok(()),
+        Err(Error::Gone) => match writer.put(None, want).await {
+            Ok(_) | Err(Error::Stale) => Ok(()),
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// What goes with a cluster namespace.
+fn namespace_owner(contract: &Place) -> OwnerReference {
+    OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        name: contract.name_any(),
+        uid: contract.uid().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}

@@ -1,0 +1,137 @@
+//! What a provider may be told.
+
+use std::path::PathBuf;
+
+use api::bind::{
+    duration::GoDuration,
+    resource::{InformerScope, Isolation},
+};
+
+/// Flags of API binding.
+#[derive(clap::Args, Clone, Debug)]
+pub struct BindArgs {
+    /// Offer APIs of this cluster to others, as BindableResourcesRequests and APIServiceExportRequests ask for them.
+    #[arg(long, env = "FREEPORT_BIND", requires = "bind_address")]
+    pub bind: bool,
+    /// How the objects of consumers are kept apart, unless a template says otherwise.
+    #[arg(
+        long,
+        env = "FREEPORT_BIND_ISOLATION",
+        alias = "isolation",
+        value_enum,
+        default_value = "prefixed"
+    )]
+    bind_isolation: Apart,
+    /// What consumers watch: the Namespaces that are theirs, or, where they may read the objects of others, the whole cluster.
+    #[arg(
+        long,
+        env = "FREEPORT_BIND_SCOPE",
+        alias = "consumer-scope",
+        value_enum,
+        default_value = "namespaced"
+    )]
+    bind_scope: Scope,
+    /// What the names of cluster namespaces begin with.
+    #[arg(long, env = "FREEPORT_BIND_NAMESPACE_PREFIX", value_name = "PREFIX", default_value = "kube-bind-")]
+    pub(super) bind_namespace_prefix: String,
+    /// Address of this cluster's API server for consumers, as https://HOST:PORT.
+    #[arg(long, env = "FREEPORT_BIND_ADDRESS", value_name = "URL", value_parser = address)]
+    pub(super) bind_address: Option<String>,
+    /// Authorities of that API server, PEM [default: those that Kubernetes gives Pods].
+    #[arg(long, env = "FREEPORT_BIND_CA_FILE", value_name = "FILE")]
+    pub(super) bind_ca_file: Option<PathBuf>,
+    /// Name in that API server's certificate, where it is another one than the address has.
+    #[arg(long, env = "FREEPORT_BIND_SERVER_NAME", value_name = "NAME")]
+    pub(super) bind_server_name: Option<String>,
+    /// What people call this provider.
+    #[arg(long, env = "FREEPORT_BIND_PRETTY_NAME", value_name = "NAME", default_value = "Freeport")]
+    pub(super) bind_pretty_name: String,
+    /// For how long the token of a consumer counts, as 720h. It is renewed when half of that is over.
+    #[arg(long, env = "FREEPORT_BIND_TOKEN_LIFETIME", value_name = "DURATION", default_value = "720h", value_parser = lifetime)]
+    pub(super) bind_token_lifetime: GoDuration,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Apart {
+    Prefixed,
+    Namespaced,
+    None,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Namespaced,
+    Cluster,
+}
+
+impl BindArgs {
+    pub(super) fn isolation(&self) -> Isolation {
+        match self.bind_isolation {
+            Apart::Prefixed => Isolation::Prefixed,
+            Apart::Namespaced => Isolation::Namespaced,
+            Apart::None => Isolation::None,
+        }
+    }
+
+    pub(super) fn scope(&self) -> InformerScope {
+        match self.bind_scope {
+            Scope::Namespaced => InformerScope::Namespaced,
+            Scope::Cluster => InformerScope::Cluster,
+        }
+    }
+}
+
+fn address(text: &str) -> Result<String, String> {
+    api::cluster_set::server_uri(text)
+        .map(|_| text.to_owned())
+        .ok_or_else(|| "must have the form https://HOST[:PORT]".to_owned())
+}
+
+/// API servers give no token for less than ten minutes.
+fn lifetime(text: &str) -> Result<GoDuration, String> {
+    let lifetime: GoDuration = text.parse()?;
+    if lifetime.0.as_secs() < 600 { Err("must be 10m or more".to_owned()) } else { Ok(lifetime) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Args {
+        #[command(flatten)]
+        bind: BindArgs,
+    }
+
+    fn parse(args: &[&str]) -> Result<BindArgs, i32> {
+        let args = ["x"].iter().chain(args);
+        Args::try_parse_from(args).map(|args| args.bind).map_err(|error| error.exit_code())
+    }
+
+    #[test]
+    fn c20_another_value_is_refused_and_is_not_none() {
+        let all = parse(&[
+            "--bind",
+            "--bind-address",
+            "https://l:6443",
+            "--isolation",
+            "none",
+            "--consumer-scope",
+            "cluster",
+        ]);
+        let all = all.unwrap();
+        assert_eq!((all.isolation(), all.scope()), (Isolation::None, InformerScope::Cluster));
+        assert_eq!(parse(&[]).unwrap().isolation(), Isolation::Prefixed);
+        for wrong in [
+            &["--bind"] as &[&str],
+            &["--bind-isolation", "nonsense"],
+            &["--bind-scope", ""],
+            &["--bind-address", "http://l"],
+            &["--bind-token-lifetime", "5m"],
+        ] {
+            assert_eq!(parse(wrong).unwrap_err(), 2, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a consumer has in its cluster namespace from the beginning: an account, its rights there, and a kubeconfig that is renewed.
+//!
+//! Watches cluster namespaces. Writes ServiceAccount and RoleBinding `kube-binder`, `ClusterBinding/cluster` and Secret `kubeconfig` in
+//! each. When the token is renewed is noted on the Secret, so a pass that runs twice renews nothing twice.
+
+use std::{fmt::Debug, time::Duration};
+
+use api::bind::{binding::ClusterBinding, label};
+use jiff::Timestamp;
+use k8s_openapi::{
+    ByteString,
+    api::{
+        authentication::v1::{TokenRequest, TokenRequestSpec},
+        core::v1::{ConfigMap, Secret, ServiceAccount},
+        rbac::v1::RoleBinding,
+    },
+};
+use kit::{
+    boot::Env,
+    queue::Outcome,
+    write::{Error, Writer},
+};
+use kube::{Api, Resource, ResourceExt, api::PostParams};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::known::{Knowledge, Place};
+
+/// Name of the account, and of its rights.
+pub(super) const BINDER: &str = "kube-binder";
+/// Name of the Secret, and its key.
+pub(super) const KUBECONFIG: &str = "kubeconfig";
+
+/// How consumers reach this cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Reached {
+    pub(super) address: String,
+    pub(super) server_name: Option<String>,
+    /// PEM. None: as Kubernetes gives it to Pods.
+    pub(super) authorities: Option<Vec<u8>>,
+    pub(super) pretty_name: String,
+    pub(super) lifetime: Duration,
+}
+
+/// The controller. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub(super) env: Env,
+    pub(super) knowledge: Knowledge,
+    pub(super) writer: Writer,
+    pub(super) reached: Reached,
+}
+
+/// The Secret with the credential of a cluster namespace, by its name alone.
+pub(super) fn kubeconfig_secret(contract: &str) -> Secret {
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(KUBECONFIG.to_owned());
+    secret.metadata.namespace = Some(contract.to_owned());
+    secret
+}
+
+impl Credentials {
+    /// One pass of the cluster namespace of this name.
+    pub(super) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
+        let Some(contract) = self.knowledge.known.with(|known| known.contract(&name).cloned()) else {
+            return Ok(Outcome::Done);
+        };
+        let metadata = json!({"name": BINDER, "namespace": name});
+        self.ensure::<ServiceAccount>(json!({ "metadata": metadata })).await?;
+        self.ensure::<RoleBinding>(json!({
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": BINDER},
+            "subjects": [{"kind": "ServiceAccount", "name": BINDER, "namespace": name}],
+        }))
+        .await?;
+        let wait = self.renew(&name).await?;
+        // A konnector looks for the Secret when it sees this.
+        self.ensure::<ClusterBinding>(self.cluster_binding(&contract)).await?;
+        Ok(Outcome::Requeue(wait))
+    }
+
+    fn cluster_binding(&self, contract: &Place) -> Value {
+        let annotations: serde_json::Map<_, _> = [label::IDENTITY, label::AUTHOR]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), json!(contract.annotations().get(key)?))))
+            .collect();
+        json!({
+            "metadata": {"name": "cluster", "namespace": contract.name_any(), "annotations": annotations},
+            "spec": {"kubeconfigSecretRef": {"name": KUBECONFIG, "key": KUBECONFIG}, "providerPrettyName": self.reached.pretty_name},
+        })
+    }
+
+    async fn ensure<P>(&self, want: Value) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
+    {
+        super::ensure(&self.writer, &serde_json::from_value::<P>(want)?).await
+    }
+
+    /// Makes the kubeconfig where it is not there, leads elsewhere, or half of the life of its token is over; for how long it stays.
+    async fn renew(&self, contract: &str) -> Result<Duration, Error> {
+        let have = match self.writer.read(&kubeconfig_secret(contract)).await {
+            Ok(secret) => Some(secret),
+            Err(Error::Gone) => None,
+            Err(error) => return Err(error),
+        };
+        let now = Timestamp::now();
+        let authorities = self.authorities().await?;
+        if let Some(left) =
+            have.as_ref().and_then(|have| stays(have, &self.reached, authorities.as_deref(), now))
+        {
+            return Ok(left);
+        }
+        let accounts = Api::<ServiceAccount>::namespaced(self.env.client.clone(), contract);
+        let seconds = i64::try_from(self.reached.lifetime.as_secs()).unwrap_or(i64::MAX);
+        let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
+        let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+        let granted = accounts.create_token_request(BINDER, &PostParams::default(), &request).await?;
+        let status = granted.status.unwrap_or_default();
+        let (Some(token), Some(expires)) = (status.token, status.expiration_timestamp) else {
+            return Err(Error::Refused("the API server granted no token".to_owned()));
+        };
+        // An API server may give less than was asked for.
+        let life = Duration::try_from(expires.0.duration_since(now)).unwrap_or_default();
+        let half = life / 2;
+        let renew_at = now.checked_add(half).unwrap_or(now).to_string();
+        let kubeconfig = kubeconfig(contract, &self.reached, authorities.as_deref(), &token);
+        let data = json!({KUBECONFIG: ByteString(kubeconfig.to_string().into_bytes())});
+        let annotations = json!({label::RENEW_AT: renew_at});
+        match have {
+            Some(have) => {
+                let patch = json!({"metadata": {"annotations": annotations}, "data": data});
+                self.writer.merge(&have, None, patch).await?;
+            }
+            None => {
+                let secret = json!({
+                    "metadata": {"name": KUBECONFIG, "namespace": contract, "annotations": annotations}, "data": data,
+                });
+                self.writer.put::<Secret>(None, &serde_json::from_value(secret)?).await?;
+            }
+        }
+        tracing::info!(cluster_namespace = contract, "the consumer has a new credential");
+        Ok(half)
+    }
+
+    /// PEM; none where nobody says.
+    async fn authorities(&self) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(authorities) = &self.reached.authorities {
+            return Ok(Some(authorities.clone()));
+        }
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("kube-root-ca.crt".to_owned());
+        map.metadata.namespace = Some(self.env.namespace.clone());
+        match self.writer.read(&map).await {
+            Ok(map) => Ok(map.data.and_then(|mut data| data.remove("ca.crt")).map(String::into_bytes)),
+            Err(Error::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How long the Secret can stay as it is; nothing where it cannot.
+fn stays(have: &Secret, reached: &Reached, authorities: Option<&[u8]>, now: Timestamp) -> Option<Duration> {
+    let renew_at: Timestamp = have.annotations().get(label::RENEW_AT)?.parse().ok()?;
+    let kubeconfig: Value = serde_json::from_slice(&have.data.as_ref()?.get(KUBECONFIG)?.0).ok()?;
+    (kubeconfig["clusters"][0]["cluster"] == cluster(reached, authorities)).then_some(())?;
+    Duration::try_from(renew_at.duration_since(now)).ok().filter(|left| !left.is_zero())
+}
+
+fn cluster(reached: &Reached, authorities: Option<&[u8]>) -> Value {
+    let mut cluster = json!({"server": reached.address});
+    if let Some(authorities) = authorities {
+        cluster["certificate-authority-data"] = json!(ByteString(authorities.to_vec()));
+    }
+    if let Some(name) = &reached.server_name {
+        cluster["tls-server-name"] = json!(name);
+    }
+    cluster
+}
+
+/// JSON is YAML.
+fn kubeconfig(contract: &str, reached: &Reached, authorities: Option<&[u8]>, token: &str) -> Value {
+    let name = "default";
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster(reached, authorities)}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": contract}}],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(address: &str) -> Reached {
+        Reached {
+            address: address.into(),
+            server_name: None,
+            authorities: None,
+            pretty_name: "Freeport".into(),
+            lifetime: Duration::from_secs(3600),
+        }
+    }
+
+    #[test]
+    fn a_credential_stays_until_half_of_its_life_is_over_or_it_leads_elsewhere() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let there = reached("https://l:6443");
+        let kubeconfig = kubeconfig("cns", &there, Some(b"ca"), "t").to_string();
+        let secret: Secret = serde_json::from_value(json!({
+            "metadata": {"annotations": {label::RENEW_AT: at(1000).to_string()}},
+            "data": {KUBECONFIG: ByteString(kubeconfig.into_bytes())},
+        }))
+        .unwrap();
+        assert_eq!(stays(&secret, &there, Some(b"ca"), at(900)), Some(Duration::from_secs(100)));
+        assert_eq!(stays(&secret, &there, Some(b"ca"), at(1000)), None);
+        assert_eq!(stays(&secret, &there, Some(b"other"), at(900)), None);
+        assert_eq!(stays(&secret, &reached("https://m"), Some(b"ca"), at(900)), None);
+    }
+}

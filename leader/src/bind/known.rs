@@ -1,0 +1,255 @@
+//! What a provider knows: what it offers, who asked for it, and what was made for whom.
+
+use std::{collections::BTreeMap, fmt};
+
+use api::{
+    bind::{
+        binding::ClusterBinding,
+        bound_schema::BoundSchema,
+        export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace},
+        label,
+        offer::{APIServiceExportTemplate, BindableResourcesRequest},
+    },
+    view::Meta,
+};
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kit::{
+    boot::Env,
+    index::Shared,
+    objects::{Change, Objects},
+    queue::Queue,
+    watch::{Source, Watches},
+};
+use kube::{Api, Resource, ResourceExt, runtime::watcher};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+/// A Namespace that is there for a consumer.
+pub(super) type Place = Meta<Namespace>;
+
+/// An object in a cluster namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) cluster_namespace: String,
+    pub(super) name: String,
+}
+
+impl Key {
+    pub(super) fn of<P: Resource>(object: &P) -> Self {
+        Self {
+            cluster_namespace: object.meta().namespace.clone().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+
+    pub(super) fn pair(&self) -> (String, String) {
+        (self.cluster_namespace.clone(), self.name.clone())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.cluster_namespace, self.name)
+    }
+}
+
+/// What the watches told.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) crds: Objects<CustomResourceDefinition>,
+    pub(super) templates: Objects<APIServiceExportTemplate>,
+    pub(super) asks: Objects<BindableResourcesRequest>,
+    pub(super) requests: Objects<APIServiceExportRequest>,
+    pub(super) exports: Objects<APIServiceExport>,
+    pub(super) schemas: Objects<BoundSchema>,
+    pub(super) namespaces: Objects<APIServiceNamespace>,
+    pub(super) cluster_bindings: Objects<ClusterBinding>,
+    /// Cluster namespaces, and Namespaces that stand for those of consumers.
+    pub(super) places: Objects<Place>,
+}
+
+impl Known {
+    /// The cluster namespace, if it is one and is not going.
+    pub(super) fn contract(&self, name: &str) -> Option<&Place> {
+        let place = self.places.get(name)?;
+        let is_contract = place.labels().get(label::BIND).is_some_and(|value| value == label::CONTRACT);
+        (is_contract && place.metadata.deletion_timestamp.is_none()).then_some(place)
+    }
+
+    /// Exports of a cluster namespace.
+    pub(super) fn exports_of<'a>(
+        &'a self,
+        cluster_namespace: &'a str,
+    ) -> impl Iterator<Item = &'a APIServiceExport> {
+        self.exports
+            .iter()
+            .filter(move |export| export.metadata.namespace.as_deref() == Some(cluster_namespace))
+    }
+
+    /// APIs that are exported in a cluster namespace, and by which export.
+    pub(super) fn bound(&self, cluster_namespace: &str) -> BTreeMap<String, String> {
+        let exports = self.exports_of(cluster_namespace);
+        let of = |export: &APIServiceExport| {
+            let name = export.name_any();
+            export.spec.resources.iter().map(|resource| (resource.name(), name.clone())).collect::<Vec<_>>()
+        };
+        exports.flat_map(of).collect()
+    }
+
+    /// The BoundSchema of an API in a cluster namespace.
+    pub(super) fn schema(&self, cluster_namespace: &str, api: &str) -> Option<&BoundSchema> {
+        self.schemas.named(&(cluster_namespace.to_owned(), api.to_owned()))
+    }
+}
+
+/// The queues of the controllers.
+#[derive(Clone)]
+pub(super) struct Queues {
+    pub(super) asks: Queue<String>,
+    pub(super) credentials: Queue<String>,
+    pub(super) requests: Queue<Key>,
+    pub(super) exports: Queue<Key>,
+    pub(super) namespaces: Queue<Key>,
+}
+
+/// What is known, and who has to look at it. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Knowledge {
+    pub(super) known: Shared<Known>,
+    pub(super) queues: Queues,
+}
+
+/// What a change concerns.
+enum Concerns {
+    /// One cluster namespace.
+    Contract(String),
+    /// Whatever waits for something that is offered.
+    Offer,
+}
+
+impl Knowledge {
+    pub(super) fn new() -> Self {
+        let pace = std::time::Duration::from_millis(50);
+        Self {
+            known: Shared::default(),
+            queues: Queues {
+                asks: Queue::new(pace),
+                credentials: Queue::new(pace),
+                requests: Queue::new(pace),
+                exports: Queue::new(pace),
+                namespaces: Queue::new(pace),
+            },
+        }
+    }
+
+    /// Begins to watch.
+    pub(super) fn watch(&self, env: &Env, watches: &Watches, tasks: &mut JoinSet<()>) {
+        let all = || env.client.clone();
+        let plain = watcher::Config::default;
+        let exported = plain().labels(&format!("{}=true", label::EXPORTED));
+        let places = plain().labels(label::BIND);
+        let asks = Api::namespaced(all(), &env.namespace);
+        let mut begin = Begin { this: self, env, watches, tasks };
+        begin.watch(
+            "CustomResourceDefinition",
+            (Api::all(all()), exported),
+            |known| &mut known.crds,
+            |_| Concerns::Offer,
+        );
+        begin.watch(
+            "APIServiceExportTemplate",
+            (Api::all(all()), plain()),
+            |known| &mut known.templates,
+            |_| Concerns::Offer,
+        );
+        begin.watch(
+            "BindableResourcesRequest",
+            (asks, plain()),
+            |known| &mut known.asks,
+            |_| Concerns::Offer,
+        );
+        begin.watch(
+            "APIServiceExportRequest",
+            (Api::all(all()), plain()),
+            |known| &mut known.requests,
+            inside,
+        );
+        begin.watch("APIServiceExport", (Api::all(all()), plain()), |known| &mut known.exports, inside);
+        begin.watch("BoundSchema", (Api::all(all()), plain()), |known| &mut known.schemas, inside);
+        begin.watch("APIServiceNamespace", (Api::all(all()), plain()), |known| &mut known.namespaces, inside);
+        begin.watch(
+            "ClusterBinding",
+            (Api::all(all()), plain()),
+            |known| &mut known.cluster_bindings,
+            inside,
+        );
+        begin.watch(
+            "Namespace",
+            (Api::all(all()), places),
+            |known| &mut known.places,
+            |place: &Place| {
+                let made_for = place.annotations().get(label::API_SERVICE_NAMESPACE);
+                let of = made_for.and_then(|name| Some(name.split_once('/')?.0.to_owned()));
+                Concerns::Contract(of.unwrap_or_else(|| place.name_any()))
+            },
+        );
+    }
+
+    /// Who has to look again.
+    fn wake(&self, concerns: &Concerns) {
+        let is_of = |namespace: Option<&String>| match concerns {
+            Concerns::Contract(name) => namespace == Some(name),
+            Concerns::Offer => true,
+        };
+        let queues = &self.queues;
+        self.known.with(|known| {
+            queues.asks.enqueue(known.asks.iter().map(ResourceExt::name_any));
+            let contracts = known.places.iter().map(ResourceExt::name_any);
+            queues.credentials.enqueue(contracts.filter(|name| is_of(Some(name))));
+            queues.requests.enqueue(keys(&known.requests, is_of));
+            queues.exports.enqueue(keys(&known.exports, is_of));
+            queues.namespaces.enqueue(keys(&known.namespaces, is_of));
+        });
+    }
+}
+
+fn keys<P: Resource>(of: &Objects<P>, is_of: impl Fn(Option<&String>) -> bool) -> Vec<Key> {
+    of.iter().filter(|object| is_of(object.meta().namespace.as_ref())).map(Key::of).collect()
+}
+
+fn inside<P: Resource>(object: &P) -> Concerns {
+    Concerns::Contract(object.meta().namespace.clone().unwrap_or_default())
+}
+
+struct Begin<'a> {
+    this: &'a Knowledge,
+    env: &'a Env,
+    watches: &'a Watches,
+    tasks: &'a mut JoinSet<()>,
+}
+
+impl Begin<'_> {
+    fn watch<P>(
+        &mut self,
+        kind: &'static str,
+        (api, config): (Api<P>, watcher::Config),
+        place: fn(&mut Known) -> &mut Objects<P>,
+        concerns: fn(&P) -> Concerns,
+    ) where
+        P: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        let knowledge = self.this.clone();
+        let sink = move |change: Change<P>| {
+            let concerned = match &change {
+                Change::Apply(object) | Change::Remove(object) => concerns(object),
+                Change::Reset(_) => Concerns::Offer,
+            };
+            knowledge.known.with(|known| place(known).change(change));
+            knowledge.wake(&concerned);
+        };
+        let source = Source { cluster: "local", kind };
+        self.tasks.spawn(self.watches.watch(api, config, source, self.env.metrics.clone(), sink));
+    }
+}

@@ -1,0 +1,151 @@
+//! What a consumer may do with the objects of the APIs that are exported to it: pure.
+
+use api::{
+    bind::{
+        export::APIServiceExport,
+        resource::{InformerScope, Isolation},
+    },
+    name,
+};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subject};
+use kube::{ResourceExt, core::ObjectMeta};
+
+use super::{
+    credential::BINDER,
+    known::{Known, Place},
+};
+
+/// Longest name of an object.
+const NAME_MAX: usize = 253;
+
+/// Where a consumer may do something with an API.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Right {
+    /// In the cluster namespace: objects are converted.
+    Within(String),
+    /// In the whole cluster: objects have no Namespace.
+    Everywhere(String),
+    /// Reading in the whole cluster: that is how it watches.
+    Reading(String),
+}
+
+/// Rights that come with an export. Those in the Namespaces of a consumer come with its APIServiceNamespaces.
+pub(super) fn of_export(export: &APIServiceExport, known: &Known) -> Vec<Right> {
+    let cluster_namespace = export.namespace().unwrap_or_default();
+    let mut rights = Vec::new();
+    for resource in &export.spec.resources {
+        let api = resource.name();
+        let Some(schema) = known.schema(&cluster_namespace, &api) else { continue };
+        match (schema.spec.scope, export.spec.isolation, schema.spec.informer_scope) {
+            (InformerScope::Cluster, Isolation::Namespaced, _) => rights.push(Right::Within(api)),
+            (InformerScope::Cluster, ..) => rights.push(Right::Everywhere(api)),
+            (InformerScope::Namespaced, _, InformerScope::Cluster) => rights.push(Right::Reading(api)),
+            (InformerScope::Namespaced, ..) => {}
+        }
+    }
+    rights
+}
+
+/// APIs of which a consumer has objects in Namespaces of its own.
+pub(super) fn in_namespaces(cluster_namespace: &str, known: &Known) -> Vec<String> {
+    let exports = known.exports_of(cluster_namespace);
+    let apis = exports.flat_map(|export| export.spec.resources.iter().map(|resource| resource.name()));
+    let is_namespaced = |api: &String| {
+        let schema = known.schema(cluster_namespace, api);
+        schema.is_some_and(|schema| schema.spec.scope == InformerScope::Namespaced)
+    };
+    apis.filter(is_namespaced).collect()
+}
+
+/// The right to an API in a Namespace.
+pub(super) fn within(namespace: &str, cluster_namespace: &str, api: &str) -> RoleBinding {
+    RoleBinding {
+        metadata: ObjectMeta {
+            name: Some(called(cluster_namespace, api)),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        role_ref: role(&format!("freeport-bind-{api}")),
+        subjects: Some(vec![subject(cluster_namespace)]),
+    }
+}
+
+/// The right to an API in the whole cluster. It goes with the cluster namespace.
+pub(super) fn everywhere(contract: &Place, api: &str, reading: bool) -> ClusterRoleBinding {
+    let name = contract.name_any();
+    let (suffix, owner) = (if reading { "-read" } else { "" }, super::namespace_owner(contract));
+    ClusterRoleBinding {
+        metadata: ObjectMeta {
+            name: Some(called(&name, api)),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        role_ref: role(&format!("freeport-bind-{api}{suffix}")),
+        subjects: Some(vec![subject(&name)]),
+    }
+}
+
+fn called(cluster_namespace: &str, api: &str) -> String {
+    let whole = format!("{BINDER}-{cluster_namespace}-{api}");
+    if whole.len() <= NAME_MAX {
+        return whole;
+    }
+    let hash = name::hash(&whole);
+    format!(
+        "{}-{hash}",
+        whole[..whole.floor_char_boundary(NAME_MAX - hash.len() - 1)].trim_end_matches(['-', '.'])
+    )
+}
+
+fn role(name: &str) -> RoleRef {
+    RoleRef {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: "ClusterRole".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn subject(cluster_namespace: &str) -> Subject {
+    Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: BINDER.to_owned(),
+        namespace: Some(cluster_namespace.to_owned()),
+        ..Subject::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::objects::Change;
+    use serde_json::json;
+
+    use super::*;
+
+    fn rights(scope: &str, isolation: &str, informers: &str) -> (Vec<Right>, usize) {
+        let mut known = Known::default();
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
+        let schema = json!({"metadata": {"name": "m.g", "namespace": "cns"}, "spec": {"informerScope": informers, "group": "g",
+            "names": {"plural": "m", "kind": "M"}, "scope": scope, "versions": [version]}});
+        known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
+        let export = json!({"metadata": {"name": "x", "namespace": "cns"}, "spec": {"informerScope": informers,
+            "isolation": isolation, "resources": [{"group": "g", "resource": "m"}]}});
+        let export: APIServiceExport = serde_json::from_value(export).unwrap();
+        known.exports.change(Change::Apply(export.clone()));
+        (of_export(&export, &known), in_namespaces("cns", &known).len())
+    }
+
+    #[test]
+    fn a_consumer_may_do_something_where_its_objects_are_and_nowhere_else() {
+        let api = || "m.g".to_owned();
+        assert_eq!(rights("Namespaced", "Prefixed", "Namespaced"), (vec![], 1));
+        assert_eq!(rights("Namespaced", "None", "Cluster"), (vec![Right::Reading(api())], 1));
+        assert_eq!(rights("Cluster", "Namespaced", "Cluster"), (vec![Right::Within(api())], 0));
+        assert_eq!(rights("Cluster", "Prefixed", "Namespaced"), (vec![Right::Everywhere(api())], 0));
+    }
+
+    #[test]
+    fn a_long_name_ends_in_a_hash() {
+        let long = called("kube-bind-37p3oxx6sh4fd", &"a.".repeat(150));
+        assert!(long.len() <= NAME_MAX && long != called("kube-bind-37p3oxx6sh4fd", &"a.".repeat(151)));
+    }
+}
