@@ -118,7 +118,7 @@ fn judged(
     };
     let mut refused = None;
     for template in templates {
-        match judge(&[template.spec.clone()], isolation_of(template).unwrap_or(isolation)) {
+        match judge(std::slice::from_ref(&template.spec), isolation_of(template).unwrap_or(isolation)) {
             Ok(granted) => return Ok(granted),
             Err(error) => refused = refused.or(Some(error)),
         }
