@@ -3,6 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`lease`] | that no other konnector works beside us |
 //! | [`konnector`] | which contracts there are |
 //! | [`local`] | what is known of our own cluster |
 //! | [`credential`] | the Secret with a kubeconfig |
@@ -19,6 +20,7 @@ mod crd;
 mod credential;
 mod heartbeat;
 mod konnector;
+mod lease;
 mod local;
 mod namespaces;
 mod provider;
@@ -26,10 +28,27 @@ mod sync;
 
 use std::sync::Arc;
 
-use kit::{boot::Env, watch::Guard};
+use kit::{boot::Env, drive::before, watch::Guard};
 use tokio_util::sync::CancellationToken;
 
-/// Serves all contracts until `stop`, or until our cluster turns out to be restored from a backup.
+/// Serves all contracts while we are the one konnector of our cluster, until `stop`, or until our cluster turns out to be restored from
+/// a backup.
 pub(crate) async fn run(env: &Env, guard: Arc<dyn Guard>, stop: &CancellationToken) {
-    konnector::run(env, guard, stop).await;
+    let mut claim = lease::Claim::new(env);
+    while before(stop, claim.acquire()).await {
+        let work = stop.child_token();
+        let serving = async {
+            Box::pin(konnector::run(env, guard.clone(), &work)).await;
+            work.cancel();
+        };
+        let kept = async {
+            tokio::select! {
+                () = claim.keep() => tracing::warn!("another konnector holds the Lease: stopping"),
+                () = work.cancelled() => {}
+            }
+            work.cancel();
+        };
+        tokio::join!(serving, kept);
+        claim.release().await;
+    }
 }
