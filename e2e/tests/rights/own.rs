@@ -50,6 +50,9 @@ fn disguised() -> Vec<Attempt> {
         changed("the payload of a network policy", "must not have clusterNetworkPolicy", |r| {
             r["spec"]["clusterNetworkPolicy"] = json!({"priority": 1});
         }),
+        changed("a finalizer, which would hold it for ever", "must not get finalizers", |r| {
+            r["metadata"]["finalizers"] = json!(["east.example.com/held"]);
+        }),
         changed("raw data", "must not have", |r| r["spec"]["raw"] = json!({"data": "eA=="})),
         changed("an external entity", "must not have", |r| r["spec"]["externalEntity"] = json!({})),
         changed("no cluster", "is of cluster \"\", which", |r| {
