@@ -6,6 +6,7 @@ use api::bind::{
     resource::{InformerScope, Isolation},
 };
 use e2e::{waiting::eventually, world::World};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use super::{
     backend::Backend,
-    world::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    world::{BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says, named, vanishes},
 };
 
 /// The consumer does not use the API any more; its objects and its CRD go.
@@ -109,6 +110,45 @@ fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
         })
         .await;
         world.release(&ns).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+/// B18, D8: what its cluster has seems to be gone in another one.
+#[test]
+fn b18_a_credential_that_was_moved_from_another_cluster_synchronizes_nothing() {
+    BINDING.beside(async |world| {
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let offered = Offered::new("moved", "Cluster");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "west", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
+        let copy = format!("{}-foo", backend.cluster_namespace);
+        let annotations = json!({"kube-bind.io/cluster-namespace": backend.cluster_namespace, "kube-bind.io/consumer-uid": "u"});
+        let mut left = offered.object(&copy, json!({"spec": {"size": "l"}}));
+        left.metadata.annotations = serde_json::from_value(annotations).unwrap();
+        let there = offered.objects(leader, None);
+        let left = there.create(&Default::default(), &left).await.unwrap();
+        let moved = json!({"metadata": {"name": "moved", "annotations": {"multicluster.freeport.dev/cluster-uid": "other"}}});
+        let secret = Secret {
+            data: Some([("kubeconfig".to_owned(), kubeconfig)].into()),
+            ..serde_json::from_value(moved).unwrap()
+        };
+        west.api::<Secret>(CREDENTIALS).create(&Default::default(), &secret).await.unwrap();
+        bind(west, "moved", &offered).await;
+        binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretInvalid").await;
+        assert!(west.crds().get_opt(&offered.name()).await.unwrap().is_none());
+
+        // Somebody says that it is this cluster's after all: an absence counts now.
+        assert_eq!(there.get(&copy).await.unwrap().metadata.uid, left.metadata.uid);
+        west.api::<Secret>(CREDENTIALS).delete("moved", &DeleteParams::default()).await.unwrap();
+        binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretNotFound").await;
+        let again = Secret { metadata: named("moved"), ..secret };
+        west.api::<Secret>(CREDENTIALS).create(&Default::default(), &again).await.unwrap();
+        binding_says(world, "west", "moved", "Connected", "True", "").await;
+        vanishes(&there, &copy).await;
+        unbind(world, "west", &offered).await;
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });

@@ -1,7 +1,7 @@
 //! A provider, `leader`, and two consumers, `east` and `west`, with their daemons.
 
 use api::bind::{binding::APIServiceBinding, resource::Resource};
-use cli::objects::{Object, bind};
+use cli::objects::{Object, bind as objects};
 use e2e::{account, cluster::Cluster, shared::Shared, waiting::eventually, world::World};
 use fleet::cluster_set::Composition;
 use k8s_openapi::{
@@ -11,6 +11,7 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    core::ObjectMeta,
 };
 use serde_json::{Value, json};
 
@@ -27,9 +28,9 @@ async fn up() -> World {
     let set = Composition { members, ..Composition::of_all(&world.fleet, "demo") };
     world.daemons = world.set_up(&set).await;
     let leader = world.leader();
-    install(leader, &[bind::provider_crds(), bind::provider()].concat()).await;
+    install(leader, &[objects::provider_crds(), objects::provider()].concat()).await;
     for consumer in ["east", "west"] {
-        install(world.cluster(consumer), &[bind::consumer_crds(), bind::consumer()].concat()).await;
+        install(world.cluster(consumer), &[objects::consumer_crds(), objects::consumer()].concat()).await;
     }
     let address = world.fleet.cluster("leader").unwrap().server();
     for daemon in &mut world.daemons {
@@ -192,12 +193,20 @@ pub(super) async fn kubeconfig(world: &World, cluster_namespace: &str, account: 
 
 /// The consumer gets the credential, agrees to the API, and binds it.
 pub(super) async fn bind_with(consumer: &Cluster, name: &str, offered: &Offered, kubeconfig: ByteString) {
-    let secret = Secret {
-        data: Some([("kubeconfig".to_owned(), kubeconfig)].into()),
-        ..serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
-    };
+    let data = Some([("kubeconfig".to_owned(), kubeconfig)].into());
+    let secret = Secret { metadata: named(name), data, ..Secret::default() };
     consumer.api::<Secret>(CREDENTIALS).create(&PostParams::default(), &secret).await.unwrap();
-    install(consumer, &bind::bound(&offered.resource())).await;
+    bind(consumer, name, offered).await;
+}
+
+/// Metadata of an object of this name.
+pub(super) fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+/// The consumer agrees to the API, and binds it with the credential of this name.
+pub(super) async fn bind(consumer: &Cluster, name: &str, offered: &Offered) {
+    install(consumer, &objects::bound(&offered.resource())).await;
     let binding = json!({"metadata": {"name": name},
         "spec": {"kubeconfigSecretRef": {"namespace": CREDENTIALS, "name": name, "key": "kubeconfig"}}});
     let _: APIServiceBinding = consumer.create_cluster_wide(binding).await;

@@ -12,6 +12,10 @@ pub(crate) enum Unusable {
     NotFound(String),
     #[error("the Secret has no key kubeconfig")]
     NoKey,
+    #[error(
+        "the Secret was made for the cluster with uid {0}: nothing is synchronized; make this cluster a consumer of its own"
+    )]
+    OfAnotherCluster(String),
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(#[from] kubeconfig::Error),
 }
@@ -20,7 +24,7 @@ impl Unusable {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "KubeconfigSecretNotFound",
-            Self::NoKey | Self::Kubeconfig(_) => "KubeconfigSecretInvalid",
+            Self::NoKey | Self::OfAnotherCluster(_) | Self::Kubeconfig(_) => "KubeconfigSecretInvalid",
         }
     }
 }

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use api::{label::MEMBER, view::Meta};
+use api::{
+    label::{self, MEMBER},
+    view::Meta,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
@@ -18,6 +21,7 @@ use kit::{
     write::Writer,
 };
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -61,6 +65,9 @@ pub(crate) async fn run(
             Ok(target) => target,
             Err(unusable) => return broken(&link, unusable, &stop).await,
         };
+        if let Some(unusable) = claim(&env, &local, &secret, &stop).await {
+            return broken(&link, unusable, &stop).await;
+        }
         let Some(contract) = connect(&env, target, &link, &stop).await else { return };
         Box::pin(serve(contract, bindings, (&local, &secret, &link), guard, &stop)).await;
     };
@@ -74,6 +81,28 @@ pub(crate) async fn run(
 async fn broken(link: &watch::Sender<Link>, unusable: Unusable, stop: &CancellationToken) {
     link.send_replace(Link::Unusable(unusable));
     stop.cancelled().await;
+}
+
+/// Notes beside the credential whose it is; why not, if it is another cluster's: what that one has would seem to be gone here.
+async fn claim(env: &Env, local: &Local, secret: &str, stop: &CancellationToken) -> Option<Unusable> {
+    let us = &env.holder.cluster_uid;
+    let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+    loop {
+        let there = local.known.with(|known| known.secrets.get(secret).cloned())?;
+        match there.annotations().get(label::CLUSTER_UID) {
+            Some(noted) if noted == us => return None,
+            Some(other) => return Some(Unusable::OfAnotherCluster(other.clone())),
+            None => {}
+        }
+        let patch = json!({"metadata": {"annotations": {label::CLUSTER_UID: us}}});
+        match writer.merge(&there, None, patch).await {
+            Ok(_) => return None,
+            Err(error) => tracing::warn!(%error, "cannot note whose the credential is, trying again"),
+        }
+        if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
+            return None;
+        }
+    }
 }
 
 /// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
