@@ -11,7 +11,7 @@ use api::bind::{
 #[derive(clap::Args, Clone, Debug)]
 pub struct BindArgs {
     /// Offer APIs of this cluster to others, as BindableResourcesRequests and APIServiceExportRequests ask for them.
-    #[arg(long, env = "FREEPORT_BIND", requires = "bind_address")]
+    #[arg(long, env = "FREEPORT_BIND", requires_if("true", "bind_address"))]
     pub bind: bool,
     /// How the objects of consumers are kept apart, unless a template says otherwise.
     #[arg(

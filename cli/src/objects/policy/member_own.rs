@@ -65,10 +65,12 @@ variables.before.metadata.?managedFields.orValue([]).exists(entry,
 ];
 
 const CHECKS: &[Check] = &[
+    // The Lease of API binding is that of kube-bind's konnectors; a Role in its Namespace lets the member have it.
     Check {
         holds: "
 !variables.isNamed ||
-variables.objectName == (variables.resource == 'leases' ? 'freeport-member' : 'freeport-membership')",
+variables.objectName == (variables.resource == 'leases' ? 'freeport-member' : 'freeport-membership') ||
+variables.resource == 'leases' && request.namespace == 'kube-bind' && variables.objectName == 'kube-bind'",
         refused: Refused::Forbidden,
         rule: "the member writes only ConfigMap freeport-membership and Lease freeport-member",
         says: "
