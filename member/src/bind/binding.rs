@@ -182,6 +182,10 @@ impl Bindings {
                 }
             }
         }
+        if export.metadata.deletion_timestamp.is_some() && found.connected == Answer::Yes {
+            let message = "the provider takes the API back: nothing new goes up, deletions do".to_owned();
+            found.connected = Answer::No(Severity::Warning, "APIServiceExportDeleted", message);
+        }
         if let Answer::No(severity, reason, message) = &found.connected {
             found.in_sync = Answer::No(*severity, reason, message.clone());
         }
