@@ -1,26 +1,23 @@
-//! Our provider and our konnector: from the request of a consumer to the end of the contract.
+//! Our provider and our konnector, from the request of a consumer on.
 
 use api::bind::{
     binding::APIServiceBinding,
-    export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
+    export::{APIServiceExport, APIServiceExportRequest, Phase},
     label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
 };
 use cli::objects::{SYSTEM, bind};
 use e2e::{cluster::Cluster, waiting::eventually, world::World};
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Namespace, Secret},
-};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
 use super::{
     konnector::unbind,
-    world::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
+    world::{BINDING, Offered, becomes, bind_with, binding_says, install},
 };
 
 /// The provider offers the API by a template of its name.
@@ -80,7 +77,7 @@ async fn request(world: &World, cluster_namespace: &str, name: &str, spec: Value
 }
 
 #[test]
-fn b1_from_a_request_to_a_status_and_back_to_nothing() {
+fn b1_from_a_request_to_a_status() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let offered = Offered::new("whole", "Namespaced");
@@ -105,41 +102,6 @@ fn b1_from_a_request_to_a_status_and_back_to_nothing() {
         let here = offered.objects(east, Some(&ns));
         becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
         binding_says(world, "east", "whole", "Ready", "True", "").await;
-
-        // B11: the provider takes the API back while it is bound.
-        let exports = leader.api::<APIServiceExport>(&cns);
-        exports.delete("whole", &DeleteParams::default()).await.unwrap();
-        binding_says(world, "east", "whole", "Connected", "False", "APIServiceExportDeleted").await;
-        offered.create(east, Some(&ns), "late", json!({"spec": {"size": "s"}})).await;
-        here.delete("foo", &DeleteParams::default()).await.unwrap();
-        vanishes(&there, "foo").await;
-        vanishes(&here, "foo").await;
-        assert!(there.get_opt("late").await.unwrap().is_none(), "nothing new goes up");
-        assert!(exports.get_opt("whole").await.unwrap().is_some(), "the export is gone before its binding");
-
-        unbind(world, "east", &offered).await;
-        let asked = leader.api::<APIServiceNamespace>(&cns);
-        let namespaces = Api::<Namespace>::all(leader.client.clone());
-        eventually("export, APIServiceNamespace and its Namespace are gone", || async {
-            let export = exports.get_opt("whole").await.unwrap().map(|export| export.metadata);
-            let asked = asked.get_opt(&ns).await.unwrap().map(|namespace| namespace.metadata);
-            let made = namespaces
-                .get_opt(&format!("{cns}-{ns}"))
-                .await
-                .unwrap()
-                .map(|ns| ns.metadata.deletion_timestamp);
-            match (&export, &asked, &made) {
-                (None, None, None) => Ok(()),
-                _ => Err(format!(
-                    "{export:?} {asked:?} {made:?}; log:\n{}",
-                    world.log_tail("freeport-leader-leader")
-                )),
-            }
-        })
-        .await;
-        world.release(&ns).await;
-        leader.release_namespace(&cns).await;
-        leader.take_crd(&offered.name()).await;
     });
 }
 
