@@ -1,19 +1,14 @@
 //! A cluster without nodes whose member keeps the certificate of a webhook that runs beside it as a process. No kubelet mounts the
 //! certificate: this does.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, fs, io, net::SocketAddr, path::PathBuf};
 
 use api::offload::{
     label::SCHEDULING_ENABLED,
     namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED},
 };
 use cli::objects::offload::webhook;
-use fleet::{ProcessSpec, cluster_set::Composition, program};
+use fleet::{ProcessSpec, cluster_set::Composition, ports, program};
 use k8s_openapi::{
     ByteString,
     api::{
@@ -42,10 +37,6 @@ pub struct Webhook {
     tls: PathBuf,
 }
 
-fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).unwrap()
-}
-
 impl Webhook {
     /// Brings both up. `env` is the member's besides what it has anyway.
     pub async fn up(env: &[(&str, &str)]) -> Self {
@@ -57,7 +48,7 @@ impl Webhook {
         // It goes with the fleet.
         let tls = world.fleet.clusters()[0].dir().join("webhook-tls");
         fs::create_dir_all(&tls).unwrap();
-        let (listen, serve) = (free(), free());
+        let (listen, serve) = (ports::free_address().unwrap(), ports::free_address().unwrap());
         let program = program::path("webhook", WEBHOOK).await.unwrap();
         let mut webhook = Self { process: ProcessSpec::new(WEBHOOK, program), world, listen, tls };
         webhook.configure(serve).await;

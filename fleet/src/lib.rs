@@ -20,7 +20,7 @@
 //! | `record`, `layout`, `claim` | the files of a fleet's directory |
 //! | `cluster_layout` | a cluster as data: its record, addresses, names and files |
 //! | `control_plane`, `node`, `assembly` | from that, files and command lines of each component |
-//! | `pki`, `kubeconfig`, `client`, `ports` | certificates, credentials, clients, ports |
+//! | `pki`, `kubeconfig`, `client`, [`ports`] | certificates, credentials, clients, ports |
 //! | `cluster::ready`, `start` | starting a cluster, and all of them, until they are usable |
 //! | [`dns`] | the cluster's DNS server |
 //! | `keeper::machine`, `network`, `subnet`, `cgroup`, `inotify` | what a node runs on |
@@ -65,7 +65,7 @@ mod network;
 mod node;
 pub mod packages;
 mod pki;
-mod ports;
+pub mod ports;
 mod process;
 pub mod program;
 mod record;

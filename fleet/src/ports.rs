@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher, Hasher, RandomState},
-    net::{Ipv4Addr, TcpListener},
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
 };
 
 /// Below what Linux gives to outgoing connections (32768 and up) and below NodePorts (30000 and up). A client
@@ -24,6 +25,16 @@ pub(crate) fn pick<const N: usize>(taken: &mut BTreeSet<u16>) -> Option<[u16; N]
         taken.insert(*port);
     }
     Some(ports)
+}
+
+/// Where a server can listen whose address has to be known before it starts, and be found again after a restart.
+///
+/// # Errors
+///
+/// `AddrInUse` if no port is free.
+pub fn free_address() -> io::Result<SocketAddr> {
+    let [port] = pick(&mut BTreeSet::new()).ok_or(io::ErrorKind::AddrInUse)?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
 }
 
 /// Whether a server could listen there now.

@@ -1,11 +1,6 @@
 //! One daemon of a ClusterSet, as a process of the fleet.
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    net::{Ipv4Addr, SocketAddr},
-    path::Path,
-};
+use std::{fs, net::SocketAddr, path::Path};
 
 use api::label;
 use sha2::{Digest, Sha256};
@@ -54,7 +49,7 @@ impl Daemon {
         let before = running(fleet, &name).await?.flatten();
         let listen = match before.and_then(|started| started.value_of(LISTEN)?.parse().ok()) {
             Some(listen) => listen,
-            None => free_address().map_err(Error::Port)?,
+            None => ports::free_address().map_err(Error::Port)?,
         };
         let credential = fs::read(kubeconfig).map_err(crate::Error::file(kubeconfig))?;
         let spec = ProcessSpec::new(name, program)
@@ -98,9 +93,4 @@ async fn running(fleet: &Fleet, name: &str) -> Result<Option<Option<Started>>, E
         }
         _ => Ok(None),
     }
-}
-
-fn free_address() -> io::Result<SocketAddr> {
-    let [port] = ports::pick(&mut BTreeSet::new()).ok_or(io::ErrorKind::AddrInUse)?;
-    Ok((Ipv4Addr::LOCALHOST, port).into())
 }
