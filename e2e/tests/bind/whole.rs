@@ -109,6 +109,7 @@ fn b1_from_a_request_to_a_status_and_back_to_nothing() {
         // B11: the provider takes the API back while it is bound.
         let exports = leader.api::<APIServiceExport>(&cns);
         exports.delete("whole", &DeleteParams::default()).await.unwrap();
+        binding_says(world, "east", "whole", "Connected", "False", "APIServiceExportDeleted").await;
         offered.create(east, Some(&ns), "late", json!({"spec": {"size": "s"}})).await;
         here.delete("foo", &DeleteParams::default()).await.unwrap();
         vanishes(&there, "foo").await;
