@@ -1,19 +1,23 @@
 //! Objects of kinds that are known only at run time.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
+
+use api::view::{decoded, owned};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, api::ApiResource, core::DynamicResourceScope};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 /// An object whose content is JSON, exactly as it came. `S` is what its watch knows of it, and tells two watches of one kind apart.
 #[derive(Clone, PartialEq)]
 pub struct Custom<S = ()> {
     /// Without the times of managedFields: everyone who may write an object may put some there that we cannot hold.
     pub metadata: ObjectMeta,
-    /// All other fields but `apiVersion` and `kind`.
+    /// All other fields but `apiVersion` and `kind`; empty where they do not decode.
     pub content: Map<String, Value>,
+    /// Why they do not.
+    pub error: Option<String>,
     /// What is known of it besides.
     pub side: S,
 }
@@ -21,7 +25,7 @@ pub struct Custom<S = ()> {
 impl<S> Custom<S> {
     /// Another side of it.
     pub fn with<T>(self, side: T) -> Custom<T> {
-        Custom { metadata: self.metadata, content: self.content, side }
+        Custom { metadata: self.metadata, content: self.content, error: self.error, side }
     }
 }
 
@@ -67,17 +71,38 @@ impl<S: 'static> Resource for Custom<S> {
 
 impl<'de, S: Default> Deserialize<'de> for Custom<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut content = Map::deserialize(deserializer)?;
-        content.remove("apiVersion");
-        content.remove("kind");
-        let mut metadata = content.remove("metadata").unwrap_or_else(|| json!({}));
+        // Kept as text first: skipping over it has no limit of depth, which decoding has.
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let parts: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let metadata = parts.get("metadata").map(|metadata| metadata_of(metadata)).unwrap_or_default();
+        let others = parts.iter().filter(|(field, _)| !TYPED.contains(&field.as_str()));
+        let content: Result<Map<_, _>, _> =
+            others.map(|(field, text)| Ok((field.clone(), decoded::<Value>(text)?))).collect();
+        let (content, error) = match content {
+            Ok(content) => (content, None),
+            Err(error) => (Map::new(), Some(error)),
+        };
+        Ok(Self { metadata, content, error, side: S::default() })
+    }
+}
+
+/// Fields that are not content.
+const TYPED: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Without the times of managedFields; without all of them where they do not decode.
+fn metadata_of(text: &RawValue) -> ObjectMeta {
+    let whole = decoded::<Value>(text).and_then(|mut metadata| {
         let writes = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
         writes.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|write| {
             write.remove("time");
         });
-        let metadata = serde_json::from_value(metadata).map_err(D::Error::custom)?;
-        Ok(Self { metadata, content, side: S::default() })
-    }
+        serde_json::from_value(metadata).map_err(|error| error.to_string())
+    });
+    whole.unwrap_or_else(|_| {
+        let mut text = serde_json::Deserializer::from_str(text.get());
+        owned(&mut text).unwrap_or_default()
+    })
 }
 
 impl<S> Serialize for Custom<S> {
@@ -91,6 +116,17 @@ impl<S> Serialize for Custom<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nests_too_deep_is_an_error_in_its_place() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let text = format!(
+            r#"{{"metadata": {{"name": "x", "uid": "u", "managedFields": [{{"fieldsV1": {deep}}}]}}, "spec": {deep}, "data": {{}}}}"#
+        );
+        let object: Custom = serde_json::from_str(&text).unwrap();
+        assert!(object.error.is_some() && object.content.is_empty());
+        assert_eq!(object.metadata.uid.as_deref(), Some("u"));
+    }
 
     #[test]
     fn every_value_stays_as_it_is() {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use api::view::Tolerant;
 use kube::{Resource, ResourceExt};
 
 /// Namespace (empty for cluster-wide kinds) and name of an object.
@@ -96,6 +97,37 @@ impl<P: Resource> Objects<P> {
         if self.guard.admits(&object) {
             self.guard.insert(Tag::of(&object), object);
         }
+    }
+}
+
+/// All objects that one watch selects, of a kind that others write, too: those that decode.
+pub struct Decoded<K>(Objects<Tolerant<K>>);
+
+impl<K> Default for Decoded<K> {
+    fn default() -> Self {
+        Self(Objects::default())
+    }
+}
+
+impl<K: Resource> Decoded<K> {
+    /// Takes in what a watch told.
+    pub fn change(&mut self, change: Change<Tolerant<K>>) {
+        self.0.change(change);
+    }
+
+    /// The object of that name, in whatever Namespace: for watches of one Namespace, or of a cluster-wide kind.
+    pub fn get(&self, name: &str) -> Option<&K> {
+        self.0.get(name)?.object.as_ref().ok()
+    }
+
+    /// The object of that Namespace and name.
+    pub fn named(&self, name: &ObjectName) -> Option<&K> {
+        self.0.named(name)?.object.as_ref().ok()
+    }
+
+    /// All of them, by Namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &K> {
+        self.0.iter().filter_map(|object| object.object.as_ref().ok())
     }
 }
 

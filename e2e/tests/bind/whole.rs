@@ -1,23 +1,26 @@
-//! Our provider and our konnector, from the request of a consumer on.
+//! Our provider and our konnector: from the request of a consumer to the end of the contract.
 
 use api::bind::{
     binding::APIServiceBinding,
-    export::{APIServiceExport, APIServiceExportRequest, Phase},
+    export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
     label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
 };
 use cli::objects::{SYSTEM, bind};
 use e2e::{cluster::Cluster, waiting::eventually, world::World};
-use k8s_openapi::{ByteString, api::core::v1::Secret};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
+};
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
 use super::{
     konnector::unbind,
-    world::{BINDING, Offered, becomes, bind_with, binding_says, install},
+    world::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
 };
 
 /// The provider offers the API by a template of its name.
@@ -77,7 +80,7 @@ async fn request(world: &World, cluster_namespace: &str, name: &str, spec: Value
 }
 
 #[test]
-fn b1_from_a_request_to_a_status() {
+fn b1_from_a_request_to_a_status_and_back_to_nothing() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let offered = Offered::new("whole", "Namespaced");
@@ -102,6 +105,41 @@ fn b1_from_a_request_to_a_status() {
         let here = offered.objects(east, Some(&ns));
         becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
         binding_says(world, "east", "whole", "Ready", "True", "").await;
+
+        // B11: the provider takes the API back while it is bound.
+        let exports = leader.api::<APIServiceExport>(&cns);
+        exports.delete("whole", &DeleteParams::default()).await.unwrap();
+        binding_says(world, "east", "whole", "Connected", "False", "APIServiceExportDeleted").await;
+        offered.create(east, Some(&ns), "late", json!({"spec": {"size": "s"}})).await;
+        here.delete("foo", &DeleteParams::default()).await.unwrap();
+        vanishes(&there, "foo").await;
+        vanishes(&here, "foo").await;
+        assert!(there.get_opt("late").await.unwrap().is_none(), "nothing new goes up");
+        assert!(exports.get_opt("whole").await.unwrap().is_some(), "the export is gone before its binding");
+
+        unbind(world, "east", &offered).await;
+        let asked = leader.api::<APIServiceNamespace>(&cns);
+        let namespaces = Api::<Namespace>::all(leader.client.clone());
+        eventually("export, APIServiceNamespace and its Namespace are gone", || async {
+            let export = exports.get_opt("whole").await.unwrap().map(|export| export.metadata);
+            let asked = asked.get_opt(&ns).await.unwrap().map(|namespace| namespace.metadata);
+            let made = namespaces
+                .get_opt(&format!("{cns}-{ns}"))
+                .await
+                .unwrap()
+                .map(|ns| ns.metadata.deletion_timestamp);
+            match (&export, &asked, &made) {
+                (None, None, None) => Ok(()),
+                _ => Err(format!(
+                    "{export:?} {asked:?} {made:?}; log:\n{}",
+                    world.log_tail("freeport-leader-leader")
+                )),
+            }
+        })
+        .await;
+        world.release(&ns).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
     });
 }
 

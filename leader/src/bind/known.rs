@@ -18,7 +18,7 @@ use k8s_openapi::{
 use kit::{
     boot::Env,
     index::Shared,
-    objects::{Change, Objects},
+    objects::{Change, Decoded, Objects},
     queue::Queue,
     watch::{Source, Watches},
 };
@@ -58,14 +58,14 @@ impl fmt::Display for Key {
 /// What the watches told.
 #[derive(Default)]
 pub(super) struct Known {
-    pub(super) crds: Objects<CustomResourceDefinition>,
-    pub(super) templates: Objects<APIServiceExportTemplate>,
-    pub(super) asks: Objects<BindableResourcesRequest>,
-    pub(super) requests: Objects<APIServiceExportRequest>,
-    pub(super) exports: Objects<APIServiceExport>,
-    pub(super) schemas: Objects<BoundSchema>,
-    pub(super) namespaces: Objects<APIServiceNamespace>,
-    pub(super) cluster_bindings: Objects<ClusterBinding>,
+    pub(super) crds: Decoded<CustomResourceDefinition>,
+    pub(super) templates: Decoded<APIServiceExportTemplate>,
+    pub(super) asks: Decoded<BindableResourcesRequest>,
+    pub(super) requests: Decoded<APIServiceExportRequest>,
+    pub(super) exports: Decoded<APIServiceExport>,
+    pub(super) schemas: Decoded<BoundSchema>,
+    pub(super) namespaces: Decoded<APIServiceNamespace>,
+    pub(super) cluster_bindings: Decoded<ClusterBinding>,
     /// Cluster namespaces, and Namespaces that stand for those of consumers.
     pub(super) places: Objects<Place>,
 }
@@ -155,40 +155,55 @@ impl Knowledge {
         begin.watch(
             "CustomResourceDefinition",
             (Api::all(all()), exported),
-            |known| &mut known.crds,
+            |known, change| known.crds.change(change),
             |_| Concerns::Offer,
         );
         begin.watch(
             "APIServiceExportTemplate",
             (Api::all(all()), plain()),
-            |known| &mut known.templates,
+            |known, change| known.templates.change(change),
             |_| Concerns::Offer,
         );
         begin.watch(
             "BindableResourcesRequest",
             (asks, plain()),
-            |known| &mut known.asks,
+            |known, change| known.asks.change(change),
             |_| Concerns::Offer,
         );
         begin.watch(
             "APIServiceExportRequest",
             (Api::all(all()), plain()),
-            |known| &mut known.requests,
+            |known, change| known.requests.change(change),
             inside,
         );
-        begin.watch("APIServiceExport", (Api::all(all()), plain()), |known| &mut known.exports, inside);
-        begin.watch("BoundSchema", (Api::all(all()), plain()), |known| &mut known.schemas, inside);
-        begin.watch("APIServiceNamespace", (Api::all(all()), plain()), |known| &mut known.namespaces, inside);
+        begin.watch(
+            "APIServiceExport",
+            (Api::all(all()), plain()),
+            |known, change| known.exports.change(change),
+            inside,
+        );
+        begin.watch(
+            "BoundSchema",
+            (Api::all(all()), plain()),
+            |known, change| known.schemas.change(change),
+            inside,
+        );
+        begin.watch(
+            "APIServiceNamespace",
+            (Api::all(all()), plain()),
+            |known, change| known.namespaces.change(change),
+            inside,
+        );
         begin.watch(
             "ClusterBinding",
             (Api::all(all()), plain()),
-            |known| &mut known.cluster_bindings,
+            |known, change| known.cluster_bindings.change(change),
             inside,
         );
         begin.watch(
             "Namespace",
             (Api::all(all()), places),
-            |known| &mut known.places,
+            |known, change| known.places.change(change),
             |place: &Place| {
                 let made_for = place.annotations().get(label::API_SERVICE_NAMESPACE);
                 let of = made_for.and_then(|name| Some(name.split_once('/')?.0.to_owned()));
@@ -215,7 +230,7 @@ impl Knowledge {
     }
 }
 
-fn keys<P: Resource>(of: &Objects<P>, is_of: impl Fn(Option<&String>) -> bool) -> Vec<Key> {
+fn keys<P: Resource>(of: &Decoded<P>, is_of: impl Fn(Option<&String>) -> bool) -> Vec<Key> {
     of.iter().filter(|object| is_of(object.meta().namespace.as_ref())).map(Key::of).collect()
 }
 
@@ -235,7 +250,7 @@ impl Begin<'_> {
         &mut self,
         kind: &'static str,
         (api, config): (Api<P>, watcher::Config),
-        place: fn(&mut Known) -> &mut Objects<P>,
+        fold: fn(&mut Known, Change<P>),
         concerns: fn(&P) -> Concerns,
     ) where
         P: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
@@ -246,7 +261,7 @@ impl Begin<'_> {
                 Change::Apply(object) | Change::Remove(object) => concerns(object),
                 Change::Reset(_) => Concerns::Offer,
             };
-            knowledge.known.with(|known| place(known).change(change));
+            knowledge.known.with(|known| fold(known, change));
             knowledge.wake(&concerned);
         };
         let source = Source { cluster: "local", kind };

@@ -260,7 +260,7 @@ mod tests {
         assert!(!is_shared(&key(), "team1", &known));
         let mut other = namespace("team1");
         other.metadata.namespace = Some("other".into());
-        known.namespaces.change(Change::Apply(other));
+        known.namespaces.change(Change::Apply(serde_json::from_value(json!(other)).unwrap()));
         assert!(is_shared(&key(), "team1", &known));
     }
 }

@@ -130,7 +130,7 @@ mod tests {
         let export = json!({"metadata": {"name": "x", "namespace": "cns"}, "spec": {"informerScope": informers,
             "isolation": isolation, "resources": [{"group": "g", "resource": "m"}]}});
         let export: APIServiceExport = serde_json::from_value(export).unwrap();
-        known.exports.change(Change::Apply(export.clone()));
+        known.exports.change(Change::Apply(serde_json::from_value(json!(export)).unwrap()));
         (of_export(&export, &known), in_namespaces("cns", &known).len())
     }
 

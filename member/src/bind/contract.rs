@@ -10,13 +10,14 @@ use api::{
         label,
     },
     label::MEMBER,
+    view::Tolerant,
 };
 use k8s_openapi::api::core::v1::Secret;
 use kit::{
     boot::Env,
     client::kubeconfig::{self, Target},
     index::Shared,
-    objects::{Change, Objects},
+    objects::{Change, Decoded},
     watch::{Source, Watches},
     write::{Error, Writer},
 };
@@ -44,12 +45,12 @@ pub(crate) struct ClusterNamespace {
 /// What the provider says in the cluster namespace.
 #[derive(Default)]
 pub(crate) struct Known {
-    pub(crate) exports: Objects<APIServiceExport>,
-    pub(crate) requests: Objects<APIServiceExportRequest>,
-    pub(crate) schemas: Objects<BoundSchema>,
-    pub(crate) namespaces: Objects<APIServiceNamespace>,
-    pub(crate) cluster_bindings: Objects<ClusterBinding>,
-    pub(crate) secrets: Objects<Secret>,
+    pub(crate) exports: Decoded<APIServiceExport>,
+    pub(crate) requests: Decoded<APIServiceExportRequest>,
+    pub(crate) schemas: Decoded<BoundSchema>,
+    pub(crate) namespaces: Decoded<APIServiceNamespace>,
+    pub(crate) cluster_bindings: Decoded<ClusterBinding>,
+    pub(crate) secrets: Decoded<Secret>,
 }
 
 /// A contract. Cloning shares it.
@@ -115,7 +116,7 @@ impl Contract {
         watches: &Watches,
         tasks: &mut JoinSet<()>,
         kind: &'static str,
-        place: fn(&mut Known) -> &mut Objects<P>,
+        place: fn(&mut Known) -> &mut Decoded<P>,
     ) where
         P: Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + Clone
@@ -125,15 +126,15 @@ impl Contract {
             + Sync
             + 'static,
     {
-        let api = Api::<P>::namespaced(self.watching(), &self.cluster_namespace.name);
+        let api = Api::<Tolerant<P>>::namespaced(self.watching(), &self.cluster_namespace.name);
         let contract = self.clone();
-        let sink = move |change: Change<P>| contract.take_in(place, change);
+        let sink = move |change: Change<Tolerant<P>>| contract.take_in(place, change);
         let source = Source { cluster: "provider", kind };
         tasks.spawn(watches.watch(api, watcher::Config::default(), source, self.env.metrics.clone(), sink));
     }
 
     /// Takes in what a watch told.
-    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Objects<P>, change: Change<P>) {
+    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Decoded<P>, change: Change<Tolerant<P>>) {
         self.known.with(|known| place(known).change(change));
         self.changed.send_modify(|times| *times += 1);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::{
     bind::binding::APIServiceBinding,
-    view::{lean, owned},
+    view::{Tolerant, lean, owned},
 };
 use k8s_openapi::{
     api::core::v1::{Namespace, Secret},
@@ -15,7 +15,7 @@ use k8s_openapi::{
 use kit::{
     boot::Env,
     index::Shared,
-    objects::{Change, Objects},
+    objects::{Change, Decoded, Objects},
     watch::{Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
@@ -58,8 +58,8 @@ pub(crate) struct NamespaceView {
 /// What the watches told.
 #[derive(Default)]
 pub(crate) struct Known {
-    pub(crate) bindings: Objects<APIServiceBinding>,
-    pub(crate) secrets: Objects<Secret>,
+    pub(crate) bindings: Decoded<APIServiceBinding>,
+    pub(crate) secrets: Decoded<Secret>,
     pub(crate) crds: Objects<Crd>,
     pub(crate) namespaces: Objects<NamespaceView>,
 }
@@ -79,15 +79,23 @@ impl Local {
     /// Begins to watch.
     pub(crate) fn watch(&self, env: &Env, watches: &Watches, tasks: &mut JoinSet<()>) {
         let all = |env: &Env| env.client.clone();
-        let secrets = Api::<Secret>::namespaced(all(env), NAMESPACE);
-        self.watch_one(env, (Api::all(all(env)), watches), tasks, "APIServiceBinding", |known| {
-            &mut known.bindings
+        let secrets = Api::<Tolerant<Secret>>::namespaced(all(env), NAMESPACE);
+        self.watch_one(env, (Api::all(all(env)), watches), tasks, "APIServiceBinding", |known, change| {
+            known.bindings.change(change)
         });
-        self.watch_one(env, (secrets, watches), tasks, "Secret", |known| &mut known.secrets);
-        self.watch_one(env, (Api::all(all(env)), watches), tasks, "CustomResourceDefinition", |known| {
-            &mut known.crds
+        self.watch_one(env, (secrets, watches), tasks, "Secret", |known, change| {
+            known.secrets.change(change)
         });
-        self.watch_one(env, (Api::all(all(env)), watches), tasks, "Namespace", |known| &mut known.namespaces);
+        self.watch_one(
+            env,
+            (Api::all(all(env)), watches),
+            tasks,
+            "CustomResourceDefinition",
+            |known, change| known.crds.change(change),
+        );
+        self.watch_one(env, (Api::all(all(env)), watches), tasks, "Namespace", |known, change| {
+            known.namespaces.change(change)
+        });
     }
 
     fn watch_one<P>(
@@ -96,18 +104,18 @@ impl Local {
         (api, watches): (Api<P>, &Watches),
         tasks: &mut JoinSet<()>,
         kind: &'static str,
-        place: fn(&mut Known) -> &mut Objects<P>,
+        fold: fn(&mut Known, Change<P>),
     ) where
         P: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
     {
         let local = self.clone();
-        let sink = move |change: Change<P>| local.take_in(place, change);
+        let sink = move |change: Change<P>| local.take_in(fold, change);
         let source = Source { cluster: "local", kind };
         tasks.spawn(watches.watch(api, watcher::Config::default(), source, env.metrics.clone(), sink));
     }
 
-    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Objects<P>, change: Change<P>) {
-        self.known.with(|known| place(known).change(change));
+    fn take_in<P>(&self, fold: fn(&mut Known, Change<P>), change: Change<P>) {
+        self.known.with(|known| fold(known, change));
         self.changed.send_modify(|times| *times += 1);
     }
 

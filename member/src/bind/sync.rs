@@ -223,7 +223,7 @@ impl Sync {
             uid: there.and_then(ResourceExt::uid),
             ..ObjectMeta::default()
         };
-        let at = There { metadata, content: Default::default(), side: At(Some(place.clone())) };
+        let at = There { metadata, content: Default::default(), error: None, side: At(Some(place.clone())) };
         let request = async {
             let answer = self.there.apply::<There>(&at, want.clone()).await?;
             Ok(answer.with(At(Some(place.clone()))))

@@ -60,6 +60,8 @@ pub(crate) enum Problem {
          would let it be taken over"
     )]
     NotOurs,
+    #[error("it does not decode: {0}")]
+    Undecodable(String),
     #[error("{0}")]
     Refused(String),
 }
@@ -70,6 +72,7 @@ impl Problem {
             Self::NameTooLong(_) => "NameTooLong",
             Self::OwnedByAnother(_) => "OwnedByAnother",
             Self::NotOurs => "NotOurs",
+            Self::Undecodable(_) => "Undecodable",
             Self::Refused(_) => "Refused",
         }
     }
@@ -107,6 +110,9 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
         Some(Whose::Anothers(name)) => return Step::Fail(Problem::OwnedByAnother(name)),
         Some(Whose::Nobodys) => return Step::Fail(Problem::NotOurs),
         Some(Whose::Ours) | None => {}
+    }
+    if let Some(error) = here.error.as_ref().or(there.and_then(|there| there.error.as_ref())) {
+        return Step::Fail(Problem::Undecodable(error.clone()));
     }
     if there.is_none() && rules.is_ending {
         return Step::Rest;
