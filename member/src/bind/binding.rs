@@ -8,7 +8,10 @@ mod drain;
 mod report;
 mod verdict;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use api::{
     bind::{
@@ -69,6 +72,8 @@ pub(crate) struct Bindings {
     writer: Writer,
     queue: Queue<String>,
     bound: watch::Sender<Wanted>,
+    /// The bindings of which objects are being kept in step, for a moment longer than they are wanted.
+    active: watch::Sender<BTreeSet<String>>,
     unsynced: Unsynced,
 }
 
@@ -92,6 +97,7 @@ impl Bindings {
             link,
             queue: Queue::new(PACE),
             bound: watch::Sender::new(Wanted::new()),
+            active: watch::Sender::default(),
             unsynced: Unsynced::new(),
         }
     }
@@ -107,6 +113,11 @@ impl Bindings {
     /// The APIs whose objects are to be kept in step.
     pub(crate) fn bound(&self) -> watch::Receiver<Wanted> {
         self.bound.subscribe()
+    }
+
+    /// Of these bindings objects are being kept in step.
+    pub(crate) fn set_active(&self, bindings: BTreeSet<String>) {
+        self.active.send_replace(bindings);
     }
 
     /// Asks for a pass of every binding, and of every export, since one without a binding says so.

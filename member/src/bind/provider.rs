@@ -211,6 +211,7 @@ impl Syncs {
     async fn keep(mut self, bindings: Bindings, stop: &CancellationToken) {
         let (mut wanted, mut tasks) = (bindings.bound(), JoinSet::new());
         let (mut changes, mut unsynced) = (self.contract.changes(), self.unsynced.changes());
+        let mut active = BTreeMap::<String, usize>::new();
         loop {
             let now = wanted.borrow_and_update().clone();
             self.running.retain(|api, (bound, ending)| {
@@ -230,20 +231,33 @@ impl Syncs {
                 let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
                 let sync = Sync::new(bound.clone(), &self.contract, writer, self.unsynced.clone());
                 let span = tracing::info_span!("api", name = api);
-                tasks.spawn(sync.run(self.guard.clone(), ending.clone()).instrument(span));
+                let run = sync.run(self.guard.clone(), ending.clone()).instrument(span);
+                *active.entry(bound.binding.clone()).or_default() += 1;
+                let binding = bound.binding.clone();
+                tasks.spawn(async {
+                    run.await;
+                    binding
+                });
                 self.running.insert(api, (bound, ending));
             }
+            bindings.set_active(active.keys().cloned().collect());
             bindings.enqueue();
             tokio::select! {
                 () = stop.cancelled() => break,
                 Ok(()) = wanted.changed() => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = unsynced.changed() => {}
-                Some(Err(error)) = tasks.join_next() => resume(error),
+                Some(ended) = tasks.join_next() => match ended {
+                    Ok(binding) => {
+                        let left = active.remove(&binding).unwrap_or_default().saturating_sub(1);
+                        active.extend((left > 0).then_some((binding, left)));
+                    }
+                    Err(error) => resume(error),
+                },
             }
         }
         while let Some(ended) = tasks.join_next().await {
-            ended.unwrap_or_else(resume);
+            ended.map(drop).unwrap_or_else(resume);
         }
     }
 }

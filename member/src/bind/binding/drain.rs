@@ -46,6 +46,10 @@ impl Bindings {
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());
+        // What still works on an object, and does not know yet that it is gone, would ask for its APIServiceNamespace again.
+        if self.active.borrow().contains(&name) {
+            return Ok(Outcome::Requeue(AGAIN));
+        }
         if !orphan {
             self.delete_namespaces(&name, contract).await?;
         }

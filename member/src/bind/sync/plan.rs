@@ -94,6 +94,10 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     let mapping = Mapping { strategy: rules.strategy, cluster_namespace: cns };
     let target = match mapping.there(place, |_| assigned) {
         Ok(target) => target,
+        // Nothing goes up any more, and where there is no Namespace for it there is no copy.
+        Err(NoPlace::Pending) if rules.is_ending => {
+            return if is_going { Step::Release } else { Step::Rest };
+        }
         Err(NoPlace::Pending) => return Step::Assign(place.namespace.clone().unwrap_or_default()),
         Err(NoPlace::NameTooLong(_)) if is_going => return Step::Release,
         Err(NoPlace::NameTooLong(length)) => return Step::Fail(Problem::NameTooLong(length)),
@@ -257,6 +261,20 @@ mod tests {
     fn m7_without_a_namespace_at_the_provider_one_is_asked_for() {
         let pair = pair(Some(live(json!({}))), None);
         assert_eq!(step_of(&pair, Strategy::Namespaced, None, "foo"), Step::Assign("team1".into()));
+    }
+
+    #[test]
+    fn b11_when_the_export_ends_no_namespace_is_asked_for_and_nothing_waits_for_one() {
+        let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
+        let rules = Rules {
+            strategy: Strategy::Namespaced,
+            cluster_namespace: &cluster_namespace,
+            is_ending: true,
+            orphan: false,
+        };
+        let at = Place { namespace: Some("team1".into()), name: "foo".into() };
+        assert_eq!(next(&at, &pair(Some(live(json!({}))), None), &rules, None), Step::Rest);
+        assert_eq!(next(&at, &pair(Some(held(going())), None), &rules, None), Step::Release);
     }
 
     #[test]
