@@ -1,5 +1,6 @@
 //! The command line.
 
+mod binding;
 mod installing;
 mod leaving;
 mod naming;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
+    binding::BindArgs,
     installing::{InitArgs, JoinArgs},
     leaving::LeaveArgs,
     naming::DnsArgs,
@@ -61,6 +63,10 @@ enum Command {
     Offload(OffloadArgs),
     /// Let Namespaces be of this cluster alone again.
     Unoffload(UnoffloadArgs),
+    /// Use an API of one cluster in another: spec up, status down.
+    ///
+    /// The cluster with the operator provides and offers; any other one binds. Needs no ClusterSet.
+    Bind(BindArgs),
 }
 
 /// Exit code for arguments that cannot be used.
@@ -121,6 +127,7 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
         Command::Dns(args) => dns(&args.into(), say).await?,
         Command::Offload(args) => return offloading::offload(args, say).await,
         Command::Unoffload(args) => return offloading::unoffload(args, say).await,
+        Command::Bind(args) => return binding::bind(args, say).await,
     }
     Ok(Outcome::Well)
 }

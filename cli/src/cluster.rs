@@ -1,14 +1,21 @@
 //! Reaching a cluster with the kubeconfig of whoever runs the command.
 
-use std::{fmt::Display, future::Future, path::PathBuf, time::Duration};
+use std::{
+    fmt::{Debug, Display},
+    future::Future,
+    path::PathBuf,
+    time::Duration,
+};
 
 use api::view::Meta;
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
 use kube::{
-    Api, Client, Config, ResourceExt,
+    Api, Client, Config, Resource, ResourceExt,
+    api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
     core::discovery::ApiResource,
 };
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
@@ -21,6 +28,9 @@ use crate::{
 
 /// How long one request may take. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Objects in one answer, as many as kubectl asks for.
+const PAGE: u32 = 500;
 
 /// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +176,32 @@ impl Cluster {
         let api = self.api(&object.resource, object.namespace.as_deref());
         let found = self.request(format!("read {object}"), known(api.get(&object.name))).await?;
         Ok(found.map(|found| Object { body: json!(found), ..object.clone() }))
+    }
+
+    /// All objects of a kind with these labels; none if there is no such kind.
+    pub(crate) async fn all<K>(&self, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.pages(&K::plural(&()), api, labels).await
+    }
+
+    /// [`all`](Self::all) of a kind that is known only at run time, by its plural.
+    pub(crate) async fn pages<K>(&self, plural: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let mut params = ListParams::default().labels(labels).limit(PAGE);
+        let mut found = Vec::new();
+        loop {
+            let page = known(api.list(&params));
+            let Some(page) = self.request(format!("list {plural}"), page).await? else { return Ok(found) };
+            found.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
     }
 
     /// An error: the state of the cluster does not allow what was asked for.

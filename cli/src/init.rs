@@ -71,7 +71,8 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     here.install(Part::Leader, &leader::objects()).await?;
     here.install(Part::Leader, &area::objects(set, id)).await?;
     if let Some(image) = here.image(label::LEADER).await? {
-        here.install(Part::Leader, &leader::workload(&image)).await?;
+        let told = here.told_of_binding(label::LEADER).await?;
+        here.install(Part::Leader, &leader::workload(&image, &told)).await?;
     }
     let leader = here.kubeconfig(Part::Leader, label::LEADER).await?;
     let mut installed = Installed::default();

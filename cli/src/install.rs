@@ -2,6 +2,7 @@
 
 mod binding;
 mod crds;
+mod credential;
 
 use std::{
     collections::HashSet,

@@ -162,7 +162,8 @@ pub(crate) async fn settle(
         installed.webhook = member.install_offloading(&offloading, image.as_deref()).await?;
     }
     if let Some(image) = image {
-        member.install(Part::Member, &member::workload(&image, installed.offloads)).await?;
+        let told = member.told_of_binding(label::MEMBER).await?;
+        member.install(Part::Member, &member::workload(&image, installed.offloads, &told)).await?;
     }
     installed.member = member.kubeconfig(Part::Member, label::MEMBER).await?;
     Ok(installed)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`init()`], [`join()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`] | those of offloading |
+//! | [`provide()`], [`offer()`], [`offers()`], [`bind_apiservice()`], [`remove()`] | those of API binding |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
@@ -15,6 +16,7 @@
 //! | `image` | which image a Deployment gets |
 //! | `install` | applies objects and says what changed |
 //! | `eraser` | deletes and changes objects and says so |
+//! | `bind` | API binding: its commands |
 //! | `offload` | offloading of Namespaces: its installation and its commands |
 //! | `view` | objects as commands read them |
 //! | `wait` | waits until a daemon is ready |
@@ -26,6 +28,7 @@
 //! A command checks, connects, checks what the clusters hold, and only then changes anything.
 
 pub mod args;
+mod bind;
 mod check;
 mod cluster;
 mod dns;
@@ -54,6 +57,10 @@ mod warning;
 use std::path::PathBuf;
 
 pub use crate::{
+    bind::{
+        ApiServiceOptions, Halves, Offer, OfferOptions, ProvideOptions, Provided, RemoveOptions,
+        bind_apiservice, offer, offer_text, offers, provide, remove,
+    },
     cluster::KubeContext,
     dns::{DnsOptions, Namespaced, dns},
     error::Error,

@@ -86,7 +86,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "leader.yaml",
             about: "The leader: once in its cluster, whatever the number of ClusterSets it leads.",
-            objects: [leader::objects(), leader::workload(DEFAULT_IMAGE)].concat(),
+            objects: [leader::objects(), leader::workload(DEFAULT_IMAGE, &[])].concat(),
         },
         Manifest {
             file: "common-area.yaml",
@@ -107,7 +107,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "member.yaml",
             about: "The member, in its own cluster. It also needs the Secret and ClusterSet of clusterset-member.yaml.",
-            objects: [member::objects(), member::workload(DEFAULT_IMAGE, false)].concat(),
+            objects: [member::objects(), member::workload(DEFAULT_IMAGE, false, &[])].concat(),
         },
         Manifest {
             file: "clusterset-member.yaml",

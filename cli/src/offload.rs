@@ -20,12 +20,9 @@ pub(crate) mod status;
 mod twins;
 mod unoffload;
 
-use std::fmt::Debug;
-
 use api::offload::peer::OffloadPeer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{Api, Resource, api::ListParams};
-use serde::de::DeserializeOwned;
+use kube::{Api, api::ListParams};
 
 pub(crate) use self::install::{check, is_without_liqo, leader_lacks_records};
 pub use self::{
@@ -37,9 +34,6 @@ use crate::{
     Error,
     cluster::{Cluster, known},
 };
-
-/// Objects in one answer, as many as kubectl asks for.
-const PAGE: u32 = 500;
 
 /// How offloading is set up, where it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,21 +59,4 @@ async fn is_set_up(cluster: &Cluster) -> Result<(), Error> {
 /// The condition of this type.
 fn condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == type_)
-}
-
-/// All objects of a kind with these labels, page by page.
-async fn all<K>(cluster: &Cluster, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
-    let mut params = ListParams::default().labels(labels).limit(PAGE);
-    let mut found = Vec::new();
-    loop {
-        let page = cluster.request(format!("list {}", K::plural(&())), api.list(&params)).await?;
-        found.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
 }

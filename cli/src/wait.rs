@@ -1,6 +1,6 @@
 //! Waits until a daemon is ready, and says what it reports meanwhile.
 
-use api::{lease::LeaseView, name};
+use api::{label, lease::LeaseView, name};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 
@@ -31,6 +31,12 @@ impl Installer<'_> {
     pub(crate) async fn webhook_is_ready(&mut self) -> Result<(), Error> {
         let answers = async |_: &Cluster| Ok(Ok("it places Pods of offloaded Namespaces".into()));
         self.is_ready(webhook::NAME, answers).await
+    }
+
+    /// Waits until the Deployment of a leader that provides APIs has been rolled out.
+    pub(crate) async fn provider_is_ready(&mut self) -> Result<(), Error> {
+        let answers = async |_: &Cluster| Ok(Ok("it serves consumers".into()));
+        self.is_ready(label::LEADER, answers).await
     }
 
     async fn is_ready(

@@ -33,6 +33,17 @@ pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
     }
 }
 
+/// Warns if consumers get a loopback address for the provider.
+pub(crate) fn consumers_reach_themselves(provider: &Cluster, address: &str, run: &Run) {
+    if is_loopback_address(address) {
+        (run.warn)(&format!(
+            "{}: consumers are to reach the provider at {address}, which is a loopback address: a Pod or another host would \
+             reach itself there; name another with --address",
+            provider.name
+        ));
+    }
+}
+
 fn is_loopback_address(server: &str) -> bool {
     let uri = api::cluster_set::server_uri(server);
     let Some(host) = uri.as_ref().and_then(|uri| uri.host()) else {

@@ -59,22 +59,23 @@ struct Common {
     /// freeport-webhook as the API server reaches it, with --external.
     #[arg(long, value_name = "URL", requires = "offload", hide_short_help = true)]
     webhook_url: Option<String>,
+    /// Do only these parts.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", help_heading = "How it is done")]
+    only: Vec<Part>,
     #[command(flatten)]
     run: RunArgs,
 }
 
+/// Where daemons run, and how long it is waited for them.
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "How it is done")]
-struct RunArgs {
+pub(super) struct RunArgs {
     /// Image with both daemons [default: as deployed, else freeport:VERSION].
     #[arg(long, value_name = "IMAGE", conflicts_with = "external")]
     image: Option<String>,
     /// No Deployment: write kubeconfigs for daemons run elsewhere.
     #[arg(long, value_name = "DIR")]
     external: Option<PathBuf>,
-    /// Do only these parts.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
-    only: Vec<Part>,
     /// Do not wait until the daemons are ready.
     #[arg(long)]
     no_wait: bool,
@@ -83,27 +84,28 @@ struct RunArgs {
     timeout: u64,
     /// Print the objects for kubectl apply -f; changes nothing.
     ///
-    /// On a new cluster those of --only crds come first: kubectl does not take a CRD and an object of its kind in one go.
+    /// On a new cluster CRDs come first (init and join: --only crds): kubectl does not take a CRD and an object of its kind in one go.
     /// A join is about two clusters, and needs --only.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Form of what --dry-run prints.
     #[arg(short, long, value_enum, default_value_t = Output::Yaml, requires = "dry_run", hide_short_help = true)]
     output: Output,
 }
 
-impl From<RunArgs> for Run {
-    fn from(args: RunArgs) -> Self {
-        let daemons = match args.external {
+impl RunArgs {
+    /// Of these parts; of all if there are none.
+    pub(super) fn only(self, only: Vec<Part>) -> Run {
+        let daemons = match self.external {
             Some(dir) => Daemons::Outside(dir),
-            None => Daemons::Inside { image: args.image },
+            None => Daemons::Inside { image: self.image },
         };
-        Self {
+        Run {
             daemons,
-            only: args.only,
-            wait: !args.no_wait,
-            timeout: Duration::from_secs(args.timeout),
-            dry_run: args.dry_run,
+            only,
+            wait: !self.no_wait,
+            timeout: Duration::from_secs(self.timeout),
+            dry_run: self.dry_run,
             warn: |line| eprintln!("warning: {line}"),
         }
     }
@@ -131,7 +133,7 @@ impl From<InitArgs> for InitOptions {
             dedicated: args.dedicated,
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
-            run: common.run.into(),
+            run: common.run.only(common.only),
         }
     }
 }
@@ -149,7 +151,7 @@ impl From<JoinArgs> for JoinOptions {
             },
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
-            run: common.run.into(),
+            run: common.run.only(common.only),
         }
     }
 }

@@ -63,10 +63,10 @@ enum UnoffloadCommand {
 }
 
 #[derive(ClapArgs, Debug)]
-struct Where {
+pub(super) struct Where {
     /// Kubeconfig of the cluster [default: as kubectl].
     #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    pub(super) kubeconfig: Option<PathBuf>,
     /// Context of the cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     context: Option<String>,

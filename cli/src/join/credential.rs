@@ -1,10 +1,6 @@
 //! Copies the credential into the member's Secret, or says how to do that by hand.
 
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use k8s_openapi::ByteString;
 use serde_json::json;
 
 use super::Membership;
@@ -18,27 +14,12 @@ use crate::{
     },
 };
 
-/// Field manager of the credential, which is not part of what is applied: applying the Secret again, by this command or by
-/// a GitOps tool, leaves it in place.
-const CREDENTIAL_MANAGER: &str = "freeport-cli-credential";
-
 impl Installer<'_> {
     /// Puts the credential into the member's Secret.
     pub(super) async fn hand_over(&mut self, set: &str, credential: &Credential) -> Result<(), Error> {
         let name = member::secret_name(set);
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
         let data = json!({"ca.crt": ByteString(credential.ca.clone()), "token": ByteString(credential.token.clone())});
-        let before = self.cluster.request(format!("read Secret {SYSTEM}/{name}"), secrets.get(&name)).await?;
-        if json!(before.data) == data {
-            self.say(&format!("unchanged credential in Secret {SYSTEM}/{name}"));
-            return Ok(());
-        }
-        let patch = json!({"apiVersion": "v1", "kind": "Secret", "data": data});
-        let params = PatchParams::apply(CREDENTIAL_MANAGER).force();
-        let doing = format!("put the credential into Secret {SYSTEM}/{name}");
-        self.cluster.request(doing, secrets.patch(&name, &params, &Patch::Apply(patch))).await?;
-        self.say(&format!("changed credential in Secret {SYSTEM}/{name}"));
-        Ok(())
+        self.fill(SYSTEM, &name, data).await
     }
 
     /// Says how to copy the credential, which a dry run does not print because it is secret.

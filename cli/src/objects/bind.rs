@@ -1,13 +1,25 @@
 //! What API binding needs: in the cluster of a provider, in that of a consumer, and for each API that is offered or bound.
 
-use api::{bind::resource::Resource, crd::bind};
-use k8s_openapi::api::{core::v1::Namespace, rbac::v1::PolicyRule};
+use api::{
+    bind::{
+        binding::{APIServiceBinding, APIServiceBindingSpec},
+        label,
+        offer::{APIServiceExportTemplate, APIServiceExportTemplateSpec, Collection, CollectionSpec},
+        resource::{ClusterSecretKey, InformerScope, Resource},
+    },
+    crd::bind,
+};
+use k8s_openapi::api::{
+    core::v1::{EnvVar, Namespace, Secret},
+    rbac::v1::PolicyRule,
+};
 
 use super::{
     Object, SYSTEM, crds, leader, member, named,
     rights::{
         COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on, unbound,
     },
+    within,
 };
 
 /// Group of kube-bind's kinds.
@@ -17,7 +29,11 @@ const ROLE: &str = "freeport-bind";
 /// What a consumer may do in its cluster namespace, as kube-bind calls it.
 const BINDER: &str = "kube-binder";
 /// Namespace of the credentials of a consumer.
-const CREDENTIALS: &str = "kube-bind";
+pub(crate) const CREDENTIALS: &str = "kube-bind";
+/// Key of the kubeconfig in a Secret of a consumer.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+/// What all that daemons are told of API binding begins with; by itself it switches binding on.
+pub const TOLD: &str = "FREEPORT_BIND";
 /// Verbs of who keeps objects in step.
 const SYNC: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
@@ -88,6 +104,47 @@ pub fn offer(api: &Resource) -> Vec<Object> {
     ];
     objects.extend(everywhere_as(&given, &leader::ACCOUNT, bind));
     objects
+}
+
+/// Offers APIs together.
+pub fn template(
+    name: &str,
+    scope: InformerScope,
+    apis: Vec<Resource>,
+    isolation: Option<&'static str>,
+) -> Object {
+    let mut metadata = named(name);
+    metadata.annotations = isolation.map(|isolation| [(label::ISOLATION.into(), isolation.into())].into());
+    let spec = APIServiceExportTemplateSpec { scope, resources: apis, ..Default::default() };
+    Object::new(&APIServiceExportTemplate { metadata, spec, status: None })
+}
+
+/// Groups templates for people.
+pub fn collection(name: &str, spec: CollectionSpec) -> Object {
+    Object::new(&Collection { metadata: named(name), spec, status: None })
+}
+
+/// What a daemon is told in its environment.
+pub fn tells(name: &str, value: &str) -> EnvVar {
+    EnvVar { name: name.into(), value: Some(value.into()), value_from: None }
+}
+
+/// Secret for a kubeconfig. Its data is not applied, so that no file has it.
+pub fn credential(name: &str) -> Object {
+    let mut metadata = within(CREDENTIALS, name);
+    metadata.labels.get_or_insert_default().insert(label::PROVIDER_KUBECONFIG.into(), "true".into());
+    Object::new(&Secret { metadata, type_: Some("Opaque".into()), ..Secret::default() })
+}
+
+/// Uses the export of this name by the credential in Secret `secret`.
+pub fn binding(name: &str, secret: &str) -> Object {
+    let (namespace, key) = (CREDENTIALS.into(), KUBECONFIG.into());
+    let kubeconfig_secret_ref = ClusterSecretKey { namespace, name: secret.into(), key };
+    Object::new(&APIServiceBinding {
+        metadata: named(name),
+        spec: APIServiceBindingSpec { kubeconfig_secret_ref },
+        status: None,
+    })
 }
 
 /// What a consumer needs: Namespace `kube-bind`, and what the member may do for binding.

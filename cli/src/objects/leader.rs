@@ -1,6 +1,7 @@
 //! What the leader needs once in its cluster, whatever the number of ClusterSets it leads.
 
 use api::{crd, label};
+use k8s_openapi::api::core::v1::EnvVar;
 use kube::ResourceExt;
 
 use super::{
@@ -32,12 +33,12 @@ pub fn policy() -> [Object; 2] {
     policy::records::objects()
 }
 
-/// The Deployment that runs the leader inside its cluster.
-pub fn deployment(image: &str) -> Object {
-    deployment::deployment(ACCOUNT.name, image, &[])
+/// The Deployment that runs the leader inside its cluster. `told` is what it is told of API binding.
+pub fn deployment(image: &str, told: &[EnvVar]) -> Object {
+    deployment::deployment(ACCOUNT.name, image, told)
 }
 
 /// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
-pub fn workload(image: &str) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image)]
+pub fn workload(image: &str, told: &[EnvVar]) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, told)]
 }

@@ -7,7 +7,7 @@ use api::{
 use k8s_openapi::api::core::v1::{EnvVar, Secret};
 
 use super::{
-    Object, SYSTEM, area, daemon_account, deployment, policy,
+    Object, SYSTEM, area, bind, daemon_account, deployment, policy,
     rights::{
         ALL, ANTREA, Account, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated,
         everywhere, inside, report, rule, rule_on,
@@ -94,15 +94,16 @@ fn users() -> [Object; 2] {
 /// What tells a member to take part in offloading.
 const OFFLOAD: &str = "FREEPORT_OFFLOAD";
 
-/// The Deployment that runs the member inside its cluster.
-pub fn deployment(image: &str, offload: bool) -> Object {
-    let told = EnvVar { name: OFFLOAD.into(), value: Some(label::TRUE.into()), value_from: None };
-    deployment::deployment(ACCOUNT.name, image, offload.then_some(told).as_slice())
+/// The Deployment that runs the member inside its cluster. `told` is what it is told of API binding.
+pub fn deployment(image: &str, offload: bool, told: &[EnvVar]) -> Object {
+    let offload = offload.then(|| bind::tells(OFFLOAD, label::TRUE));
+    let told: Vec<_> = offload.into_iter().chain(told.iter().cloned()).collect();
+    deployment::deployment(ACCOUNT.name, image, &told)
 }
 
 /// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
-pub fn workload(image: &str, offload: bool) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, offload)]
+pub fn workload(image: &str, offload: bool, told: &[EnvVar]) -> Vec<Object> {
+    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, offload, told)]
 }
 
 /// What authenticates a member at the leader's API server, and that server to the member.

@@ -27,7 +27,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    all, is_set_up,
+    is_set_up,
     progress::{Progress, progress},
     selector,
     twins::{goes, lost},
@@ -110,7 +110,7 @@ async fn named(cluster: &Cluster, options: &OffloadOptions) -> Result<Vec<String
         }
         return Ok(options.namespaces.clone());
     };
-    let there = all(cluster, &Api::<Meta<Namespace>>::all(cluster.client.clone()), labels).await?;
+    let there = cluster.all(&Api::<Meta<Namespace>>::all(cluster.client.clone()), labels).await?;
     match there.is_empty() {
         true => Err(cluster.refuse(format!("no Namespace matches --ns-selector {labels}"))),
         false => Ok(there.iter().map(ResourceExt::name_any).collect()),
@@ -217,7 +217,7 @@ async fn keeps_twins(cluster: &Cluster, namespaces: &[String], spec: &Value) -> 
     let selects: NamespaceOffloadingSpec =
         serde_json::from_value(selects).map_err(|error| Error::Argument(format!("--selector: {error}")))?;
     let labels = format!("{TYPE}={VIRTUAL_NODE}");
-    let nodes = all(cluster, &Api::<Meta<Node>>::all(cluster.client.clone()), &labels).await?;
+    let nodes = cluster.all(&Api::<Meta<Node>>::all(cluster.client.clone()), &labels).await?;
     for namespace in namespaces {
         let Some(there) = read(cluster, namespace).await? else { continue };
         let lost = lost(&there, &selects, &nodes);

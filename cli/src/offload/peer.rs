@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    all, condition, is_set_up,
+    condition, is_set_up,
     twins::{clusters, goes},
 };
 use crate::{
@@ -192,7 +192,7 @@ impl Consent<'_> {
     /// What goes when the other cluster is used no more, a sentence for each Namespace.
     async fn twins(&self) -> Result<Vec<String>, Error> {
         let offloadings = Api::<NamespaceOffloadingView>::all(self.cluster.client.clone());
-        let offloadings = all(self.cluster, &offloadings, "").await?;
+        let offloadings = self.cluster.all(&offloadings, "").await?;
         let goes = |offloading: &NamespaceOffloadingView| match &offloading.status.0 {
             Ok(status) => clusters(status).contains(&self.peer).then(|| goes(status, &[self.peer])),
             // What cannot be read may have one.

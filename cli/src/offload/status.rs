@@ -26,7 +26,7 @@ pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
 };
-use super::{all, is_set_up};
+use super::is_set_up;
 use crate::{Error, KubeContext, cluster::Cluster};
 
 /// What to look at.
@@ -61,18 +61,18 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         Some(namespace) => Api::namespaced(client(), namespace),
         None => Api::all(client()),
     };
-    let offloadings = all(&cluster, &offloadings, "").await?;
+    let offloadings = cluster.all(&offloadings, "").await?;
     let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
-    let mut twins = all(&cluster, &Api::<Meta<Namespace>>::all(client()), &twins).await?;
+    let mut twins = cluster.all(&Api::<Meta<Namespace>>::all(client()), &twins).await?;
     twins.retain(|twin| only.is_none_or(|only| twin.meta().name.as_deref() == Some(only)));
     let virtual_nodes = format!("{}={}", label::TYPE, label::VIRTUAL_NODE);
     let mut pods = Vec::new();
     for namespace in offloadings.iter().filter_map(|offloading| offloading.metadata.namespace.as_deref()) {
-        pods.extend(all(&cluster, &Api::<PodView>::namespaced(client(), namespace), "").await?);
+        pods.extend(cluster.all(&Api::<PodView>::namespaced(client(), namespace), "").await?);
     }
     let read = Read {
-        peers: all(&cluster, &Api::all(client()), "").await?,
-        nodes: all(&cluster, &Api::all(client()), &virtual_nodes).await?,
+        peers: cluster.all(&Api::all(client()), "").await?,
+        nodes: cluster.all(&Api::all(client()), &virtual_nodes).await?,
         offloadings,
         twins,
         pods,

@@ -22,8 +22,8 @@ fn all() -> Vec<Object> {
         access::antrea_objects("demo", "north"),
         member::objects(),
         dns::objects("kube-system", "coredns").into(),
-        leader::workload(DEFAULT_IMAGE),
-        member::workload(DEFAULT_IMAGE, false),
+        leader::workload(DEFAULT_IMAGE, &[]),
+        member::workload(DEFAULT_IMAGE, false, &[]),
         offloading::leader_crds(),
         offloading::all(DEFAULT_IMAGE),
         vec![member::secret("demo"), member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443")],
@@ -130,8 +130,8 @@ fn no_secret_is_in_what_is_applied() {
 #[test]
 fn a_daemon_inside_asks_its_node_for_nothing() {
     for (daemon, deployment) in [
-        ("freeport-leader", leader::deployment("registry/a:1")),
-        ("freeport-member", member::deployment("registry/a:1", false)),
+        ("freeport-leader", leader::deployment("registry/a:1", &[])),
+        ("freeport-member", member::deployment("registry/a:1", false, &[])),
     ] {
         assert_eq!(deployment.to_string(), format!("Deployment freeport-system/{daemon}"));
         let pod = &deployment.body["spec"]["template"]["spec"];

@@ -22,7 +22,7 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("leader", &["api", "kit", "presence"]),
     ("member", &["api", "kit", "presence"]),
     ("webhook", &["api", "kit"]),
-    ("cli", &["api"]),
+    ("cli", &["api", "kit"]),
     ("fleet", &["api", "cli"]),
     ("e2e", &["api", "kit", "presence", "cli", "fleet"]),
 ];

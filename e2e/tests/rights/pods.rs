@@ -13,7 +13,8 @@ fn what_runs_the_daemons_inside_is_taken() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
         let webhook = offload::webhook::workload(DEFAULT_IMAGE);
-        let daemons = [leader::workload(DEFAULT_IMAGE), member::workload(DEFAULT_IMAGE, true)].concat();
+        let daemons =
+            [leader::workload(DEFAULT_IMAGE, &[]), member::workload(DEFAULT_IMAGE, true, &[])].concat();
         for object in daemons.into_iter().chain(webhook) {
             let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
             assert!(done.is_ok(), "{object}: {done:?}");
@@ -33,7 +34,7 @@ fn pods_are_as_restricted_as_their_namespace_demands() {
         let kind = ApiResource::erase::<Pod>(&());
         let is_deployment = |object: &Object| object.resource.kind == "Deployment";
         let webhook = offload::webhook::workload(DEFAULT_IMAGE).into_iter().filter(is_deployment);
-        let daemons = [leader::deployment(DEFAULT_IMAGE), member::deployment(DEFAULT_IMAGE, true)];
+        let daemons = [leader::deployment(DEFAULT_IMAGE, &[]), member::deployment(DEFAULT_IMAGE, true, &[])];
         for deployment in daemons.into_iter().chain(webhook) {
             let pod = pod(&deployment);
             let done = Do::DryCreate(pod.clone()).by(client, SYSTEM, &kind).await;

@@ -1,0 +1,253 @@
+//! `freeport bind offer` and `freeport bind templates`: which APIs of a provider others may use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    bind::{
+        label,
+        offer::{APIServiceExportTemplate, Collection, CollectionSpec, TemplateRef},
+        resource::{InformerScope, Isolation, Resource},
+    },
+    view::Tolerant,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    Error, KubeContext, Part, Run,
+    cluster::{Cluster, list},
+    eraser::Say,
+    install::{Installer, MANAGER},
+    objects::{Object, bind},
+};
+
+/// What is offered, and where.
+#[derive(Clone, Debug)]
+pub struct OfferOptions {
+    /// The provider.
+    pub cluster: KubeContext,
+    /// Name of the template.
+    pub template: String,
+    /// The APIs, each as `PLURAL.GROUP`.
+    pub resources: Vec<String>,
+    /// The collection that the template is to be in.
+    pub collection: Option<String>,
+    /// How the objects of consumers of this template are kept apart; none: as the provider does it.
+    pub isolation: Option<Isolation>,
+    /// How it is done.
+    pub run: Run,
+}
+
+/// Lets consumers ask for APIs by a template. Safe to run again: it changes only what differs.
+///
+/// # Errors
+/// Those of [`Error`]. That the APIs are there, and are alike, is checked before anything is changed.
+pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
+    let cluster = Cluster::connect(&options.cluster).await?;
+    is_provider(&cluster).await?;
+    let mut crds = Vec::new();
+    for name in &options.resources {
+        crds.push(read_crd(&cluster, name).await?);
+    }
+    let scope = scope(&crds).map_err(|reason| cluster.refuse(reason))?;
+    let apis: Vec<_> = crds.iter().map(api_of).collect();
+    let mut here = Installer::new(&cluster, &options.run, say);
+    for (crd, api) in crds.iter().zip(&apis) {
+        here.mark(crd).await?;
+        here.install(Part::Leader, &bind::offer(api)).await?;
+    }
+    let isolation = options.isolation.map(word);
+    here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
+    if let Some(collection) = &options.collection {
+        let collection = with_template(&cluster, collection, &options.template).await?;
+        here.install(Part::Leader, &[collection]).await?;
+    }
+    Ok(())
+}
+
+/// As the API writes it.
+pub(super) fn word(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Prefixed => "Prefixed",
+        Isolation::Namespaced => "Namespaced",
+        Isolation::None => "None",
+    }
+}
+
+pub(super) async fn is_provider(cluster: &Cluster) -> Result<(), Error> {
+    for crd in bind::provider_crds() {
+        if cluster.read(&crd).await?.is_none() {
+            return Err(cluster.refuse(format!("{crd} is not there: run `freeport bind provide` here first")));
+        }
+    }
+    Ok(())
+}
+
+async fn read_crd(cluster: &Cluster, name: &str) -> Result<CustomResourceDefinition, Error> {
+    if !name.contains('.') {
+        return Err(Error::Argument(format!("--resource {name:?} must be PLURAL.GROUP, as CRDs are named")));
+    }
+    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let found = cluster.request(format!("read CustomResourceDefinition {name}"), crds.get_opt(name)).await?;
+    found.ok_or_else(|| cluster.refuse(format!("there is no CustomResourceDefinition {name}")))
+}
+
+fn api_of(crd: &CustomResourceDefinition) -> Resource {
+    Resource { group: crd.spec.group.clone(), resource: crd.spec.names.plural.clone(), versions: served(crd) }
+}
+
+pub(super) fn served(crd: &CustomResourceDefinition) -> Vec<String> {
+    crd.spec.versions.iter().filter(|version| version.served).map(|version| version.name.clone()).collect()
+}
+
+/// A request is for APIs of one scope.
+fn scope(crds: &[CustomResourceDefinition]) -> Result<InformerScope, String> {
+    let scopes: BTreeSet<_> = crds.iter().map(|crd| crd.spec.scope.as_str()).collect();
+    match scopes.iter().copied().collect::<Vec<_>>()[..] {
+        ["Namespaced"] => Ok(InformerScope::Namespaced),
+        ["Cluster"] => Ok(InformerScope::Cluster),
+        _ => {
+            let each = crds.iter().map(|crd| format!("{} ({})", crd.name_any(), crd.spec.scope));
+            Err(format!("a template is of APIs of one scope: {}", list(&each.collect::<Vec<_>>())))
+        }
+    }
+}
+
+/// The collection with this template beside those it has.
+async fn with_template(cluster: &Cluster, name: &str, template: &str) -> Result<Object, Error> {
+    let collections: Api<Collection> = Api::all(cluster.client.clone());
+    let there = cluster.request(format!("read Collection {name}"), collections.get_opt(name)).await?;
+    let mut templates = there.map(|there| there.spec.templates).unwrap_or_default();
+    if templates.iter().all(|had| had.name != template) {
+        templates.push(TemplateRef { name: template.to_owned() });
+    }
+    Ok(bind::collection(name, CollectionSpec { description: None, templates }))
+}
+
+impl Installer<'_> {
+    /// Marks a CRD, which is somebody else's, as one whose API may be offered.
+    async fn mark(&mut self, crd: &CustomResourceDefinition) -> Result<(), Error> {
+        let name = crd.name_any();
+        if crd.labels().get(label::EXPORTED).is_some_and(|value| value == api::label::TRUE) {
+            return Ok(());
+        }
+        if self.run.dry_run {
+            let command = format!("kubectl label crd {name} {}={}", label::EXPORTED, api::label::TRUE);
+            self.say_plainly(&format!("---\n# {command} --overwrite"));
+            return Ok(());
+        }
+        let crds: Api<CustomResourceDefinition> = Api::all(self.cluster.client.clone());
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label::EXPORTED: api::label::TRUE}}}));
+        let doing = format!("label CustomResourceDefinition {name}");
+        self.cluster.request(doing, crds.patch(&name, &params, &patch)).await?;
+        self.say(&format!(
+            "labelled CustomResourceDefinition {name} {}={}",
+            label::EXPORTED,
+            api::label::TRUE
+        ));
+        Ok(())
+    }
+}
+
+/// A template of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer {
+    /// Its name.
+    pub template: String,
+    /// Its APIs, each as `PLURAL.GROUP`.
+    pub resources: Vec<String>,
+    /// The collections that it is in.
+    pub collections: Vec<String>,
+}
+
+/// What a provider offers.
+///
+/// # Errors
+/// Those of [`Error`].
+pub async fn offers(context: &KubeContext) -> Result<Vec<Offer>, Error> {
+    let cluster = Cluster::connect(context).await?;
+    is_provider(&cluster).await?;
+    let templates = templates(&cluster).await?;
+    let collections: Api<Tolerant<Collection>> = Api::all(cluster.client.clone());
+    let collections = cluster.all(&collections, "").await?;
+    let mut within = BTreeMap::<String, Vec<String>>::new();
+    for collection in collections.into_iter().filter_map(|found| found.object.ok()) {
+        for template in &collection.spec.templates {
+            within.entry(template.name.clone()).or_default().push(collection.name_any());
+        }
+    }
+    let offer = |template: &APIServiceExportTemplate| Offer {
+        template: template.name_any(),
+        resources: template.spec.resources.iter().map(Resource::name).collect(),
+        collections: within.get(&template.name_any()).cloned().unwrap_or_default(),
+    };
+    Ok(templates.iter().map(offer).collect())
+}
+
+/// The templates that decode.
+pub(super) async fn templates(cluster: &Cluster) -> Result<Vec<APIServiceExportTemplate>, Error> {
+    let templates: Api<Tolerant<APIServiceExportTemplate>> = Api::all(cluster.client.clone());
+    let found = cluster.all(&templates, "").await?;
+    Ok(found.into_iter().filter_map(|found| found.object.ok()).collect())
+}
+
+/// A table for people.
+pub fn offer_text(offers: &[Offer]) -> String {
+    if offers.is_empty() {
+        return "no APIServiceExportTemplates: freeport bind offer makes one\n".into();
+    }
+    let or_none = |names: &[String]| if names.is_empty() { "-".to_owned() } else { names.join(",") };
+    let head = ["TEMPLATE".to_owned(), "APIS".to_owned(), "COLLECTIONS".to_owned()];
+    let rows: Vec<_> =
+        std::iter::once(head)
+            .chain(offers.iter().map(|offer| {
+                [offer.template.clone(), or_none(&offer.resources), or_none(&offer.collections)]
+            }))
+            .collect();
+    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let (first, second) = (wide(0), wide(1));
+    rows.iter()
+        .map(|[template, apis, collections]| format!("{template:first$}  {apis:second$}  {collections}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_of_one_scope() {
+        let crd = |plural: &str, scope: &str| -> CustomResourceDefinition {
+            serde_json::from_value(json!({"metadata": {"name": format!("{plural}.example.com")}, "spec": {
+                "group": "example.com", "scope": scope, "names": {"plural": plural, "kind": "K"}, "versions": [
+                    {"name": "v1", "served": true, "storage": true}, {"name": "v0", "served": false, "storage": false}]}}))
+            .unwrap()
+        };
+        let (near, far) = (crd("near", "Namespaced"), crd("far", "Cluster"));
+        assert_eq!(scope(&[near.clone()]), Ok(InformerScope::Namespaced));
+        assert_eq!(scope(&[far.clone()]), Ok(InformerScope::Cluster));
+        assert!(scope(&[near.clone(), far]).unwrap_err().contains("near.example.com (Namespaced)"));
+        assert_eq!(api_of(&near).versions, ["v1"]);
+    }
+
+    #[test]
+    fn templates_are_a_table() {
+        let offer = |template: &str, collections: &[&str]| Offer {
+            template: template.into(),
+            resources: vec!["mangodbs.example.com".into()],
+            collections: collections.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let text = offer_text(&[offer("db", &["all"]), offer("database", &[])]);
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(lines[0], ["TEMPLATE", "APIS", "COLLECTIONS"]);
+        assert_eq!(lines[1], ["db", "mangodbs.example.com", "all"]);
+        assert_eq!(lines[2], ["database", "mangodbs.example.com", "-"]);
+    }
+}
