@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::objects::{DEFAULT_IMAGE, Object, access, area, crds, leader, member, offload};
+use crate::objects::{DEFAULT_IMAGE, Object, access, area, bind, crds, leader, member, offload};
 
 /// One file: name, what it is for, and its objects in an order that `kubectl apply -f` accepts.
 struct Manifest {
@@ -128,6 +128,20 @@ fn all() -> Vec<Manifest> {
             about: "For offloading, in a member's cluster, after member.yaml: CustomResourceDefinitions, rights, policies, and the webhook that \
                     places\n# Pods. The member takes part with FREEPORT_OFFLOAD=true in its environment.",
             objects: offload::all(DEFAULT_IMAGE),
+        },
+        Manifest {
+            file: "bind-provider.yaml",
+            about: "For API binding, in a provider's cluster, after crds-leader.yaml and leader.yaml: CustomResourceDefinitions and rights. The leader\n\
+                    # provides with FREEPORT_BIND=true and FREEPORT_BIND_ADDRESS=https://HOST:PORT in its environment. What an API needs that is\n\
+                    # offered, `freeport bind offer --dry-run` prints.",
+            objects: [bind::provider_crds(), bind::provider()].concat(),
+        },
+        Manifest {
+            file: "bind-consumer.yaml",
+            about: "For API binding, in a consumer's cluster, after crds-member.yaml and member.yaml: CustomResourceDefinitions and rights. The member\n\
+                    # takes part with FREEPORT_BIND=true in its environment. What an API needs that is bound, `freeport bind apiservice --dry-run`\n\
+                    # prints.",
+            objects: [bind::consumer_crds(), bind::consumer()].concat(),
         },
     ]
 }

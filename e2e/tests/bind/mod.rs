@@ -1,6 +1,7 @@
 //! API binding: an API of `leader` in `east` and `west`. Nobody plays the operator but the tests.
 
 mod backend;
+mod commands;
 mod isolation;
 mod konnector;
 mod whole;

@@ -5,7 +5,7 @@
 mod clusters;
 mod contents;
 mod member_set;
-mod program;
+pub(crate) mod program;
 
 mod dns;
 mod force;

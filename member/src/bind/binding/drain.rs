@@ -34,15 +34,15 @@ impl Bindings {
             .local
             .known
             .with(|known| known.crds.iter().filter(|crd| is_of(crd, binding)).cloned().collect());
-        // What is in step is so until the last object is gone.
         let bound = self.installed(binding, contract);
         let orphan = bound.values().any(|bound| bound.orphan);
-        self.keep_in_step(&name, bound.clone());
         let mut left = 0;
         for bound in bound.values() {
             left += self.delete_objects(bound).await?;
         }
         if left > 0 {
+            // Objects are in step until the last one is gone.
+            self.keep_in_step(&name, bound);
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());

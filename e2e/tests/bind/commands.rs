@@ -1,0 +1,159 @@
+//! `freeport bind` as people run it.
+
+use api::bind::{binding::APIServiceBinding, export::APIServiceExport, label};
+use e2e::{cluster::Cluster, waiting::eventually, world::World};
+use fleet::program;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::world::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes};
+use crate::cli::program::{Ran, run};
+
+/// Runs `freeport bind` with the words of `line`.
+async fn freeport(world: &World, line: &str) -> Ran {
+    let program = program::path("cli", "freeport").await.unwrap();
+    run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "").await
+}
+
+fn daemons(world: &World, cluster: &str) -> String {
+    let folder = world.fleet.cluster(cluster).unwrap().dir().join("daemons");
+    format!("--external {}", folder.display())
+}
+
+/// A second run says so of everything.
+fn changes_nothing(said: &str) {
+    let expected = ["unchanged ", "kept ", "next: ", "is there already"];
+    let news: Vec<_> = said.lines().filter(|line| !expected.iter().any(|part| line.contains(part))).collect();
+    assert!(news.is_empty(), "{news:?}");
+}
+
+async fn contracts(leader: &Cluster) -> Vec<String> {
+    let namespaces = Api::<Namespace>::all(leader.client.clone());
+    let ours = ListParams::default().labels(&format!("{}={}", label::BIND, label::CONTRACT));
+    namespaces.list(&ours).await.unwrap().iter().map(ResourceExt::name_any).collect()
+}
+
+#[test]
+fn from_a_provider_to_a_status_and_back_by_commands() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("commands", "Namespaced");
+        let mut plain = offered.crd.clone();
+        plain.metadata.labels = None;
+        leader.crds().create(&Default::default(), &plain).await.unwrap();
+
+        let provide = format!("provide --context leader {}", daemons(world, "leader"));
+        freeport(world, &provide).await.succeeded();
+        changes_nothing(&freeport(world, &provide).await.succeeded());
+        let offer = format!("offer commands --context leader --resource {} --collection dbs", offered.name());
+        let said = freeport(world, &offer).await.succeeded();
+        assert!(said.contains("labelled CustomResourceDefinition"), "{said}");
+        changes_nothing(&freeport(world, &offer).await.succeeded());
+        let listed = freeport(world, "templates --context leader").await.succeeded();
+        let row = listed.lines().find(|line| line.starts_with("commands ")).expect(&listed);
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["commands", &offered.name(), "dbs"]);
+
+        let outside = daemons(world, "east");
+        let bind =
+            format!("apiservice commands -t commands --context east --provider-context leader {outside}");
+        let said = freeport(world, &bind).await.succeeded();
+        assert!(said.contains("created APIServiceBinding commands"), "{said}");
+        assert!(!said.contains("eyJ"), "a token: {said}");
+        binding_says(world, "east", "commands", "Ready", "True", "").await;
+        changes_nothing(&freeport(world, &bind).await.succeeded());
+        let ns = world.namespace("bind-commands", &["east"]).await;
+        offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+        let bound = Api::<APIServiceBinding>::all(east.client.clone()).get("commands").await.unwrap();
+        let secret = bound.spec.kubeconfig_secret_ref.name;
+        let cns = contracts(leader).await.into_iter().find(|name| *name == secret).expect(&secret);
+        let there = offered.objects(leader, Some(&format!("{cns}-{ns}")));
+        becomes("is at the provider", &there, "foo", |copy| copy.data["spec"]["size"] == "l").await;
+        let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+        there.patch_status("foo", &PatchParams::default(), &status).await.unwrap();
+        let here = offered.objects(east, Some(&ns));
+        becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
+
+        let would = freeport(world, "remove commands --context east --dry-run").await.succeeded();
+        assert!(would.contains("1 objects of commands.") && would.contains("would delete"), "{would}");
+        let said =
+            freeport(world, "remove commands --context east --provider-context leader").await.succeeded();
+        assert!(said.contains("1 objects of commands.provider.example.com go"), "{said}");
+        vanishes(&there, "foo").await;
+        assert!(east.crds().get_opt(&offered.name()).await.unwrap().is_none());
+        assert!(east.api::<Secret>(CREDENTIALS).get_opt(&secret).await.unwrap().is_none());
+        eventually("the contract is gone", || async {
+            let left = contracts(leader).await;
+            if left.contains(&cns) { Err(format!("{left:?}")) } else { Ok(()) }
+        })
+        .await;
+        let again = freeport(world, "remove commands --context east --provider-context leader").await;
+        assert!(again.succeeded().contains("there is no APIServiceBinding commands"));
+        world.release(&ns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn two_people_do_one_half_each() {
+    BINDING.beside(async |world| {
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let offered = Offered::new("halves", "Cluster");
+        offered.install(leader).await;
+        let offer = format!("offer halves --context leader --resource {} --isolation none", offered.name());
+        freeport(world, &offer).await.succeeded();
+        let provider = "apiservice halves -t halves --only provider --provider-context leader";
+        let said = freeport(world, &format!("{provider} --identity west-and-somebody")).await.succeeded();
+        let file = world.fleet.cluster("west").unwrap().dir().join("answer.yaml");
+        std::fs::write(&file, &said).unwrap();
+        let consumer = format!(
+            "apiservice halves --only consumer -f {} --context west {}",
+            file.display(),
+            daemons(world, "west")
+        );
+        let printed = freeport(world, &format!("{consumer} --dry-run")).await.succeeded();
+        assert!(printed.contains("kind: APIServiceBinding") && !printed.contains("eyJ"), "{printed}");
+        freeport(world, &consumer).await.succeeded();
+        binding_says(world, "west", "halves", "Ready", "True", "").await;
+        offered.create(west, None, "foo", json!({"spec": {"size": "l"}})).await;
+        becomes("is at the provider", &offered.objects(leader, None), "foo", |copy| {
+            copy.data["spec"]["size"] == "l"
+        })
+        .await;
+
+        // The provider is not asked for anything any more.
+        let exports: Vec<_> = Api::<APIServiceExport>::all(leader.client.clone())
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .into_iter()
+            .filter(|export| export.name_any() == "halves")
+            .collect();
+        let cns = exports[0].namespace().unwrap();
+        let said = freeport(world, "remove halves --context west --orphan").await.succeeded();
+        assert!(said.contains("stay"), "{said}");
+        assert!(offered.objects(leader, None).get_opt("foo").await.unwrap().is_some(), "the copy stays");
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    BINDING.beside(async |world| {
+        for (line, parts) in [
+            ("offer none --context leader --resource nothing.example.com", &["nothing.example.com"][..]),
+            ("apiservice x -t missing --context east --provider-context leader", &["missing", "there are"]),
+            ("templates --context east", &["freeport bind provide"]),
+        ] {
+            freeport(world, line).await.refused(parts);
+        }
+        freeport(world, "offer none --context leader --resource nothing").await.misused(&["PLURAL.GROUP"]);
+        freeport(world, "apiservice X -t a --context east --provider-context leader")
+            .await
+            .misused(&["DNS label"]);
+    });
+}
