@@ -3,6 +3,7 @@
 //! Where clusters have no nodes, the daemons run beside them as processes, each under its own ServiceAccount; otherwise in the nodes,
 //! as users deploy them.
 
+pub mod binding;
 mod daemon;
 mod daemon_image;
 mod ready;

@@ -1,5 +1,6 @@
-//! The demonstration of the quickstart: a Service is exported from one cluster and imported in another.
+//! The demonstrations of the quickstart: a Service is exported from one cluster and imported in another; [`bind`] is the other one.
 
+pub mod bind;
 mod import;
 mod pods;
 
@@ -47,6 +48,9 @@ pub enum Error {
     /// The fleet failed.
     #[error(transparent)]
     Fleet(#[from] crate::Error),
+    /// Provider, consumer or their daemons could not be set up.
+    #[error(transparent)]
+    Binding(#[from] Box<crate::cluster_set::Error>),
     /// An API server refused something.
     #[error("{0}: {1}")]
     Request(String, #[source] Box<kube::Error>),

@@ -216,6 +216,9 @@ impl Consumer<'_> {
             |message: &str| here.say(&format!("waiting for APIServiceBinding {}: {message}", self.name));
         match rollout::wait(self.run.timeout, probe, waiting).await? {
             Ok(message) => {
+                for api in self.bound().await? {
+                    here.is_served(&api.name()).await?;
+                }
                 here.say(&format!("APIServiceBinding {} is ready: {message}", self.name));
                 Ok(())
             }

@@ -251,5 +251,19 @@ async fn end_contract(
         there.say(&format!("the contract in Namespace {contract} stays: other APIs of it are bound"));
         return Ok(());
     }
-    there.delete(&Object { namespace: None, ..called::<Namespace>("", contract) }).await
+    let namespace = Object { namespace: None, ..called::<Namespace>("", contract) };
+    there.delete(&namespace).await?;
+    if options.dry_run {
+        return Ok(());
+    }
+    let probe = async || match provider.read(&namespace).await? {
+        None => Ok(Ok(())),
+        Some(_) => Ok(Err("what was made for its consumer goes first".to_owned())),
+    };
+    let waiting = |message: &str| there.say(&format!("waiting for {namespace} to go: {message}"));
+    rollout::wait(options.timeout, probe, waiting).await?.map_err(|message| Error::Timeout {
+        cluster: provider.name.clone(),
+        missing: format!("{namespace} is still there: {message}"),
+        limit: options.timeout,
+    })
 }

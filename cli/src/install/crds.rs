@@ -82,10 +82,15 @@ impl Installer<'_> {
             return Ok(());
         }
         for crd in applied {
-            self.until(&format!("{crd} is not served yet"), async |cluster| served(cluster, crd).await)
-                .await?;
+            self.is_served(&crd.name).await?;
         }
         Ok(())
+    }
+
+    /// Waits until objects of the CRD of this name can be written.
+    pub(crate) async fn is_served(&self, crd: &str) -> Result<(), Error> {
+        let missing = format!("CustomResourceDefinition {crd} is not served yet");
+        self.until(&missing, async |cluster| served(cluster, crd).await).await
     }
 
     /// Labels of the object that is there; none when there is none.
@@ -117,9 +122,9 @@ impl Installer<'_> {
 }
 
 /// Some once the CRD is established and its objects can be listed, which comes a moment later.
-async fn served(cluster: &Cluster, object: &Object) -> Result<Option<()>, Error> {
+async fn served(cluster: &Cluster, name: &str) -> Result<Option<()>, Error> {
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    let crd = cluster.request(format!("read {object}"), crds.get(&object.name)).await?;
+    let crd = cluster.request(format!("read CustomResourceDefinition {name}"), crds.get(name)).await?;
     let established = crd
         .status
         .iter()

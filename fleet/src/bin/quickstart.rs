@@ -41,8 +41,11 @@ struct Args {
     /// Directory for the clusters' files [default: freeport/quickstart in $XDG_STATE_HOME or ~/.local/state].
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// What is shown.
+    #[arg(long, value_enum, default_value_t = Demo::Service)]
+    demo: Demo,
     /// Stop once all members are ready, without exporting anything.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "demo")]
     no_demo: bool,
 }
 
@@ -51,6 +54,14 @@ enum Nodes {
     Auto,
     Yes,
     No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Demo {
+    /// The clusters are a ClusterSet, and a Service of one is used in another.
+    Service,
+    /// Without a ClusterSet: an API of the first cluster is used in the second, spec up and status down.
+    Bind,
 }
 
 /// Name of the ClusterSet.
@@ -98,6 +109,12 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let up = async { Ok(Fleet::up(options, |line| println!("   {line}")).await?) };
     let (fleet, _) = tokio::try_join!(up, async { anyhow::Ok(cluster_set::build_daemons().await?) })?;
 
+    if args.demo == Demo::Bind {
+        demo::bind::run(&fleet, &mut |line: &str| println!("   {line}")).await?;
+        farewell_of_binding(&fleet);
+        println!("\nAll of this took {:.0} s.", begun.elapsed().as_secs_f64());
+        return Ok(());
+    }
     let names = if nodes { "; `freeport dns` on all" } else { "" };
     step(&format!(
         "2. ClusterSet `{SET}`: `freeport init` on the first cluster, `freeport join` on the others{names}"
@@ -249,6 +266,25 @@ fn farewell(fleet: &Fleet, shown: bool) {
             demo::SERVICE
         );
     }
+    take_down(fleet);
+}
+
+fn farewell_of_binding(fleet: &Fleet) {
+    let Some((provider, consumer)) = demo::bind::roles(fleet) else { return take_down(fleet) };
+    let (provider, consumer) = (provider.name(), consumer.name());
+    println!("\nEverything is left running. To look further:");
+    println!("   export KUBECONFIG={}", fleet.kubeconfig().display());
+    if let Some(bin) = fleet.kubectl().parent() {
+        println!("   export PATH={}:$PATH", bin.display());
+    }
+    println!("   kubectl --context {consumer} get {} --all-namespaces", demo::bind::API);
+    println!("   kubectl --context {consumer} get apiservicebindings");
+    println!("   kubectl --context {provider} get apiserviceexports,apiservicenamespaces --all-namespaces");
+    println!("End the binding, and the contract with it; both clusters are then as they were before it:");
+    println!(
+        "   cargo run -p cli --bin freeport -- bind remove {} --context {consumer} --provider-context {provider}",
+        demo::bind::NAME
+    );
     take_down(fleet);
 }
 
