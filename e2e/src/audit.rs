@@ -31,6 +31,7 @@ pub fn writes(world: &World, since: &Mark) -> Vec<String> {
             let (user, uri) =
                 (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
             let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
+                || user.ends_with(":kube-binder")
                 || user.starts_with(&members);
             if ours && !uri.contains("/leases") && !uri.contains("dryRun=All") {
                 let (verb, code, time) =

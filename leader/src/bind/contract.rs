@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::{
     credential::{KUBECONFIG, kubeconfig_secret},
-    known::{Knowledge, Known, Place},
+    known::{Knowledge, Known, Place, patience},
 };
 
 /// How soon it is looked again whether the credential is there.
@@ -127,7 +127,12 @@ impl Contracts {
         let contract = cluster_namespace(&self.prefix, &identity);
         let desired = self.knowledge.known.with(|known| desired(&ask.spec, &contract, known));
         match desired {
-            Err(refused) => return self.fail(&ask, &refused).await,
+            Err(refused) => {
+                return match patience(&ask.metadata, Timestamp::now()) {
+                    Some(left) => Ok(Outcome::Requeue(left)),
+                    None => self.fail(&ask, &refused).await,
+                };
+            }
             Ok(Desired::Create(namespace)) => {
                 return match self.writer.put(None, &namespace).await {
                     // The watch tells; the next pass goes on.

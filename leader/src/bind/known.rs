@@ -1,6 +1,6 @@
 //! What a provider knows: what it offers, who asked for it, and what was made for whom.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use api::{
     bind::{
@@ -12,6 +12,7 @@ use api::{
     },
     view::Meta,
 };
+use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -22,7 +23,7 @@ use kit::{
     queue::Queue,
     watch::{Source, Watches},
 };
-use kube::{Api, Resource, ResourceExt, runtime::watcher};
+use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
@@ -119,6 +120,16 @@ pub(super) struct Queues {
 pub(super) struct Knowledge {
     pub(super) known: Shared<Known>,
     pub(super) queues: Queues,
+}
+
+/// For how long what is asked for may be missing before it is refused: its own watch may be behind.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How much longer what an object asks for may be missing; nothing if it was waited for.
+pub(super) fn patience(of: &ObjectMeta, now: Timestamp) -> Option<Duration> {
+    let made = of.creation_timestamp.as_ref()?.0;
+    let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+    PATIENCE.checked_sub(age).filter(|left| !left.is_zero())
 }
 
 /// What a change concerns.

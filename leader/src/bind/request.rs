@@ -30,7 +30,7 @@ use serde_json::json;
 
 use super::{
     contract,
-    known::{Key, Knowledge, Known},
+    known::{Key, Knowledge, Known, patience},
 };
 
 /// How long a request stays after its end.
@@ -154,7 +154,10 @@ impl Requests {
         let choices = (self.isolation, self.scope);
         match self.knowledge.known.with(|known| desired(&key, &request, known, choices)) {
             Ok(exported) => self.export(&request, exported).await,
-            Err(refused) => self.fail(&request, &refused).await,
+            Err(refused) => match patience(&request.metadata, Timestamp::now()) {
+                Some(left) => Ok(Outcome::Requeue(left)),
+                None => self.fail(&request, &refused).await,
+            },
         }
     }
 

@@ -134,7 +134,11 @@ impl Bindings {
     /// One pass of the binding, or of the export, of this name.
     pub(crate) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
         let binding = self.local.known.with(|known| known.bindings.get(&name).cloned());
-        let binding = binding.filter(|binding| binding.spec.kubeconfig_secret_ref.name == self.secret);
+        if binding.as_ref().is_some_and(|binding| binding.spec.kubeconfig_secret_ref.name != self.secret) {
+            // Another Secret may lead to the same cluster namespace: what is said of the export there is that one's.
+            self.keep_in_step(&name, BTreeMap::new());
+            return Ok(Outcome::Done);
+        }
         let link = self.link.borrow().clone();
         let Some(binding) = binding else {
             self.keep_in_step(&name, BTreeMap::new());
@@ -144,7 +148,7 @@ impl Bindings {
             return Ok(Outcome::Done);
         };
         let Link::Up(contract, beating) = &link else {
-            let verdicts = verdict::unconnected(&link);
+            let verdicts = verdict::unconnected(&link, verdict::said(&binding, "InformersSynced"));
             report::on_binding(&self, &binding, None, verdicts).await?;
             return Ok(Outcome::Done);
         };
@@ -158,7 +162,7 @@ impl Bindings {
         }
         let found = self.install(&binding, contract).await?;
         self.keep_in_step(&name, found.bound.clone());
-        let verdicts = verdict::connected(&found, &beating.borrow(), &self.unsynced, &name);
+        let verdicts = verdict::connected(&found, &beating.borrow(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
         report::on_export(contract, &name, Some(&found)).await?;
         report::on_schemas(contract, &name, &self.local).await?;
@@ -187,7 +191,12 @@ impl Bindings {
             let api = resource.name();
             let schema = contract.known.with(|known| known.schemas.get(&api).cloned());
             match self.install_one(binding, &export, &api, schema).await? {
-                Ok(bound) => found.bound.extend(bound.map(|bound| (api, bound))),
+                Ok(Some(bound)) => drop(found.bound.insert(api, bound)),
+                Ok(None) if found.connected == Answer::Yes => {
+                    let message = format!("CRD {api} is not established yet");
+                    found.connected = verdict::not_yet("CustomResourceDefinitionNotEstablished", message);
+                }
+                Ok(None) => {}
                 Err((reason, message)) => {
                     found.connected = Answer::No(Severity::Error, reason, message);
                 }

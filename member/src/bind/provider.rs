@@ -231,7 +231,7 @@ impl Syncs {
                 let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
                 let sync = Sync::new(bound.clone(), &self.contract, writer, self.unsynced.clone());
                 let span = tracing::info_span!("api", name = api);
-                let run = sync.run(self.guard.clone(), ending.clone()).instrument(span);
+                let run = Box::pin(sync.run(self.guard.clone(), ending.clone()).instrument(span));
                 *active.entry(bound.binding.clone()).or_default() += 1;
                 let binding = bound.binding.clone();
                 tasks.spawn(async {

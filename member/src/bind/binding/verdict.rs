@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::bind::{
+    binding::APIServiceBinding,
     condition::{Answer, Severity, Verdict},
     export::Phase,
 };
+
+use kube::ResourceExt;
 
 use super::{Found, Link};
 use crate::bind::{contract::Contract, sync::Unsynced};
@@ -20,13 +23,20 @@ fn error(reason: &'static str, message: impl Into<String>) -> Answer {
     Answer::No(Severity::Error, reason, message.into())
 }
 
-/// Without a provider.
-pub(super) fn unconnected(link: &Link) -> Vec<Verdict> {
+/// Not `Unknown`, beside which the summary of kube-bind is `True`.
+pub(super) fn not_yet(reason: &'static str, message: impl Into<String>) -> Answer {
+    Answer::No(Severity::Info, reason, message.into())
+}
+
+/// Without a provider. `was_said` is whether the binding has conditions already.
+pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
+        // What was said before a restart may still be so.
+        Link::Connecting | Link::Up(..) if was_said => return Vec::new(),
         Link::Connecting | Link::Up(..) => {
-            (Answer::Yes, Some(Answer::Unknown("Connecting", "the provider has not answered yet".into())))
+            (Answer::Yes, Some(not_yet("Connecting", "the provider has not answered yet")))
         }
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
@@ -38,24 +48,34 @@ pub(super) fn connected(
     found: &Found,
     beating: &Option<bool>,
     unsynced: &Unsynced,
-    binding: &str,
+    binding: &APIServiceBinding,
 ) -> Vec<Verdict> {
+    let was_said = said(binding, "Heartbeating");
     let heartbeat = match beating {
-        Some(true) => Answer::Yes,
+        Some(true) => Some(Answer::Yes),
         Some(false) => {
             let message = "the provider does not take the heartbeat";
-            Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into())
+            Some(Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into()))
         }
-        None => Answer::Unknown("Pending", "no heartbeat was sent yet".into()),
+        // What was said before a restart may still be so.
+        None if was_said => None,
+        None => Some(not_yet("Pending", "no heartbeat was sent yet")),
     };
-    vec![
+    let mut all = vec![
         Verdict::new("SecretValid", Answer::Yes),
         Verdict::new("InformersSynced", Answer::Yes),
-        Verdict::new("Heartbeating", heartbeat),
         Verdict::new("Connected", found.connected.clone()),
         Verdict::new("SchemaInSync", found.in_sync.clone()),
-        Verdict::new("Synced", synced(unsynced, binding)),
-    ]
+        Verdict::new("Synced", synced(unsynced, &binding.name_any())),
+    ];
+    all.extend(heartbeat.map(|answer| Verdict::new("Heartbeating", answer)));
+    all
+}
+
+/// Whether the binding has a condition of this type.
+pub(super) fn said(binding: &APIServiceBinding, type_: &str) -> bool {
+    let conditions = binding.status.iter().flat_map(|status| &status.conditions);
+    conditions.into_iter().any(|condition| condition.type_ == type_)
 }
 
 /// How many objects of the binding are not in step, why, and the first of them.

@@ -1,0 +1,98 @@
+//! What is written when nothing changes.
+
+use std::time::Duration;
+
+use api::bind::export::Phase;
+use e2e::{
+    audit,
+    daemon::{End, LEADER},
+    waiting::eventually,
+    world::World,
+};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use super::{
+    konnector::unbind,
+    whole::{contract, offer, request},
+    world::{BINDING, Offered, becomes, bind_with, binding_says},
+};
+
+const KONNECTOR: &str = "freeport-member-east";
+
+/// Without heartbeats.
+fn writes(world: &World, mark: &audit::Mark) -> Vec<String> {
+    let all = audit::writes(world, mark).into_iter();
+    all.filter(|write| !write.contains("/clusterbindings/cluster/status")).collect()
+}
+
+async fn quiet(world: &World) {
+    const PAUSE: Duration = Duration::from_secs(2);
+    eventually("nothing is written any more", || async {
+        let mark = audit::mark(world);
+        tokio::time::sleep(PAUSE).await;
+        match writes(world, &mark)[..] {
+            [] => Ok(()),
+            ref writes => Err(format!("{writes:?}")),
+        }
+    })
+    .await;
+}
+
+#[test]
+fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
+    BINDING.alone(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (near, far) = (Offered::new("nears", "Namespaced"), Offered::new("fars", "Cluster"));
+        offer(leader, &near, json!({})).await;
+        let (cns, kubeconfig) = contract(world, "quiet-east", "nears").await;
+        offer(leader, &far, json!({})).await;
+        contract(world, "quiet-east", "fars").await;
+        for offered in [&near, &far] {
+            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+        }
+        bind_with(east, "nears", &near, kubeconfig.clone()).await;
+        bind_with(east, "fars", &far, kubeconfig).await;
+        let ns = world.namespace("bind-quiet", &["east"]).await;
+        let spec = json!({"spec": {"size": "l", "free": {"f": 0.1, "big": 9_007_199_254_740_993_i64, "n": null, "m": {}, "l": []}}});
+        near.create(east, Some(&ns), "foo", spec.clone()).await;
+        far.create(east, None, "foo", spec).await;
+        let status = Patch::Merge(json!({"status": {"phase": "Ready", "f": 1e-7, "l": []}}));
+        for (offered, there, name) in
+            [(&near, Some(format!("{cns}-{ns}")), "foo".to_owned()), (&far, None, format!("{cns}-foo"))]
+        {
+            let there = offered.objects(leader, there.as_deref());
+            becomes("is at the provider", &there, &name, |_| true).await;
+            there.patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+        }
+        for (offered, ns) in [(&near, Some(ns.as_str())), (&far, None)] {
+            let here = offered.objects(east, ns);
+            becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
+            binding_says(world, "east", &offered.plural, "Ready", "True", "").await;
+        }
+        quiet(world).await;
+        for how in [End::Stop, End::Crash] {
+            let mark = audit::mark(world);
+            for daemon in [LEADER, KONNECTOR] {
+                world.end(daemon, how).await;
+                world.start(daemon).await;
+            }
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert_eq!(writes(world, &mark), Vec::<String>::new(), "{how:?}");
+        }
+        // And they are not just idle.
+        let change = Patch::Merge(json!({"spec": {"size": "s"}}));
+        near.objects(east, Some(&ns)).patch("foo", &PatchParams::default(), &change).await.unwrap();
+        let there = near.objects(leader, Some(&format!("{cns}-{ns}")));
+        becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
+        for offered in [&near, &far] {
+            unbind(world, "east", offered).await;
+        }
+        world.release(&ns).await;
+        leader.release_namespace(&cns).await;
+        for offered in [&near, &far] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}
