@@ -5,7 +5,7 @@ use api::{
         binding::{APIServiceBinding, APIServiceBindingSpec},
         label,
         offer::{APIServiceExportTemplate, APIServiceExportTemplateSpec, Collection, CollectionSpec},
-        resource::{ClusterSecretKey, InformerScope, Resource},
+        resource::{ClusterSecretKey, InformerScope, Isolation, Resource},
     },
     crd::bind,
 };
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    Object, SYSTEM, crds, leader, member, named,
+    Object, SYSTEM, crds, leader, member, named, policy,
     rights::{
         COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on, unbound,
     },
@@ -47,7 +47,7 @@ pub fn consumer_crds() -> Vec<Object> {
     crds::labelled(bind::consumer())
 }
 
-/// What the leader may do as a provider, and what consumers may do in their cluster namespaces.
+/// What the leader may do as a provider, what keeps it to that, and what consumers may do in their cluster namespaces.
 pub fn provider() -> Vec<Object> {
     let records = [
         "apiserviceexports",
@@ -76,6 +76,7 @@ pub fn provider() -> Vec<Object> {
     let mut objects: Vec<_> = everywhere_as(ROLE, &leader::ACCOUNT, rights).into();
     objects.extend(inside_as(ROLE, SYSTEM, &leader::ACCOUNT, own));
     objects.push(unbound(BINDER, binder()));
+    objects.extend(policy::bind_leader::objects());
     objects
 }
 
@@ -93,15 +94,16 @@ fn binder() -> Vec<PolicyRule> {
     rights
 }
 
-/// What a consumer may do with an API that is offered, and the leader's right to give it.
-pub fn offer(api: &Resource) -> Vec<Object> {
+/// What a consumer may do with an API that is offered, what keeps it to its own objects, and the leader's right to give it. The policy comes
+/// before the rights. Of an API without Namespaces `isolation` says whether names of objects begin with that of their consumer: in all that is
+/// not None.
+pub fn offer(api: &Resource, isolation: Isolation) -> Vec<Object> {
     let name = format!("{ROLE}-{}", api.name());
     let (read, given) = (format!("{name}-read"), format!("{ROLE}-offer-{}", api.name()));
     let bind = vec![rule_on(RBAC, "clusterroles", &[&name, &read], &["bind"])];
-    let mut objects = vec![
-        unbound(&name, vec![rule(&api.group, &api.resource, SYNC)]),
-        unbound(&read, vec![rule(&api.group, &api.resource, READ)]),
-    ];
+    let mut objects = policy::bind_objects::objects(api, isolation).to_vec();
+    objects.push(unbound(&name, vec![rule(&api.group, &api.resource, SYNC)]));
+    objects.push(unbound(&read, vec![rule(&api.group, &api.resource, READ)]));
     objects.extend(everywhere_as(&given, &leader::ACCOUNT, bind));
     objects
 }
@@ -147,7 +149,7 @@ pub fn binding(name: &str, secret: &str) -> Object {
     })
 }
 
-/// What a consumer needs: Namespace `kube-bind`, and what the member may do for binding.
+/// What a consumer needs: Namespace `kube-bind`, what the member may do for binding, and what keeps it to that.
 pub fn consumer() -> Vec<Object> {
     let rights = vec![
         rule(BIND, "apiservicebindings", &["get", "list", "watch", "patch"]),
@@ -163,6 +165,7 @@ pub fn consumer() -> Vec<Object> {
     let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
     objects.extend(everywhere_as(ROLE, &member::ACCOUNT, rights));
     objects.extend(inside_as(ROLE, CREDENTIALS, &member::ACCOUNT, own));
+    objects.extend(policy::bind_crds::objects());
     objects
 }
 

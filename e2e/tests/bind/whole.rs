@@ -5,6 +5,7 @@ use api::bind::{
     export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
     label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
+    resource::Isolation,
 };
 use cli::objects::{SYSTEM, bind};
 use e2e::{cluster::Cluster, waiting::eventually, world::World};
@@ -26,7 +27,7 @@ use super::{
 /// The provider offers the API by a template of its name.
 async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
     offered.install(leader).await;
-    install(leader, &bind::offer(&offered.resource())).await;
+    install(leader, &bind::offer(&offered.resource(), Isolation::default())).await;
     let resource = json!({"group": offered.resource().group, "resource": offered.plural});
     let _: APIServiceExportTemplate = leader
         .create_cluster_wide(json!({
