@@ -4,5 +4,5 @@ mod backend;
 mod commands;
 mod isolation;
 mod konnector;
-mod whole;
-mod world;
+pub(crate) mod whole;
+pub(crate) mod world;

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The provider offers the API by a template of its name.
-async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
+pub(crate) async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
     offered.install(leader).await;
     install(leader, &bind::offer(&offered.resource(), Isolation::default())).await;
     let resource = json!({"group": offered.resource().group, "resource": offered.plural});
@@ -38,7 +38,7 @@ async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
 }
 
 /// Somebody becomes a consumer: the cluster namespace, and the kubeconfig.
-async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
+pub(crate) async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
     let (leader, name) = (world.leader(), format!("{identity}-{template}"));
     let spec =
         json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
@@ -61,7 +61,12 @@ async fn contract(world: &World, identity: &str, template: &str) -> (String, Byt
 }
 
 /// Asks for the API in the cluster namespace; how it ended.
-async fn request(world: &World, cluster_namespace: &str, name: &str, spec: Value) -> (Phase, String) {
+pub(crate) async fn request(
+    world: &World,
+    cluster_namespace: &str,
+    name: &str,
+    spec: Value,
+) -> (Phase, String) {
     let leader = world.leader();
     let _: APIServiceExportRequest =
         leader.create(cluster_namespace, json!({"metadata": {"name": name}, "spec": spec})).await;
