@@ -237,7 +237,7 @@ async fn needed(two: &Two<'_>) {
     let (near, far) = (two.near.api_resource(), two.far.api_resource());
     let (foo, bar) = (format!("{cns}-foo"), format!("{cns}-bar"));
     let space = format!("{cns}-team");
-    let ask = json!({"metadata": {"name": "more"}, "spec": {"resources": [{"group": "x.example.com", "resource": "y"}]}});
+    let ask = json!({"metadata": {"name": "more"}, "spec": {"resources": [{"group": "more.example.com", "resource": "things"}]}});
     let connected = json!({"status": {"conditions": [{"type": "Connected", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
     for (namespace, kind, todo) in [
         (space.as_str(), &near, Do::Patch("foo".into(), note())),
