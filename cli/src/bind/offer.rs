@@ -267,8 +267,8 @@ mod tests {
             .unwrap()
         };
         let (near, far) = (crd("near", "Namespaced"), crd("far", "Cluster"));
-        assert_eq!(scope(&[near.clone()]), Ok(InformerScope::Namespaced));
-        assert_eq!(scope(&[far.clone()]), Ok(InformerScope::Cluster));
+        assert_eq!(scope(std::slice::from_ref(&near)), Ok(InformerScope::Namespaced));
+        assert_eq!(scope(std::slice::from_ref(&far)), Ok(InformerScope::Cluster));
         assert!(scope(&[near.clone(), far]).unwrap_err().contains("near.example.com (Namespaced)"));
         assert_eq!(api_of(&near).versions, ["v1"]);
     }
