@@ -7,13 +7,16 @@ mod member;
 mod objects;
 
 use e2e::waiting::eventually;
-use kube::{Client, api::ApiResource};
+use kube::{
+    Client,
+    api::{ApiResource, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::{
     bind::world::{BINDING, GROUP, Offered, install},
     rights::{
-        attempt::{Attempt, Do, Refusal},
+        attempt::{Attempt, Do, Refusal, within},
         policies::type_check,
     },
 };
@@ -29,6 +32,15 @@ impl Consumer {
     /// An object as its konnector makes it.
     fn object(&self, name: &str) -> Value {
         json!({"metadata": {"name": name, "annotations": self.mark()}, "spec": {"size": "l"}})
+    }
+
+    /// Applies an object as its konnector does.
+    async fn apply(&self, namespace: &str, kind: &ApiResource, name: &str) {
+        let mut object = self.object(name);
+        object["apiVersion"] = json!(kind.api_version);
+        object["kind"] = json!(kind.kind);
+        let api = within(&self.client, namespace, kind);
+        api.patch(name, &PatchParams::apply("kube-bind.io"), &Patch::Apply(object)).await.unwrap();
     }
 
     /// What says that an object is its own.

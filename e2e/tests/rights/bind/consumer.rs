@@ -231,6 +231,43 @@ async fn everywhere(two: &Two<'_>) {
     .await;
 }
 
+/// Somebody at the provider takes the annotation off, or lets an object be adopted.
+async fn nobodys(two: &Two<'_>) {
+    let (far, admin) = (two.far.api_resource(), &two.world.leader().client);
+    let marked = |consumer: &Consumer| json!({"metadata": {"annotations": consumer.mark()}});
+    let by_admin = async |todo: Do| todo.by(admin, EVERYWHERE, &far).await.unwrap();
+    let gone = json!({"metadata": {"annotations": {"kube-bind.io/cluster-namespace": null}}});
+    let mut names = Vec::new();
+    for consumer in [&two.us, &two.them] {
+        let name = format!("{}-applied", consumer.cns);
+        consumer.apply(EVERYWHERE, &far, &name).await;
+        by_admin(Do::Patch(name.clone(), gone.clone())).await;
+        names.push(name);
+    }
+    let adopt = json!({"multicluster.freeport.dev/adopt": "true"});
+    let (free, placed) = ("free-for-all".to_owned(), format!("{}-placed", two.us.cns));
+    for name in [&free, &placed] {
+        by_admin(Do::Create(json!({"metadata": {"name": name, "annotations": adopt}}))).await;
+    }
+    two.refused(
+        EVERYWHERE,
+        &[
+            attempt(
+                "what they lost",
+                &far,
+                Do::Patch(names[1].clone(), marked(&two.us)),
+                "no consumer made it",
+            ),
+            attempt("delete what they lost", &far, Do::Delete(names[1].clone()), "no consumer made it"),
+            attempt("what is not its place", &far, Do::Patch(free.clone(), marked(&two.us)), "must be named"),
+        ],
+    )
+    .await;
+    for name in [&names[0], &placed] {
+        passes(&two.us.client, EVERYWHERE, &far, Do::Patch(name.clone(), marked(&two.us))).await;
+    }
+}
+
 /// What a konnector does.
 async fn needed(two: &Two<'_>) {
     let (us, cns) = (&two.us.client, two.us.cns.as_str());
@@ -273,6 +310,7 @@ fn a_consumer_has_its_own_and_nothing_of_another_ones() {
         theirs(&two).await;
         leaders(&two).await;
         everywhere(&two).await;
+        nobodys(&two).await;
         needed(&two).await;
         two.end().await;
     });

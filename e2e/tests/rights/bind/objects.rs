@@ -7,10 +7,7 @@ use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
     rbac::v1::{Role, RoleBinding},
 };
-use kube::{
-    Client,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
-};
+use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
 use super::{Consumer, attempt, is_wrong, note, until_refused};
@@ -75,17 +72,6 @@ impl<'a> Two<'a> {
 
     fn admin(&self) -> &Client {
         &self.world.leader().client
-    }
-
-    /// As a konnector does.
-    async fn apply(&self, consumer: &Consumer, name: &str) {
-        let kind = self.offered.api_resource();
-        let mut object = consumer.object(name);
-        object["apiVersion"] = json!(kind.api_version);
-        object["kind"] = json!(kind.kind);
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let api = within(&consumer.client, &self.space, &kind);
-        api.patch(name, &PatchParams::apply("kube-bind.io"), &Patch::Apply(object)).await.unwrap();
     }
 
     async fn refused(&self, by: &Consumer, attempts: &[Attempt]) {
@@ -157,7 +143,7 @@ fn a_lost_annotation_is_put_back_by_whose_place_it_is() {
         let (kind, first, second) = (two.offered.api_resource(), &two.first, &two.second);
         let lost = json!({"metadata": {"annotations": {"kube-bind.io/cluster-namespace": null}}});
         for (consumer, name) in [(first, "foo"), (second, "bar")] {
-            two.apply(consumer, name).await;
+            consumer.apply(&two.space, &kind, name).await;
             two.done(two.admin(), Do::Patch(name.into(), lost.clone())).await;
         }
         let take = |name: &str, by: &Consumer| Do::Patch(name.to_owned(), marked(by));
