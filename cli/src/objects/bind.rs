@@ -76,8 +76,13 @@ pub fn provider() -> Vec<Object> {
     let mut objects: Vec<_> = everywhere_as(ROLE, &leader::ACCOUNT, rights).into();
     objects.extend(inside_as(ROLE, SYSTEM, &leader::ACCOUNT, own));
     objects.push(unbound(BINDER, binder()));
-    objects.extend(policy::bind_leader::objects());
+    objects.extend(provider_policy());
     objects
+}
+
+/// What keeps the leader to what is of a contract: policy `freeport-bind-leader` and its binding.
+pub fn provider_policy() -> [Object; 2] {
+    policy::bind_leader::objects()
 }
 
 /// As kube-bind's konnector expects it, but for Secrets: it reads its own.
@@ -165,8 +170,13 @@ pub fn consumer() -> Vec<Object> {
     let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
     objects.extend(everywhere_as(ROLE, &member::ACCOUNT, rights));
     objects.extend(inside_as(ROLE, CREDENTIALS, &member::ACCOUNT, own));
-    objects.extend(policy::bind_crds::objects());
+    objects.extend(consumer_policy());
     objects
+}
+
+/// What keeps the member to CRDs of APIs that were agreed to: policy `freeport-bind-crds` and its binding.
+pub fn consumer_policy() -> [Object; 2] {
+    policy::bind_crds::objects()
 }
 
 /// What the member may do with the objects of an API that was agreed to.
