@@ -24,8 +24,14 @@ use super::{
 
 /// Group of kube-bind's kinds.
 const BIND: &str = "kube-bind.io";
-/// What the leader and the member may do for binding, beside everything else.
-const ROLE: &str = "freeport-bind";
+/// What the leader may do for binding, beside everything else. A cluster may be a provider and a consumer, so that the member's has another name.
+const PROVIDER: &str = "freeport-bind-provider";
+/// What the member may do for binding, beside everything else.
+const CONSUMER: &str = "freeport-bind-consumer";
+/// What the names of rights on an API begin with that is offered; the leader gives them by these names.
+const OFFERED: &str = "freeport-bind";
+/// The same of an API that is bound.
+const BOUND: &str = "freeport-bound";
 /// What a consumer may do in its cluster namespace, as kube-bind calls it.
 const BINDER: &str = "kube-binder";
 /// Namespace of the credentials of a consumer.
@@ -73,8 +79,8 @@ pub fn provider() -> Vec<Object> {
     rights.extend(records.iter().map(|kind| rule(BIND, kind, OWN)));
     rights.extend(records.iter().map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
     let own = vec![rule(CORE, "secrets", &["get", "create", "patch"]), rule(CORE, "configmaps", READ)];
-    let mut objects: Vec<_> = everywhere_as(ROLE, &leader::ACCOUNT, rights).into();
-    objects.extend(inside_as(ROLE, SYSTEM, &leader::ACCOUNT, own));
+    let mut objects: Vec<_> = everywhere_as(PROVIDER, &leader::ACCOUNT, rights).into();
+    objects.extend(inside_as(PROVIDER, SYSTEM, &leader::ACCOUNT, own));
     objects.push(unbound(BINDER, binder()));
     objects.extend(provider_policy());
     objects
@@ -103,8 +109,8 @@ fn binder() -> Vec<PolicyRule> {
 /// before the rights. Of an API without Namespaces `isolation` says whether names of objects begin with that of their consumer: in all that is
 /// not None.
 pub fn offer(api: &Resource, isolation: Isolation) -> Vec<Object> {
-    let name = format!("{ROLE}-{}", api.name());
-    let (read, given) = (format!("{name}-read"), format!("{ROLE}-offer-{}", api.name()));
+    let name = format!("{OFFERED}-{}", api.name());
+    let (read, given) = (format!("{name}-read"), format!("{OFFERED}-offer-{}", api.name()));
     let bind = vec![rule_on(RBAC, "clusterroles", &[&name, &read], &["bind"])];
     let mut objects = policy::bind_objects::objects(api, isolation).to_vec();
     objects.push(unbound(&name, vec![rule(&api.group, &api.resource, SYNC)]));
@@ -168,8 +174,8 @@ pub fn consumer() -> Vec<Object> {
         rule_on(COORDINATION, "leases", &["kube-bind"], &["get", "update", "patch"]),
     ];
     let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
-    objects.extend(everywhere_as(ROLE, &member::ACCOUNT, rights));
-    objects.extend(inside_as(ROLE, CREDENTIALS, &member::ACCOUNT, own));
+    objects.extend(everywhere_as(CONSUMER, &member::ACCOUNT, rights));
+    objects.extend(inside_as(CONSUMER, CREDENTIALS, &member::ACCOUNT, own));
     objects.extend(consumer_policy());
     objects
 }
@@ -181,7 +187,7 @@ pub fn consumer_policy() -> [Object; 2] {
 
 /// What the member may do with the objects of an API that was agreed to.
 pub fn bound(api: &Resource) -> [Object; 2] {
-    let name = format!("{ROLE}-{}", api.name());
+    let name = format!("{BOUND}-{}", api.name());
     let status = format!("{}/status", api.resource);
     let rights =
         vec![rule(&api.group, &api.resource, SYNC), rule(&api.group, &status, &["get", "update", "patch"])];

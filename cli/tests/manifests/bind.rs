@@ -49,6 +49,15 @@ fn policies_of_binding_refuse_what_they_cannot_decide() {
     assert_eq!(names, ["freeport-bind-leader", "freeport-bind-crds", objects]);
 }
 
+/// An API may be used that is offered on.
+#[test]
+fn a_cluster_can_be_provider_and_consumer() {
+    let mut names: Vec<_> = all().iter().map(ToString::to_string).collect();
+    names.sort();
+    let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
 /// What a role lets write, of other kinds than those of binding itself.
 fn writes(role: &Value) -> Vec<(Value, Value)> {
     let reads = ["get", "list", "watch"];
@@ -64,7 +73,7 @@ fn writes(role: &Value) -> Vec<(Value, Value)> {
 #[test]
 fn all_that_daemons_may_write_for_binding_is_looked_at() {
     let leader = only(all(), "ValidatingAdmissionPolicy freeport-bind-leader");
-    let roles = ["ClusterRole freeport-bind", "Role freeport-system/freeport-bind"];
+    let roles = ["ClusterRole freeport-bind-provider", "Role freeport-system/freeport-bind-provider"];
     let rights: Vec<_> = roles.iter().flat_map(|role| writes(&only(bind::provider(), role))).collect();
     assert!(rights.len() >= 7, "{rights:?}");
     // Which roles it may give: those of resourceNames.
@@ -72,7 +81,7 @@ fn all_that_daemons_may_write_for_binding_is_looked_at() {
         assert!(is_looked_at(&leader, group, resource), "{resource}");
     }
     let crds = only(all(), "ValidatingAdmissionPolicy freeport-bind-crds");
-    let rights = writes(&only(bind::consumer(), "ClusterRole freeport-bind"));
+    let rights = writes(&only(bind::consumer(), "ClusterRole freeport-bind-consumer"));
     assert_eq!(rights.len(), 1);
     assert!(is_looked_at(&crds, &rights[0].0, &rights[0].1));
 }

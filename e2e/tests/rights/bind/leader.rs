@@ -103,7 +103,12 @@ fn within_contract(cns: &str, role: &str) -> Vec<Attempt> {
             }),
             "it writes Secrets of type Opaque, not kubernetes.io/service-account-token",
         ),
-        attempt("rights of its own", &bindings(), Do::DryCreate(gives(&ours, "freeport-bind")), not_given),
+        attempt(
+            "rights of its own",
+            &bindings(),
+            Do::DryCreate(gives(&ours, "freeport-bind-provider")),
+            not_given,
+        ),
         attempt("all rights", &bindings(), Do::DryCreate(gives(&ours, "cluster-admin")), ""),
         attempt(
             "rights under another name",
@@ -167,7 +172,7 @@ fn everywhere(cns: &str, role: &str) -> Vec<Attempt> {
         attempt(
             "its own rights",
             &all,
-            Do::DryCreate(owned("freeport-bind")),
+            Do::DryCreate(owned("freeport-bind-provider")),
             "is not one that it gives here",
         ),
         attempt(
