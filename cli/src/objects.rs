@@ -11,7 +11,7 @@
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
 //! | `fairness` | how much of its API server the members get, part of [`leader`] and [`area`] |
 //! | [`offload`] | what offloading needs beside all that, where it is asked for |
-//! | `policy` | what the API server itself refuses, part of [`leader`] and [`member`] |
+//! | `policy` | what the API server itself refuses, part of [`leader`], [`member`], [`offload`] and [`bind`] |
 //!
 //! In [`leader`] and [`member`] the rights of a daemon are apart from its Deployment, for it may run outside the cluster.
 

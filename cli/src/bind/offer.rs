@@ -10,7 +10,9 @@ use api::{
     },
     view::Tolerant,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::core::v1::EnvVar, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
@@ -18,6 +20,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::json;
 
+use super::provide::ISOLATION;
 use crate::{
     Error, KubeContext, Part, Run,
     cluster::{Cluster, list},
@@ -56,10 +59,13 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     }
     let scope = scope(&crds).map_err(|reason| cluster.refuse(reason))?;
     let apis: Vec<_> = crds.iter().map(api_of).collect();
+    let there = templates(&cluster).await?;
     let mut here = Installer::new(&cluster, &options.run, say);
+    let usual = usual(&here.told_of_binding(api::label::LEADER).await?);
+    let mine = (options.template.as_str(), options.isolation.unwrap_or(usual));
     for (crd, api) in crds.iter().zip(&apis) {
         here.mark(crd).await?;
-        here.install(Part::Leader, &bind::offer(api)).await?;
+        here.install(Part::Leader, &bind::offer(api, names(api, mine, &there, usual))).await?;
     }
     let isolation = options.isolation.map(word);
     here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
@@ -68,6 +74,36 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
         here.install(Part::Leader, &[collection]).await?;
     }
     Ok(())
+}
+
+/// What the leader does where a template does not say; of one that runs outside nobody knows.
+fn usual(told: &[EnvVar]) -> Isolation {
+    let said = told.iter().find(|variable| variable.name == ISOLATION);
+    isolation_of(said.and_then(|variable| variable.value.as_deref()).unwrap_or_default()).unwrap_or_default()
+}
+
+fn isolation_of(said: &str) -> Option<Isolation> {
+    let all = [Isolation::Prefixed, Isolation::Namespaced, Isolation::None];
+    all.into_iter().find(|isolation| word(*isolation).eq_ignore_ascii_case(said))
+}
+
+/// What holds for names of objects of an API: without a prefix if one template is, since all consumers share the names.
+fn names(
+    api: &Resource,
+    mine: (&str, Isolation),
+    templates: &[APIServiceExportTemplate],
+    usual: Isolation,
+) -> Isolation {
+    let has = |template: &&APIServiceExportTemplate| {
+        template.name_any() != mine.0
+            && template.spec.resources.iter().any(|other| other.name() == api.name())
+    };
+    let said = |template: &APIServiceExportTemplate| {
+        let said = template.annotations().get(label::ISOLATION);
+        said.and_then(|said| isolation_of(said)).unwrap_or(usual)
+    };
+    let mut all = templates.iter().filter(has).map(said).chain([mine.1]);
+    if all.any(|isolation| isolation == Isolation::None) { Isolation::None } else { Isolation::Prefixed }
 }
 
 /// As the API writes it.
@@ -235,6 +271,26 @@ mod tests {
         assert_eq!(scope(std::slice::from_ref(&far)), Ok(InformerScope::Cluster));
         assert!(scope(&[near.clone(), far]).unwrap_err().contains("near.example.com (Namespaced)"));
         assert_eq!(api_of(&near).versions, ["v1"]);
+    }
+
+    #[test]
+    fn names_are_free_if_one_template_or_the_leader_says_so() {
+        let api =
+            |plural: &str| Resource { group: "g".into(), resource: plural.into(), versions: Vec::new() };
+        let template = |name: &str, annotations: serde_json::Value| -> APIServiceExportTemplate {
+            serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations},
+                "spec": {"scope": "Cluster", "resources": [{"group": "g", "resource": "a"}]}}))
+            .unwrap()
+        };
+        let there = [template("free", json!({label::ISOLATION: "none"})), template("plain", json!({}))];
+        let of = |plural, mine, usual| names(&api(plural), mine, &there, usual);
+        assert_eq!(of("a", ("new", Isolation::Prefixed), Isolation::Prefixed), Isolation::None);
+        assert_eq!(of("a", ("free", Isolation::Prefixed), Isolation::Prefixed), Isolation::Prefixed);
+        assert_eq!(of("a", ("free", Isolation::Prefixed), Isolation::None), Isolation::None);
+        assert_eq!(of("b", ("new", Isolation::Prefixed), Isolation::None), Isolation::Prefixed);
+        assert_eq!(of("b", ("new", Isolation::None), Isolation::Prefixed), Isolation::None);
+        let told = |value| usual(&[bind::tells(ISOLATION, value)]);
+        assert_eq!((usual(&[]), told("none")), (Isolation::Prefixed, Isolation::None));
     }
 
     #[test]

@@ -80,7 +80,8 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
 }
 
 const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
-const ISOLATION: &str = "FREEPORT_BIND_ISOLATION";
+/// How the leader keeps the objects of consumers apart.
+pub(super) const ISOLATION: &str = "FREEPORT_BIND_ISOLATION";
 const SCOPE: &str = "FREEPORT_BIND_SCOPE";
 
 /// What the leader is told: what was asked for, over what it was told before.

@@ -5,7 +5,7 @@ use api::{
         binding::{APIServiceBinding, APIServiceBindingSpec},
         label,
         offer::{APIServiceExportTemplate, APIServiceExportTemplateSpec, Collection, CollectionSpec},
-        resource::{ClusterSecretKey, InformerScope, Resource},
+        resource::{ClusterSecretKey, InformerScope, Isolation, Resource},
     },
     crd::bind,
 };
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    Object, SYSTEM, crds, leader, member, named,
+    Object, SYSTEM, crds, leader, member, named, policy,
     rights::{
         COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on, unbound,
     },
@@ -24,8 +24,14 @@ use super::{
 
 /// Group of kube-bind's kinds.
 const BIND: &str = "kube-bind.io";
-/// What the leader and the member may do for binding, beside everything else.
-const ROLE: &str = "freeport-bind";
+/// What the leader may do for binding, beside everything else. A cluster may be a provider and a consumer, so that the member's has another name.
+const PROVIDER: &str = "freeport-bind-provider";
+/// What the member may do for binding, beside everything else.
+const CONSUMER: &str = "freeport-bind-consumer";
+/// What the names of rights on an API begin with that is offered; the leader gives them by these names.
+const OFFERED: &str = "freeport-bind";
+/// The same of an API that is bound.
+const BOUND: &str = "freeport-bound";
 /// What a consumer may do in its cluster namespace, as kube-bind calls it.
 const BINDER: &str = "kube-binder";
 /// Namespace of the credentials of a consumer.
@@ -47,7 +53,7 @@ pub fn consumer_crds() -> Vec<Object> {
     crds::labelled(bind::consumer())
 }
 
-/// What the leader may do as a provider, and what consumers may do in their cluster namespaces.
+/// What the leader may do as a provider, what keeps it to that, and what consumers may do in their cluster namespaces.
 pub fn provider() -> Vec<Object> {
     let records = [
         "apiserviceexports",
@@ -73,10 +79,16 @@ pub fn provider() -> Vec<Object> {
     rights.extend(records.iter().map(|kind| rule(BIND, kind, OWN)));
     rights.extend(records.iter().map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
     let own = vec![rule(CORE, "secrets", &["get", "create", "patch"]), rule(CORE, "configmaps", READ)];
-    let mut objects: Vec<_> = everywhere_as(ROLE, &leader::ACCOUNT, rights).into();
-    objects.extend(inside_as(ROLE, SYSTEM, &leader::ACCOUNT, own));
+    let mut objects: Vec<_> = everywhere_as(PROVIDER, &leader::ACCOUNT, rights).into();
+    objects.extend(inside_as(PROVIDER, SYSTEM, &leader::ACCOUNT, own));
     objects.push(unbound(BINDER, binder()));
+    objects.extend(provider_policy());
     objects
+}
+
+/// What keeps the leader to what is of a contract: policy `freeport-bind-leader` and its binding.
+pub fn provider_policy() -> [Object; 2] {
+    policy::bind_leader::objects()
 }
 
 /// As kube-bind's konnector expects it, but for Secrets: it reads its own.
@@ -93,15 +105,16 @@ fn binder() -> Vec<PolicyRule> {
     rights
 }
 
-/// What a consumer may do with an API that is offered, and the leader's right to give it.
-pub fn offer(api: &Resource) -> Vec<Object> {
-    let name = format!("{ROLE}-{}", api.name());
-    let (read, given) = (format!("{name}-read"), format!("{ROLE}-offer-{}", api.name()));
+/// What a consumer may do with an API that is offered, what keeps it to its own objects, and the leader's right to give it. The policy comes
+/// before the rights. Of an API without Namespaces `isolation` says whether names of objects begin with that of their consumer: in all that is
+/// not None.
+pub fn offer(api: &Resource, isolation: Isolation) -> Vec<Object> {
+    let name = format!("{OFFERED}-{}", api.name());
+    let (read, given) = (format!("{name}-read"), format!("{OFFERED}-offer-{}", api.name()));
     let bind = vec![rule_on(RBAC, "clusterroles", &[&name, &read], &["bind"])];
-    let mut objects = vec![
-        unbound(&name, vec![rule(&api.group, &api.resource, SYNC)]),
-        unbound(&read, vec![rule(&api.group, &api.resource, READ)]),
-    ];
+    let mut objects = policy::bind_objects::objects(api, isolation).to_vec();
+    objects.push(unbound(&name, vec![rule(&api.group, &api.resource, SYNC)]));
+    objects.push(unbound(&read, vec![rule(&api.group, &api.resource, READ)]));
     objects.extend(everywhere_as(&given, &leader::ACCOUNT, bind));
     objects
 }
@@ -147,7 +160,7 @@ pub fn binding(name: &str, secret: &str) -> Object {
     })
 }
 
-/// What a consumer needs: Namespace `kube-bind`, and what the member may do for binding.
+/// What a consumer needs: Namespace `kube-bind`, what the member may do for binding, and what keeps it to that.
 pub fn consumer() -> Vec<Object> {
     let rights = vec![
         rule(BIND, "apiservicebindings", &["get", "list", "watch", "patch"]),
@@ -161,14 +174,20 @@ pub fn consumer() -> Vec<Object> {
         rule_on(COORDINATION, "leases", &["kube-bind"], &["get", "update", "patch"]),
     ];
     let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
-    objects.extend(everywhere_as(ROLE, &member::ACCOUNT, rights));
-    objects.extend(inside_as(ROLE, CREDENTIALS, &member::ACCOUNT, own));
+    objects.extend(everywhere_as(CONSUMER, &member::ACCOUNT, rights));
+    objects.extend(inside_as(CONSUMER, CREDENTIALS, &member::ACCOUNT, own));
+    objects.extend(consumer_policy());
     objects
+}
+
+/// What keeps the member to CRDs of APIs that were agreed to: policy `freeport-bind-crds` and its binding.
+pub fn consumer_policy() -> [Object; 2] {
+    policy::bind_crds::objects()
 }
 
 /// What the member may do with the objects of an API that was agreed to.
 pub fn bound(api: &Resource) -> [Object; 2] {
-    let name = format!("{ROLE}-{}", api.name());
+    let name = format!("{BOUND}-{}", api.name());
     let status = format!("{}/status", api.resource);
     let rights =
         vec![rule(&api.group, &api.resource, SYNC), rule(&api.group, &status, &["get", "update", "patch"])];

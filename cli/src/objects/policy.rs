@@ -10,12 +10,18 @@
 //! | [`offload`] | `freeport-offload`: of what offloading needs, the member writes only its own | where it is asked for |
 //! | [`offload_content`] | `freeport-offload-content`: a NamespaceOffloading says what can be done | where it is asked for |
 //! | [`offload_change`] | `freeport-offload-change`: Pods do not follow another strategy (a warning) | where it is asked for |
+//! | [`bind_objects`] | `freeport-bind-objects-<API>`: a consumer writes only objects of its own | a provider's cluster, for each API |
+//! | [`bind_leader`] | `freeport-bind-leader`: of what binding needs, the leader writes only what is of a contract | a provider's cluster |
+//! | [`bind_crds`] | `freeport-bind-crds`: which CRDs a provider may bring | a consumer's cluster |
 //!
 //! [`drift`] tells whether one is in force.
 //!
 //! RBAC cannot express any of them: a Role knows names, not what an object holds, and for `create` not even names. They need
 //! Kubernetes 1.31.
 
+pub(super) mod bind_crds;
+pub(super) mod bind_leader;
+pub(super) mod bind_objects;
 pub(super) mod drift;
 pub(super) mod exports;
 pub(super) mod import_content;

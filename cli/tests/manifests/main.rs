@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod bind;
 mod offload;
 
 use std::path::Path;

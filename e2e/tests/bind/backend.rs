@@ -49,7 +49,7 @@ impl<'a> Backend<'a> {
         leader.create_namespace(cns).await;
         let _: ServiceAccount = leader.create(cns, json!({"metadata": {"name": ACCOUNT}})).await;
         let _: RoleBinding = leader.create(cns, this.role_binding(ACCOUNT)).await;
-        install(leader, &bind::offer(&offered.resource())).await;
+        install(leader, &bind::offer(&offered.resource(), isolation)).await;
         let role = format!("freeport-bind-{}", offered.name());
         // Go's backend gives rights on the whole cluster.
         let mut everywhere = this.role_binding(&role);

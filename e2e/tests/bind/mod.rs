@@ -5,5 +5,5 @@ mod commands;
 mod isolation;
 mod konnector;
 mod quiet;
-mod whole;
-mod world;
+pub(crate) mod whole;
+pub(crate) mod world;

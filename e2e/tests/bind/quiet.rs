@@ -43,17 +43,17 @@ async fn quiet(world: &World) {
 fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let (near, far) = (Offered::new("nears", "Namespaced"), Offered::new("fars", "Cluster"));
+        let (near, far) = (Offered::new("quietnears", "Namespaced"), Offered::new("quietfars", "Cluster"));
         offer(leader, &near, json!({})).await;
-        let (cns, kubeconfig) = contract(world, "quiet-east", "nears").await;
+        let (cns, kubeconfig) = contract(world, "quiet-east", "quietnears").await;
         offer(leader, &far, json!({})).await;
-        contract(world, "quiet-east", "fars").await;
+        contract(world, "quiet-east", "quietfars").await;
         for offered in [&near, &far] {
             let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
             assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
         }
-        bind_with(east, "nears", &near, kubeconfig.clone()).await;
-        bind_with(east, "fars", &far, kubeconfig).await;
+        bind_with(east, "quietnears", &near, kubeconfig.clone()).await;
+        bind_with(east, "quietfars", &far, kubeconfig).await;
         let ns = world.namespace("bind-quiet", &["east"]).await;
         let spec = json!({"spec": {"size": "l", "free": {"f": 0.1, "big": 9_007_199_254_740_993_i64, "n": null, "m": {}, "l": []}}});
         near.create(east, Some(&ns), "foo", spec.clone()).await;

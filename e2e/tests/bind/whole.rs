@@ -5,6 +5,7 @@ use api::bind::{
     export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
     label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
+    resource::Isolation,
 };
 use cli::objects::{SYSTEM, bind};
 use e2e::{cluster::Cluster, waiting::eventually, world::World};
@@ -24,9 +25,9 @@ use super::{
 };
 
 /// The provider offers the API by a template of its name.
-pub(super) async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
+pub(crate) async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
     offered.install(leader).await;
-    install(leader, &bind::offer(&offered.resource())).await;
+    install(leader, &bind::offer(&offered.resource(), Isolation::default())).await;
     let resource = json!({"group": offered.resource().group, "resource": offered.plural});
     let _: APIServiceExportTemplate = leader
         .create_cluster_wide(json!({
@@ -37,7 +38,7 @@ pub(super) async fn offer(leader: &Cluster, offered: &Offered, annotations: Valu
 }
 
 /// Somebody becomes a consumer: the cluster namespace, and the kubeconfig.
-pub(super) async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
+pub(crate) async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
     let (leader, name) = (world.leader(), format!("{identity}-{template}"));
     let spec =
         json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
@@ -60,7 +61,7 @@ pub(super) async fn contract(world: &World, identity: &str, template: &str) -> (
 }
 
 /// Asks for the API in the cluster namespace; how it ended.
-pub(super) async fn request(
+pub(crate) async fn request(
     world: &World,
     cluster_namespace: &str,
     name: &str,

@@ -15,12 +15,12 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-pub(super) static BINDING: Shared<World> = Shared::new(|| Box::pin(up()));
+pub(crate) static BINDING: Shared<World> = Shared::new(|| Box::pin(up()));
 
 /// The group of all APIs of these tests.
-pub(super) const GROUP: &str = "provider.example.com";
+pub(crate) const GROUP: &str = "provider.example.com";
 /// Namespace of a consumer's credentials.
-pub(super) const CREDENTIALS: &str = "kube-bind";
+pub(crate) const CREDENTIALS: &str = "kube-bind";
 
 async fn up() -> World {
     let mut world = World::bring_up("e2e-bind", &["leader", "east", "west"]).await;
@@ -44,7 +44,7 @@ async fn up() -> World {
 }
 
 /// Applies what Freeport installs.
-pub(super) async fn install(cluster: &Cluster, objects: &[Object]) {
+pub(crate) async fn install(cluster: &Cluster, objects: &[Object]) {
     for object in objects {
         let client = cluster.client.clone();
         let api: Api<DynamicObject> = match &object.namespace {
@@ -61,14 +61,14 @@ pub(super) async fn install(cluster: &Cluster, objects: &[Object]) {
 }
 
 /// An API of a test's own.
-pub(super) struct Offered {
-    pub(super) plural: String,
-    pub(super) crd: CustomResourceDefinition,
+pub(crate) struct Offered {
+    pub(crate) plural: String,
+    pub(crate) crd: CustomResourceDefinition,
 }
 
 impl Offered {
     /// As it is at the provider. `plural` makes it the test's own.
-    pub(super) fn new(plural: &str, scope: &str) -> Self {
+    pub(crate) fn new(plural: &str, scope: &str) -> Self {
         let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let item = json!({"type": "object", "required": ["name"],
             "properties": {"name": {"type": "string"}, "value": {"type": "string"}}});
@@ -93,16 +93,16 @@ impl Offered {
         Self { plural: plural.to_owned(), crd: serde_json::from_value(crd).unwrap() }
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.crd.name_any()
     }
 
-    pub(super) fn resource(&self) -> Resource {
+    pub(crate) fn resource(&self) -> Resource {
         Resource { group: GROUP.into(), resource: self.plural.clone(), versions: vec!["v1".into()] }
     }
 
     /// Installs it at the provider.
-    pub(super) async fn install(&self, cluster: &Cluster) {
+    pub(crate) async fn install(&self, cluster: &Cluster) {
         cluster.crds().create(&PostParams::default(), &self.crd).await.unwrap();
         eventually(&format!("{} is served by {}", self.name(), cluster.name), || async {
             let list = self.objects(cluster, None).list(&Default::default()).await;
@@ -120,7 +120,7 @@ impl Offered {
         }
     }
 
-    fn api_resource(&self) -> ApiResource {
+    pub(crate) fn api_resource(&self) -> ApiResource {
         ApiResource {
             group: GROUP.into(),
             version: "v1".into(),

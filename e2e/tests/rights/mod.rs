@@ -3,6 +3,7 @@
 
 mod account;
 mod attempt;
+mod bind;
 mod common_area;
 mod fairness;
 mod hostile;
