@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
+pub(crate) use self::deployment::tells;
 pub(crate) use self::policy::drift::{PolicyDrift, drift};
 
 /// Namespace of both daemons in each cluster.

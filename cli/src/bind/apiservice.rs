@@ -25,8 +25,8 @@ use crate::{
     install::Installer,
     kubeconfig,
     objects::{
-        bind::{self, CREDENTIALS, KUBECONFIG, TOLD, tells},
-        crds, member,
+        bind::{self, CREDENTIALS, KUBECONFIG, TOLD},
+        crds, member, tells,
     },
     rollout,
 };

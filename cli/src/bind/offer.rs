@@ -20,7 +20,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::provide::ISOLATION;
+use super::told::{ISOLATION, word};
 use crate::{
     Error, KubeContext, Part, Run,
     cluster::{Cluster, list},
@@ -104,15 +104,6 @@ fn names(
     };
     let mut all = templates.iter().filter(has).map(said).chain([mine.1]);
     if all.any(|isolation| isolation == Isolation::None) { Isolation::None } else { Isolation::Prefixed }
-}
-
-/// As the API writes it.
-pub(super) fn word(isolation: Isolation) -> &'static str {
-    match isolation {
-        Isolation::Prefixed => "Prefixed",
-        Isolation::Namespaced => "Namespaced",
-        Isolation::None => "None",
-    }
 }
 
 pub(super) async fn is_provider(cluster: &Cluster) -> Result<(), Error> {
@@ -257,6 +248,7 @@ pub fn offer_text(offers: &[Offer]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::tells;
 
     #[test]
     fn a_template_is_of_one_scope() {
@@ -289,7 +281,7 @@ mod tests {
         assert_eq!(of("a", ("free", Isolation::Prefixed), Isolation::None), Isolation::None);
         assert_eq!(of("b", ("new", Isolation::Prefixed), Isolation::None), Isolation::Prefixed);
         assert_eq!(of("b", ("new", Isolation::None), Isolation::Prefixed), Isolation::None);
-        let told = |value| usual(&[bind::tells(ISOLATION, value)]);
+        let told = |value| usual(&[tells(ISOLATION, value)]);
         assert_eq!((usual(&[]), told("none")), (Isolation::Prefixed, Isolation::None));
     }
 

@@ -8,7 +8,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::EnvVar;
 
-use super::offer::word;
+use super::told::{ISOLATION, word};
 use crate::{
     Error, KubeContext, Part, Run, check,
     cluster::Cluster,
@@ -16,8 +16,8 @@ use crate::{
     install::Installer,
     kubeconfig,
     objects::{
-        bind::{self, TOLD, tells},
-        crds, leader,
+        bind::{self, TOLD},
+        crds, leader, tells,
     },
     warning,
 };
@@ -80,8 +80,6 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
 }
 
 const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
-/// How the leader keeps the objects of consumers apart.
-pub(super) const ISOLATION: &str = "FREEPORT_BIND_ISOLATION";
 const SCOPE: &str = "FREEPORT_BIND_SCOPE";
 
 /// What the leader is told: what was asked for, over what it was told before.

@@ -1,5 +1,6 @@
 //! What the daemons are told of binding, in their environment.
 
+use api::bind::resource::Isolation;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
 use kube::Api;
 
@@ -8,6 +9,18 @@ use crate::{
     install::Installer,
     objects::{SYSTEM, bind::TOLD},
 };
+
+/// How the leader keeps the objects of consumers apart.
+pub(super) const ISOLATION: &str = "FREEPORT_BIND_ISOLATION";
+
+/// As the API writes it.
+pub(super) fn word(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Prefixed => "Prefixed",
+        Isolation::Namespaced => "Namespaced",
+        Isolation::None => "None",
+    }
+}
 
 impl Installer<'_> {
     /// What the Deployment of a daemon tells it of binding, so that other commands leave that as it is. Nothing outside.

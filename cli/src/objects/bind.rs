@@ -10,7 +10,7 @@ use api::{
     crd::bind,
 };
 use k8s_openapi::api::{
-    core::v1::{EnvVar, Namespace, Secret},
+    core::v1::{Namespace, Secret},
     rbac::v1::PolicyRule,
 };
 
@@ -135,11 +135,6 @@ pub fn template(
 /// Groups templates for people.
 pub fn collection(name: &str, spec: CollectionSpec) -> Object {
     Object::new(&Collection { metadata: named(name), spec, status: None })
-}
-
-/// What a daemon is told in its environment.
-pub fn tells(name: &str, value: &str) -> EnvVar {
-    EnvVar { name: name.into(), value: Some(value.into()), value_from: None }
 }
 
 /// Secret for a kubeconfig. Its data is not applied, so that no file has it.

@@ -57,6 +57,11 @@ pub(super) fn deployment(daemon: &str, image: &str, env: &[EnvVar]) -> Object {
     })
 }
 
+/// What a daemon is told in its environment.
+pub(crate) fn tells(name: &str, value: &str) -> EnvVar {
+    EnvVar { name: name.into(), value: Some(value.into()), value_from: None }
+}
+
 /// Allows traffic only to the port of metrics and probes, and to these others. Nothing else listens in the Pod.
 pub(super) fn network_policy(daemon: &str, others: &[i32]) -> Object {
     let port = |&port: &i32| NetworkPolicyPort {

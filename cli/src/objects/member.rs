@@ -7,7 +7,9 @@ use api::{
 use k8s_openapi::api::core::v1::{EnvVar, Secret};
 
 use super::{
-    Object, SYSTEM, area, bind, daemon_account, deployment, policy,
+    Object, SYSTEM, area, daemon_account,
+    deployment::{self, tells},
+    policy,
     rights::{
         ALL, ANTREA, Account, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated,
         everywhere, inside, report, rule, rule_on,
@@ -96,7 +98,7 @@ const OFFLOAD: &str = "FREEPORT_OFFLOAD";
 
 /// The Deployment that runs the member inside its cluster. `told` is what it is told of API binding.
 pub fn deployment(image: &str, offload: bool, told: &[EnvVar]) -> Object {
-    let offload = offload.then(|| bind::tells(OFFLOAD, label::TRUE));
+    let offload = offload.then(|| tells(OFFLOAD, label::TRUE));
     let told: Vec<_> = offload.into_iter().chain(told.iter().cloned()).collect();
     deployment::deployment(ACCOUNT.name, image, &told)
 }
