@@ -107,8 +107,8 @@ pub(crate) trait Feature: Send + Sync {
     /// Takes back all that we wrote to the Common Area, because we leave.
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>>;
 
-    /// Removes from this cluster all that the feature imported, because we leave.
-    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>>;
+    /// Removes from this cluster all that the feature imported, because we leave. `us` is our ID, if it is noted.
+    fn remove_imports<'a>(&'a self, env: &'a Env, us: Option<&'a str>) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Takes back what the feature wrote in the status of objects of this cluster, because we have left. The exports stay.
     fn clear_status<'a>(&'a self, _env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {

@@ -82,8 +82,8 @@ impl Feature for Offloading {
         async move { leave::withdraw(&access).await }.boxed()
     }
 
-    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
-        leave::remove_imports(env).boxed()
+    fn remove_imports<'a>(&'a self, env: &'a Env, us: Option<&'a str>) -> BoxFuture<'a, Result<(), Error>> {
+        leave::remove_imports(env, us).boxed()
     }
 
     fn clear_status<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {

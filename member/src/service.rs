@@ -99,7 +99,7 @@ impl Feature for Services {
         async move { leave::withdraw(&access).await }.boxed()
     }
 
-    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+    fn remove_imports<'a>(&'a self, env: &'a Env, _us: Option<&'a str>) -> BoxFuture<'a, Result<(), Error>> {
         leave::remove_imports(env).boxed()
     }
 

@@ -49,6 +49,9 @@ enum Error {
     /// What came is no question.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    /// It would place Pods as was asked for once.
+    #[error("cannot watch NamespaceOffloadings: {0}")]
+    Blind(Failure),
     /// Try again.
     #[error(
         "cannot read NamespaceOffloading {namespace}/offloading, so nobody knows where the Pod may run: {failure}"
@@ -72,7 +75,11 @@ impl Handler {
 
     async fn answer(&self, body: Result<Bytes, BytesRejection>) -> Result<(String, Verdict), Error> {
         let request = Request::read(&body.map_err(Error::Body)?)?;
+        // That it is asked about nothing is how the member finds out whether it works.
         if !request.creates_a_pod() {
+            if let Some(failure) = self.offloadings.refused() {
+                return Err(Error::Blind(failure));
+            }
             return Ok((request.uid, Verdict::Allowed(vec![])));
         }
         let offloading = self
@@ -108,7 +115,9 @@ async fn mutate_pod(State(handler): State<Handler>, body: Result<Bytes, BytesRej
             let (result, code) = match &error {
                 Error::Body(rejection) => ("malformed", rejection.status()),
                 Error::Malformed(_) => ("malformed", StatusCode::BAD_REQUEST),
-                Error::Unavailable { .. } => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
+                Error::Blind(_) | Error::Unavailable { .. } => {
+                    ("unavailable", StatusCode::SERVICE_UNAVAILABLE)
+                }
             };
             (result, (code, error.to_string()).into_response())
         }

@@ -109,8 +109,11 @@ async fn serve_on(listener: TcpListener, args: Args, process: Process) -> Result
 /// Whether it can answer, or why not. A certificate that cannot be used does no harm while there is an older one.
 fn readiness(tls: &Tls, offloadings: &Offloadings) -> Result<(), Cow<'static, str>> {
     match (tls.expiry(), tls.problem()) {
-        (Some(_), _) if offloadings.are_listed() => Ok(()),
-        (Some(_), _) => Err("waiting for the list of NamespaceOffloadings".into()),
+        (Some(_), _) => match offloadings.refused() {
+            Some(failure) => Err(format!("cannot watch NamespaceOffloadings: {failure}").into()),
+            None if offloadings.are_listed() => Ok(()),
+            None => Err("waiting for the list of NamespaceOffloadings".into()),
+        },
         (None, Some(problem)) => Err(format!("no certificate: {problem}").into()),
         (None, None) => Err("no certificate was read yet".into()),
     }

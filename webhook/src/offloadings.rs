@@ -1,6 +1,6 @@
 //! The NamespaceOffloadings of this cluster: watched, so that a Pod waits for nobody.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     offload::namespace::{NAME, NamespaceOffloading, NamespaceOffloadingSpec},
@@ -57,8 +57,14 @@ impl Offloadings {
         self.watches.are_listed()
     }
 
+    /// Why changes of them are not seen any more, if the API server refuses to tell.
+    pub(crate) fn refused(&self) -> Option<Failure> {
+        let troubles = self.watches.troubles(Instant::now()).into_iter();
+        troubles.map(|trouble| trouble.failure).find(Failure::is_refusal)
+    }
+
     /// What the NamespaceOffloading of a Namespace asks for; none if there is none. One that we do not know of may have been made just
-    /// now: the API server is asked, once.
+    /// now, and one that is not told of may be another by now: the API server is asked, once.
     pub(crate) async fn of(
         &self,
         namespace: &str,
@@ -66,7 +72,7 @@ impl Offloadings {
         let name = (namespace.to_owned(), NAME.to_owned());
         let (known, lists) =
             self.known.with(|known| (known.named(&name).map(|found| found.spec.clone()), known.lists()));
-        if known.is_some() {
+        if known.is_some() && self.refused().is_none() {
             return Ok(known);
         }
         let api = Api::<Offloading>::namespaced(self.client.clone(), namespace);

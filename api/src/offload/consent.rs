@@ -18,6 +18,14 @@ pub enum Refusal {
         /// ID of the home.
         home: String,
     },
+    /// Nobody can say whether the home is accepted.
+    #[error(
+        "cannot tell whether this cluster accepts {home}: its OffloadPeers cannot be read, or OffloadPeer {home} does not decode"
+    )]
+    ConsentUnknown {
+        /// ID of the home.
+        home: String,
+    },
     /// The name has to be allowed.
     #[error(
         "OffloadPeer {home} allows no twin called {twin}; spec.incoming.namespaces may name it, and with strategy DefaultName a twin \
@@ -63,6 +71,7 @@ impl Refusal {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotAccepted { .. } => "NotAccepted",
+            Self::ConsentUnknown { .. } => "ConsentUnknown",
             Self::NameNotAllowed { .. } => "NameNotAllowed",
             Self::TooMany { .. } => "TooManyNamespaces",
             Self::ResourcesExceeded { .. } => "ResourcesExceeded",
@@ -72,16 +81,15 @@ impl Refusal {
 
 /// Whether Namespace `namespace` of cluster `home` may have a new twin of this name here, where the home has `count` twins already.
 ///
-/// `incoming` is the consent to that home, if there is one. Names that no consent can allow are not its matter
+/// `incoming` is the consent to that home. Names that no consent can allow are not its matter
 /// ([`check_twin`](super::twin::check_twin)), nor are twins that exist.
 pub fn allows(
-    incoming: Option<&Incoming>,
+    incoming: &Incoming,
     home: &str,
     namespace: &str,
     twin: &str,
     count: usize,
 ) -> Result<(), Refusal> {
-    let Some(incoming) = incoming else { return Err(Refusal::NotAccepted { home: home.to_owned() }) };
     let is_default = default_name(namespace, home).is_ok_and(|name| name == twin);
     if !is_default && !incoming.namespaces.iter().any(|pattern| matches(pattern, twin)) {
         return Err(Refusal::NameNotAllowed { home: home.to_owned(), twin: twin.to_owned() });
@@ -162,23 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn absent_is_no_and_the_default_name_always_may() {
-        let refused = allows(None, "west", "shop", "shop-west", 0).unwrap_err();
-        assert_eq!(refused.reason(), "NotAccepted");
-        assert!(refused.to_string().contains("freeport offload accept west"), "{refused}");
+    fn the_default_name_always_may() {
         let none = incoming(&[], 2);
-        assert_eq!(allows(Some(&none), "west", "shop", "shop-west", 1), Ok(()));
-        assert_eq!(allows(Some(&none), "eu.west", "shop", "shop-eu-west", 1), Ok(()));
+        assert_eq!(allows(&none, "west", "shop", "shop-west", 1), Ok(()));
+        assert_eq!(allows(&none, "eu.west", "shop", "shop-eu-west", 1), Ok(()));
         for other in ["shop", "shop-east", "web-west"] {
-            let refused = allows(Some(&none), "west", "shop", other, 0).unwrap_err();
+            let refused = allows(&none, "west", "shop", other, 0).unwrap_err();
             assert_eq!(refused.reason(), "NameNotAllowed", "{other}");
         }
-        assert_eq!(allows(Some(&incoming(&["sh*"], 2)), "west", "shop", "shop", 0), Ok(()));
-        assert_eq!(
-            allows(Some(&none), "west", "shop", "shop-west", 2).unwrap_err().reason(),
-            "TooManyNamespaces"
-        );
-        assert!(allows(Some(&incoming(&["*"], 0)), "west", "shop", "shop", 0).is_err());
+        assert_eq!(allows(&incoming(&["sh*"], 2), "west", "shop", "shop", 0), Ok(()));
+        assert_eq!(allows(&none, "west", "shop", "shop-west", 2).unwrap_err().reason(), "TooManyNamespaces");
+        assert!(allows(&incoming(&["*"], 0), "west", "shop", "shop", 0).is_err());
     }
 
     #[test]

@@ -3,6 +3,11 @@
 //! A cluster ID is one DNS label or two with a dot between, so `a.b.c` could be two pairs. The number of labels of the first ID comes
 //! before them: `1.a.b.c` is `a` and `b.c`, `2.a.b.c` is `a.b` and `c`. An admission policy can say the same.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::label;
 use crate::name::{check_cluster_id, hash, is_dns_label};
 
 /// Name of the NamespaceMap of a home and a host: `1.<origin>.<destination>`, or `2.` if the origin has two labels.
@@ -13,6 +18,18 @@ pub fn namespace_map(origin: &str, destination: &str) -> String {
 /// Origin and destination of the NamespaceMap of this name: the inverse of [`namespace_map`].
 pub fn of_namespace_map(record: &str) -> Option<(&str, &str)> {
     of_pair(record)
+}
+
+/// Whether a Namespace of cluster `us` is the twin of one elsewhere: its label and the map in its annotation agree about the home, and the
+/// map is for `us`. A copy that somebody made of a twin in another cluster is none. Where nobody knows who we are, any host will do.
+pub fn is_twin(namespace: &ObjectMeta, us: Option<&str>) -> bool {
+    let says =
+        |of: &Option<BTreeMap<String, String>>, key: &str| of.as_ref().and_then(|of| of.get(key)).cloned();
+    let home = says(&namespace.labels, label::REMOTE_CLUSTER_ID);
+    let map = says(&namespace.annotations, label::MANAGED_BY_NAMESPACE_MAP);
+    map.as_deref()
+        .and_then(of_namespace_map)
+        .is_some_and(|(origin, host)| home.as_deref() == Some(origin) && us.is_none_or(|us| us == host))
 }
 
 /// Name of the OffloadOffer of a host to a home: `1.<host>.<home>`, or `2.` if the host has two labels.
@@ -87,6 +104,24 @@ mod tests {
     use crate::name::is_label_value;
 
     const UID: &str = "0b0e3a5c-9f61-4b9e-8f5e-3a1de4b2a001";
+
+    #[test]
+    fn a_copy_of_a_twin_in_another_cluster_is_none() {
+        let of = |home: Option<&str>, map: Option<&str>| {
+            let one = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+            ObjectMeta {
+                labels: home.map(|home| one(label::REMOTE_CLUSTER_ID, home)),
+                annotations: map.map(|map| one(label::MANAGED_BY_NAMESPACE_MAP, map)),
+                ..ObjectMeta::default()
+            }
+        };
+        let twin = of(Some("west"), Some("1.west.east"));
+        assert!(is_twin(&twin, Some("east")) && is_twin(&twin, None));
+        assert!(!is_twin(&twin, Some("north")), "restored from a backup of east");
+        assert!(!is_twin(&of(Some("south"), Some("1.west.east")), Some("east")));
+        assert!(!is_twin(&of(Some("west"), None), None) && !is_twin(&of(None, Some("1.west.east")), None));
+        assert!(!is_twin(&of(Some("west"), Some("west.east")), None));
+    }
 
     #[test]
     fn ids_with_a_dot_are_told_apart() {

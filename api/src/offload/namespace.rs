@@ -150,6 +150,8 @@ pub const ENFORCED: &str = "Enforced";
 pub const NOT_NEEDED: &str = "NotNeeded";
 /// Reason of [`PLACEMENT_ENFORCED`], False: no webhook is configured.
 pub const WEBHOOK_MISSING: &str = "WebhookMissing";
+/// Reason of [`PLACEMENT_ENFORCED`], False: the webhook is not asked about every Pod.
+pub const WEBHOOK_ALTERED: &str = "WebhookAltered";
 /// Reason of [`PLACEMENT_ENFORCED`], False: the webhook does not answer.
 pub const WEBHOOK_UNAVAILABLE: &str = "WebhookUnavailable";
 /// Reason of [`PLACEMENT_ENFORCED`], False: the API server does not trust the certificate of the webhook.

@@ -52,7 +52,7 @@ pub(super) async fn forget_webhook(here: &mut Eraser<'_>) -> Result<(), Error> {
 }
 
 /// Does the member's work: Namespaces of this cluster are its own again, and those of others go.
-pub(super) async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
+pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
     if !is_set_up(here).await? {
         return Ok(());
     }
@@ -70,7 +70,8 @@ pub(super) async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
     let nodes = here.list::<Node>(None, &nodes).await?;
     here.delete_all(&nodes).await?;
-    let twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
+    let mut twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
+    twins.retain(|twin| names::is_twin(&twin.metadata(), us));
     here.delete_all(&twins).await
 }
 

@@ -103,7 +103,8 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
         here.say(&format!("the member has not left after {waited} s: removing its imports in its place"));
     }
     clear(&mut here).await?;
-    offloading::clear(&mut here).await?;
+    let identity = traces.identity();
+    offloading::clear(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     here.delete(&note()).await?;
     forget(&mut here, &traces).await?;
     if let Some((set, id)) = traces.identity() {

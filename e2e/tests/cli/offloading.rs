@@ -158,6 +158,14 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
         labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         labels
     };
+    let twin = |name: &str, map: &str| {
+        let labels = ours(json!({"liqo.io/remote-cluster-id": "leader"}));
+        let annotations = json!({"liqo.io/managed-by-namespace-map": map});
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        })
+    };
     let finalizers = json!(["namespaceoffloading-controller.liqo.io/finalizer", "example.com/theirs"]);
     for object in [
         json!({
@@ -168,10 +176,9 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
             "apiVersion": "offloading.liqo.io/v1beta1", "kind": "NamespaceOffloading",
             "metadata": {"name": "offloading", "namespace": "offload-shop", "finalizers": finalizers},
         }),
-        json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "web-leader", "labels": ours(json!({"liqo.io/remote-cluster-id": "leader"}))},
-        }),
+        twin("web-leader", "1.leader.east"),
+        // As a backup of another cluster has it.
+        twin("restored-leader", "1.leader.north"),
         json!({
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": "freeport-leader", "labels": ours(json!({"liqo.io/type": "virtual-node"}))},
@@ -234,5 +241,10 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
         "--context spoke -n offload-shop patch namespaceoffloading offloading --type merge -p {free}"
     );
     clusters.kubectl(&free).await.succeeded();
-    clusters.kubectl("--context spoke delete namespace offload-shop --wait=false").await.succeeded();
+    for namespace in ["offload-shop", "restored-leader"] {
+        clusters
+            .kubectl(&format!("--context spoke delete namespace {namespace} --wait=false"))
+            .await
+            .succeeded();
+    }
 }

@@ -47,7 +47,7 @@ impl Feature for Copies {
         delete_all(records).map(|deleted| deleted.map_err(|error| classify(&error))).boxed()
     }
 
-    fn remove_imports<'a>(&'a self, env: &'a Env) -> BoxFuture<'a, Result<(), Error>> {
+    fn remove_imports<'a>(&'a self, env: &'a Env, _us: Option<&'a str>) -> BoxFuture<'a, Result<(), Error>> {
         let copies = Api::namespaced(env.client.clone(), &env.namespace);
         delete_all(copies).map(|deleted| Ok(deleted?)).boxed()
     }

@@ -28,7 +28,8 @@ pub(super) struct Work {
 
 /// Leaves; ends when nothing but the note is left of the membership.
 pub(super) async fn leave(env: Env, features: Features, home: Home, note: Note, work: Work) {
-    let leaving = Leaving { env, features, home, note };
+    let id = work.noted.as_ref().map(|noted| noted.cluster_id.clone());
+    let leaving = Leaving { env, features, home, note, id };
     leaving.tell("Leaving", "withdrawing exports, then removing imports");
     match (&work.target, work.order) {
         (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
@@ -64,6 +65,8 @@ struct Leaving {
     features: Features,
     home: Home,
     note: Note,
+    /// Our ID, if it is noted.
+    id: Option<String>,
 }
 
 impl Leaving {
@@ -113,7 +116,7 @@ impl Leaving {
         let mut removed = Ok(());
         // A feature that fails does not stop the others.
         for feature in self.features.iter() {
-            removed = removed.and(feature.remove_imports(&self.env).await);
+            removed = removed.and(feature.remove_imports(&self.env, self.id.as_deref()).await);
         }
         removed
     }
@@ -140,7 +143,7 @@ mod tests {
     fn leaving(features: Features) -> Leaving {
         let access = access();
         let note = Note::of("freeport-system", &noted());
-        Leaving { env: access.env, features, home: access.home, note }
+        Leaving { env: access.env, features, home: access.home, note, id: None }
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use api::{
     name::check_cluster_id,
     offload::{
+        consent::Refusal,
         map::{NamespaceMapSpec, NamespaceMapStatus},
         names,
         offer::OffloadOfferSpec,
@@ -75,6 +76,18 @@ impl ClusterEntry {
         self.asked(|peer| peer.spec.0.as_ref().ok().map(|spec| spec.incoming.as_ref()))
     }
 
+    /// What cluster `home` may bring here, or why nothing.
+    pub(crate) fn consent(&self, home: &str) -> Result<&Incoming, Refusal> {
+        let home = || home.to_owned();
+        match self.incoming() {
+            Asked::Yes(incoming) => Ok(incoming),
+            Asked::Unknown if self.peer.is_some() || self.peer_made.is_some() => {
+                Err(Refusal::ConsentUnknown { home: home() })
+            }
+            Asked::No | Asked::Unknown => Err(Refusal::NotAccepted { home: home() }),
+        }
+    }
+
     /// Whether that cluster shall be a node here.
     pub(crate) fn outgoing(&self) -> Asked<()> {
         self.asked(|peer| peer.spec.0.as_ref().ok().map(|spec| spec.outgoing.as_ref().map(|_| ())))
@@ -111,10 +124,10 @@ impl ClusterEntry {
         self.own_map.as_ref()?.status.0.as_ref().ok()
     }
 
-    /// Whether something of ours is there, or may be.
-    pub(crate) fn has_twins(&self) -> bool {
+    /// Whether something of ours is there, or may be. What it says of Namespaces for which nobody `has_asked` counts for nothing.
+    pub(crate) fn has_twins(&self, has_asked: impl Fn(&String) -> bool) -> bool {
         self.wanted().is_some_and(|spec| !spec.desired_mapping.is_empty())
-            || self.said().is_some_and(|status| !status.current_mapping.is_empty())
+            || self.said().is_some_and(|status| status.current_mapping.keys().any(has_asked))
     }
 }
 

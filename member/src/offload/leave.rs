@@ -14,6 +14,7 @@ use api::{
     offload::{
         label,
         map::NamespaceMapSpec,
+        names,
         namespace::NamespaceOffloadingStatus,
         shadow_pod::{Deletion, ShadowPodSpec},
         view::{NamespaceOffloadingView, OffloadPeerView},
@@ -132,7 +133,7 @@ fn failure(error: &Error) -> Failure {
 
 /// Takes the label off Namespaces and the finalizer off NamespaceOffloadings, so that nothing of ours holds them; then deletes twins
 /// and Nodes. One that fails does not keep the others from being tried.
-pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
+pub(super) async fn remove_imports(env: &Env, us: Option<&str>) -> Result<(), Error> {
     let (writer, client) = (&local_writer(env), &env.client);
     let mut done = Ok(());
     let scheduled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
@@ -146,7 +147,7 @@ pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
         }
     }
     let ours = ours();
-    done = done.and(delete_twins(writer, client).await);
+    done = done.and(delete_twins(writer, client, us).await);
     for node in
         listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await?
     {
@@ -161,11 +162,10 @@ fn ours() -> String {
 }
 
 /// Deletes the Namespaces of other clusters that are here, with all that is in them.
-async fn delete_twins(writer: &Writer, client: &Client) -> Result<(), Error> {
+async fn delete_twins(writer: &Writer, client: &Client, us: Option<&str>) -> Result<(), Error> {
     let mut done = Ok(());
     for twin in listed::<Namespace>(client, &ours()).await? {
-        let is_twin = twin.annotations().contains_key(label::MANAGED_BY_NAMESPACE_MAP);
-        if is_twin && !twin.is_going() {
+        if names::is_twin(twin.meta(), us) && !twin.is_going() {
             done = done.and(writer.delete(&twin, false).await);
         }
     }

@@ -7,6 +7,7 @@
 //! restore of the Common Area takes no twin along.
 
 mod binding;
+mod entries;
 mod plan;
 
 use std::{
@@ -17,10 +18,9 @@ use std::{
 use api::{
     name::member_lease,
     offload::{
-        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MESSAGE_MAX, MappedNamespace, TERMINATING},
+        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, ENTRIES_MAX, MappedNamespace, TERMINATING},
         names,
     },
-    view::shortened,
 };
 use futures::{StreamExt, stream};
 use kit::{
@@ -32,9 +32,12 @@ use kube::ResourceExt;
 use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
-use self::plan::{Around, Refused, Step, plan};
+use self::{
+    entries::{Said, accepted, current, refused, terminating, whole, within},
+    plan::{Around, Refused, Step, plan},
+};
 use super::{
-    index::{Asked, ClusterEntry, MAP, NAMESPACE},
+    index::{ClusterEntry, MAP, NAMESPACE},
     knowledge::Knowledge,
     view::{Namespace, PeerMap},
 };
@@ -45,9 +48,6 @@ const PROBE: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 50;
 /// Twins of one home that are written at the same time.
 const AT_A_TIME: usize = 8;
-
-/// What entries are to say; nothing of one that goes.
-type Said = BTreeMap<String, Option<MappedNamespace>>;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -156,14 +156,10 @@ impl Maps {
         desired: &BTreeMap<String, String>,
         twins: &[Namespace],
     ) -> Vec<(String, Step)> {
-        let incoming = match entry.incoming() {
-            Asked::Yes(incoming) => Some(incoming),
-            Asked::No | Asked::Unknown => None,
-        };
         let around = Around {
             home,
             record,
-            incoming,
+            incoming: entry.consent(home),
             twins,
             namespace: &|name: &str| self.knowledge.namespace(name),
             system: &|name: &str| self.knowledge.system_with(name),
@@ -186,8 +182,9 @@ impl Maps {
                 Err(error) => refusal(&want, error),
             },
             Step::Mend { have, want } => {
-                self.put(Some(&have), &want).await?;
-                self.bind(&want).await
+                let mended = self.put(Some(&have), &want).await;
+                let bound = self.bind(&want).await;
+                mended.map_or_else(|error| refusal(&want, error), |()| bound)
             }
             Step::Refuse { twin, why } => Ok(Done::Says(refused(twin, &why))),
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
@@ -236,6 +233,7 @@ impl Maps {
     ) -> Result<bool, Error> {
         let have = current(entry);
         said.retain(|namespace, want| have.get(namespace) != want.as_ref());
+        within(ENTRIES_MAX, &have, &mut said);
         let generation = map.metadata.generation.filter(|_| is_done);
         let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
         if said.is_empty() && (generation.is_none() || observed == generation) {
@@ -275,23 +273,8 @@ fn cut(steps: &mut Vec<(String, Step)>) -> bool {
     steps.len() < before
 }
 
-fn current(entry: &ClusterEntry) -> BTreeMap<String, MappedNamespace> {
-    let status = entry.map.as_ref().and_then(|map| map.status.0.as_ref().ok());
-    status.map(|status| status.current_mapping.clone()).unwrap_or_default()
-}
-
 fn is_of(twin: &Namespace, record: &str, namespace: &str) -> bool {
     twin.twin_of(record).is_some_and(|(_, original)| original == namespace)
-}
-
-/// An entry in a merge patch: what it does not say goes.
-fn whole(entry: Option<MappedNamespace>) -> Value {
-    entry.map_or(Value::Null, |entry| {
-        json!({
-            "remoteNamespace": entry.remote_namespace, "phase": entry.phase,
-            "reason": entry.reason, "message": entry.message,
-        })
-    })
 }
 
 /// What its API server refuses is for the home to know.
@@ -304,22 +287,6 @@ fn refusal(twin: &Namespace, error: Error) -> Result<Done, Error> {
     }
 }
 
-fn refused(twin: String, why: &Refused) -> MappedNamespace {
-    MappedNamespace {
-        remote_namespace: twin,
-        phase: CREATION_LOOP_BACK_OFF.to_owned(),
-        reason: Some(why.reason.to_owned()),
-        message: Some(shortened(why.message.clone(), MESSAGE_MAX)),
-    }
-}
-
-fn accepted(twin: String) -> MappedNamespace {
-    MappedNamespace { remote_namespace: twin, phase: ACCEPTED.to_owned(), ..MappedNamespace::default() }
-}
-
-fn terminating(twin: String) -> MappedNamespace {
-    MappedNamespace { remote_namespace: twin, phase: TERMINATING.to_owned(), ..MappedNamespace::default() }
-}
 /// Twins that are to be deleted though this map never named their Namespaces, as far as we know.
 fn unnamed(steps: &[(String, Step)], record: &str, entry: &ClusterEntry) -> BTreeSet<String> {
     let deleted = steps.iter().filter_map(|(_, step)| match step {

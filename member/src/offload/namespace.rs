@@ -18,10 +18,11 @@ use api::{
     },
 };
 use kit::{
+    events::Events,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::{
@@ -45,6 +46,7 @@ pub(super) struct Namespaces {
     /// Reads from this cluster.
     pub(super) local: Client,
     pub(super) local_writer: Writer,
+    pub(super) events: Events,
 }
 
 impl Namespaces {
@@ -65,10 +67,16 @@ impl Namespaces {
     async fn follow_label(&self, namespace: &str, change: enabled::Change<'_>) -> Result<(), Error> {
         let system = self.knowledge.system_with(namespace);
         match change {
-            enabled::Change::Make if check_offloaded(namespace, &system).is_ok() => {
-                self.local_writer.put(None, &enabled::made(namespace)).await.map(drop)
-            }
-            enabled::Change::Make => Ok(()),
+            enabled::Change::Make => match check_offloaded(namespace, &system) {
+                Ok(()) => self.local_writer.put(None, &enabled::made(namespace)).await.map(drop),
+                Err(error) => {
+                    let there = enabled::made(namespace).object_ref(&());
+                    let object =
+                        self.knowledge.namespace(namespace).map_or(there, |there| there.object_ref(&()));
+                    self.events.warn(object, "Offload", error.reason(), &error.to_string());
+                    Ok(())
+                }
+            },
             enabled::Change::Delete(made) => self.local_writer.delete(made, false).await,
         }
     }

@@ -52,12 +52,12 @@ enum Plan {
 }
 
 /// What becomes of the Node. `is_seen`: the Common Area has been seen, so that what is not there was not merely not listed.
-/// `is_current`: what the host offers is not that of a backup.
-fn plan(entry: &ClusterEntry, is_seen: bool, is_current: bool) -> Plan {
+/// `is_current`: what the host offers is not that of a backup. `has_asked`: whether a Namespace ever asked for a twin there.
+fn plan(entry: &ClusterEntry, is_seen: bool, is_current: bool, has_asked: impl Fn(&String) -> bool) -> Plan {
     let is_offered = is_current && entry.offered().is_some_and(desired::is_valid);
     match (entry.outgoing(), &entry.node) {
         (Asked::Yes(()), _) if is_offered => Plan::Put,
-        (Asked::No, Some(_)) if is_seen && !entry.has_twins() => Plan::Delete,
+        (Asked::No, Some(_)) if is_seen && !entry.has_twins(has_asked) => Plan::Delete,
         (_, Some(_)) => Plan::Keep,
         (Asked::Yes(()) | Asked::Unknown, None) if entry.node_before.is_some() => Plan::Restore,
         (_, None) => Plan::Nothing,
@@ -130,7 +130,11 @@ impl Nodes {
             self.renew(cluster, node).await?;
         }
         let now = self.condition(cluster);
-        let node = match plan(&entry, now.is_heard, self.is_current(cluster)) {
+        let has_asked = |namespace: &String| {
+            let entry = self.knowledge.namespaces.get(namespace);
+            entry.is_some_and(|entry| entry.has_asked(cluster))
+        };
+        let node = match plan(&entry, now.is_heard, self.is_current(cluster), has_asked) {
             // What is to be said of it is not known yet.
             _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
             Plan::Nothing => {
@@ -267,6 +271,7 @@ mod tests {
 
     #[test]
     fn only_a_decision_takes_a_node_away() {
+        let plan = |entry: &ClusterEntry, is_seen, is_current| plan(entry, is_seen, is_current, |_| true);
         let used = json!({"outgoing": {}});
         assert_eq!(plan(&entry(&used, true, false), true, true), Plan::Put);
         assert_eq!(plan(&entry(&used, false, false), true, true), Plan::Nothing, "nothing is offered");
@@ -300,5 +305,9 @@ mod tests {
         }});
         gone.own_map = serde_json::from_value(map).unwrap();
         assert_eq!(plan(&gone, true, true), Plan::Keep, "a twin is left there");
+        let said = json!({"metadata": {"name": "1.west.east"}, "status": {"currentMapping": {"shop": {}}}});
+        gone.own_map = serde_json::from_value(said).unwrap();
+        assert_eq!(super::plan(&gone, true, true, |name| name == "shop"), Plan::Keep, "a twin goes there");
+        assert_eq!(super::plan(&gone, true, true, |_| false), Plan::Delete, "nobody asked for what it says");
     }
 }

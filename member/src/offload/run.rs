@@ -120,6 +120,7 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             local: env.client.clone(),
             local_writer: self.local_writer.clone(),
+            events: env.events.clone(),
         };
         let reconcile = |namespace| namespaces.clone().reconcile(namespace);
         let queue = self.knowledge.namespaces.queue(0);

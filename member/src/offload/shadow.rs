@@ -16,6 +16,7 @@ use api::{
     condition::{Status, Verdict, conditions},
     name::member_lease,
     offload::{
+        consent::Refusal,
         label,
         shadow_pod::{ACCEPTED, ShadowPodSpec, ShadowPodStatus},
     },
@@ -35,7 +36,7 @@ use presence::vouch::Vouching;
 use self::plan::{Around, MESSAGE_MAX, Planned, Refused, Step, plan, state};
 pub(super) use self::reserve::Reserved;
 use super::{
-    index::{Asked, SHADOW},
+    index::SHADOW,
     knowledge::Knowledge,
     view::{HostedPod, NewPod, PeerPod},
 };
@@ -88,7 +89,7 @@ impl ShadowPods {
         let key = self.knowledge.key();
         let around = |spec: &ShadowPodSpec| Around {
             us: &self.knowledge.us.cluster,
-            is_accepted: self.is_accepted(&spec.origin),
+            refusal: self.refusal(&spec.origin),
             is_of_home: self.knowledge.is_of_home(&spec.namespace, &spec.origin),
             has_twin: self.knowledge.twin(&spec.namespace, &spec.origin).is_some(),
             is_current: self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&spec.origin)),
@@ -118,9 +119,9 @@ impl ShadowPods {
         self.tally.put(place, home.map(|home| [home.as_str(), phase]));
     }
 
-    fn is_accepted(&self, home: &str) -> bool {
-        let entry = self.knowledge.clusters.get(&home.to_owned());
-        entry.is_some_and(|entry| matches!(entry.incoming(), Asked::Yes(_)))
+    fn refusal(&self, home: &str) -> Option<Refusal> {
+        let entry = self.knowledge.clusters.get(&home.to_owned()).unwrap_or_default();
+        entry.consent(home).err()
     }
 
     /// Reads what a record is made of. That it is here now enqueues it again.

@@ -22,6 +22,9 @@ pub(super) async fn ask(configuration: Option<&Configuration>) -> Answer {
     let Some((configuration, config)) = configuration.and_then(|c| Some((c, c.client_config()?))) else {
         return Answer::Missing;
     };
+    if let Some(field) = configuration.leaves_out() {
+        return Answer::Altered(field);
+    }
     let authorities = match certificates(&configuration.bundle()) {
         Ok(authorities) => authorities,
         Err(error) => return Answer::Untrusted(format!("caBundle of the configuration: {error}")),
@@ -96,9 +99,13 @@ mod tests {
     use super::*;
     use crate::offload::certificate::issue;
 
+    fn rule() -> Value {
+        json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "*"})
+    }
+
     fn configuration(url: &str, bundle: &str) -> Configuration {
         let config = json!({"url": url});
-        let webhook = json!({"name": "pod.mutate.liqo.io", "clientConfig": config, "failurePolicy": "Fail"});
+        let webhook = json!({"name": "pod.mutate.liqo.io", "clientConfig": config, "failurePolicy": "Fail", "rules": [rule()]});
         let object = json!({"metadata": {"name": "freeport-webhook"}, "webhooks": [webhook]});
         serde_json::from_value::<Configuration>(object).unwrap().trusting(bundle.as_bytes())
     }

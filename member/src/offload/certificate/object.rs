@@ -1,6 +1,6 @@
 //! The configuration of the webhook, reduced to what counts of it, and the names of what belongs to it.
 
-use api::view::lean;
+use api::{label::TRUE, offload::label::SCHEDULING_ENABLED, view::lean};
 use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,21 @@ impl Configuration {
     /// Whether Pods are created also where the webhook does not answer.
     pub(super) fn ignores_failures(&self) -> bool {
         self.webhook().and_then(|webhook| webhook.get("failurePolicy")) == Some(&json!("Ignore"))
+    }
+
+    /// The field because of which the webhook is not asked about every new Pod of an offloaded Namespace, if there is one. Defaults of
+    /// the API server are in what it answers, and count where they are not.
+    pub(super) fn leaves_out(&self) -> Option<&'static str> {
+        let field = |name: &str| self.webhook().and_then(|webhook| webhook.get(name));
+        let is_set = |name: &str| field(name).is_some_and(|value| !is_empty(value));
+        let rules = field("rules").and_then(Value::as_array);
+        if !rules.is_some_and(|rules| rules.iter().any(asks_about_new_pods)) {
+            return Some("rules");
+        }
+        if field("namespaceSelector").is_some_and(|selector| !selects_offloaded(selector)) {
+            return Some("namespaceSelector");
+        }
+        ["objectSelector", "matchConditions"].into_iter().find(|name| is_set(name))
     }
 
     /// Where the webhook is asked, where that is outside of the cluster.
@@ -72,6 +87,79 @@ impl Configuration {
     }
 }
 
+/// Whether this rule is about every new Pod.
+fn asks_about_new_pods(rule: &Value) -> bool {
+    let has = |field: &str, any: &[&str]| {
+        let values = rule.get(field).and_then(Value::as_array);
+        values.is_some_and(|values| values.iter().filter_map(Value::as_str).any(|value| any.contains(&value)))
+    };
+    has("operations", &["CREATE", "*"])
+        && has("apiGroups", &["", "*"])
+        && has("apiVersions", &["v1", "*"])
+        && has("resources", &["pods", "*", "*/*"])
+        && rule.get("scope").is_none_or(|scope| ["*", "Namespaced"].iter().any(|is| scope == is))
+}
+
+/// Whether a selector matches whatever has the label of an offloaded Namespace.
+fn selects_offloaded(selector: &Value) -> bool {
+    let labels = selector.get("matchLabels").and_then(Value::as_object);
+    let mut labels = labels.into_iter().flatten();
+    labels.all(|(key, value)| key == SCHEDULING_ENABLED && value == TRUE)
+        && selector.get("matchExpressions").is_none_or(is_empty)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_empty),
+        Value::Array(items) => items.is_empty(),
+        value => value.is_null(),
+    }
+}
+
 fn is_ours(webhook: &Value) -> bool {
     webhook.get("name") == Some(&json!(WEBHOOK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_pods_out_is_named() {
+        let rule = json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "Namespaced"});
+        let selector = json!({"matchLabels": {"liqo.io/scheduling-enabled": "true"}});
+        let installed = json!({
+            "name": WEBHOOK, "rules": [rule], "namespaceSelector": selector, "objectSelector": {}, "matchConditions": null,
+        });
+        let left_out = |field: &str, value: Value| {
+            let mut webhook = installed.clone();
+            webhook[field] = value;
+            let read = json!({"metadata": {"name": NAME}, "webhooks": [webhook]});
+            serde_json::from_value::<Configuration>(read).unwrap().leaves_out()
+        };
+        let with = |field: &str, value: Value| {
+            let mut rule = rule.clone();
+            rule[field] = value;
+            json!([{"operations": ["UPDATE"]}, rule])
+        };
+        let wide = [("operations", "*"), ("apiGroups", "*"), ("resources", "*/*"), ("scope", "*")];
+        assert_eq!(left_out("objectSelector", json!({"matchLabels": null})), None);
+        assert_eq!(left_out("namespaceSelector", Value::Null), None, "it is asked about all");
+        for (field, value) in wide {
+            let value = if field == "scope" { json!(value) } else { json!([value]) };
+            assert_eq!(left_out("rules", with(field, value)), None, "{field}");
+        }
+        for (field, value) in [
+            ("rules", json!([])),
+            ("rules", with("operations", json!(["DELETE"]))),
+            ("rules", with("resources", json!(["pods/status"]))),
+            ("rules", with("scope", json!("Cluster"))),
+            ("namespaceSelector", json!({"matchLabels": {"team": "a"}})),
+            ("namespaceSelector", json!({"matchExpressions": [{"key": "team", "operator": "Exists"}]})),
+            ("objectSelector", json!({"matchLabels": {"app": "web"}})),
+            ("matchConditions", json!([{"name": "none", "expression": "false"}])),
+        ] {
+            assert_eq!(left_out(field, value.clone()), Some(field), "{value}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use api::{
         label::SCHEDULING_ENABLED,
         namespace::{
             CERTIFICATE_UNTRUSTED, ENFORCED, NOT_NEEDED, PLACEMENT_ENFORCED, PodOffloadingStrategy,
-            WEBHOOK_MISSING, WEBHOOK_UNAVAILABLE,
+            WEBHOOK_ALTERED, WEBHOOK_MISSING, WEBHOOK_UNAVAILABLE,
         },
     },
 };
@@ -22,6 +22,8 @@ pub(crate) enum Answer {
     Unknown,
     /// No configuration makes API servers ask it.
     Missing,
+    /// API servers do not ask it about every new Pod, because of this field.
+    Altered(&'static str),
     /// It answers, by a certificate that API servers accept.
     Answers {
         /// Whether Pods are created unplaced while it does not.
@@ -53,6 +55,14 @@ pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer, is_lab
             "there is no MutatingWebhookConfiguration freeport-webhook with pod.mutate.liqo.io, so new Pods are not placed: install it \
              (freeport join --offload)"
                 .into(),
+        ),
+        Answer::Altered(field) => is(
+            Status::False,
+            WEBHOOK_ALTERED,
+            format!(
+                "{field} of pod.mutate.liqo.io in MutatingWebhookConfiguration freeport-webhook leaves Pods out, and those are not \
+                 placed: put it right (freeport join --offload)"
+            ),
         ),
         Answer::Answers { .. } if !is_labelled => {
             is(Status::Unknown, PENDING, format!("label {SCHEDULING_ENABLED} of the Namespace is not set yet"))
@@ -87,6 +97,7 @@ mod tests {
             (Local, &silent, Status::True, NOT_NEEDED),
             (Remote, &Answer::Unknown, Status::Unknown, PENDING),
             (Remote, &Answer::Missing, Status::False, WEBHOOK_MISSING),
+            (Remote, &Answer::Altered("rules"), Status::False, WEBHOOK_ALTERED),
             (LocalAndRemote, &Answer::Answers { ignores_failures: false }, Status::True, ENFORCED),
             (Remote, &silent, Status::False, WEBHOOK_UNAVAILABLE),
             (Remote, &Answer::Untrusted("expired".into()), Status::False, CERTIFICATE_UNTRUSTED),

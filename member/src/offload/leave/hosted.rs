@@ -20,7 +20,9 @@ use crate::{
 /// them meanwhile.
 pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;
-    let deleted = delete_twins(&local_writer(env), &env.client).await.map_err(|error| failure(&error));
+    let deleted = delete_twins(&local_writer(env), &env.client, Some(&us.cluster))
+        .await
+        .map_err(|error| failure(&error));
     let is_us = ListParams::default().fields(&format!("spec.destination={}", us.cluster));
     let pods = Api::<PeerPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<PeerMap>::namespaced(leader.clone(), &us.common_area);

@@ -7,7 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     label as general,
-    offload::{consent::allows, label, peer::Incoming, twin::check_twin},
+    offload::{
+        consent::{Refusal, allows},
+        label,
+        peer::Incoming,
+        twin::check_twin,
+    },
 };
 use kube::{ResourceExt, api::ObjectMeta};
 
@@ -18,8 +23,8 @@ pub(super) struct Around<'a> {
     pub(super) home: &'a str,
     /// Name of the map.
     pub(super) record: &'a str,
-    /// The consent to that home, if there is one.
-    pub(super) incoming: Option<&'a Incoming>,
+    /// The consent to that home, or why there is none.
+    pub(super) incoming: Result<&'a Incoming, Refusal>,
     /// The twins of that home by that map.
     pub(super) twins: &'a [Namespace],
     /// The Namespace of a name, whoever made it.
@@ -115,7 +120,8 @@ fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step
     if let Err(error) = check_twin(twin, &(around.system)(twin)) {
         return refuse(twin, error.reason(), error.to_string());
     }
-    match allows(around.incoming, around.home, namespace, twin, count) {
+    let allowed = around.incoming.clone();
+    match allowed.and_then(|incoming| allows(incoming, around.home, namespace, twin, count)) {
         Ok(()) => Step::Create(made(namespace, twin, around)),
         Err(error) => refuse(twin, error.reason(), error.to_string()),
     }
@@ -143,7 +149,11 @@ fn mended(have: &Namespace, around: &Around<'_>) -> Namespace {
 
 fn labels(around: &Around<'_>) -> impl Iterator<Item = (String, String)> {
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let security = around.incoming.map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
+    let security = around
+        .incoming
+        .as_ref()
+        .ok()
+        .map(|incoming| pair(label::POD_SECURITY, incoming.pod_security.as_str()));
     [pair(general::MANAGED_BY, general::FREEPORT), pair(label::REMOTE_CLUSTER_ID, around.home)]
         .into_iter()
         .chain(security)
@@ -168,6 +178,7 @@ mod tests {
         twins: &'a [Namespace],
         namespace: &'a dyn Fn(&str) -> Option<Namespace>,
     ) -> Around<'a> {
+        let incoming = incoming.ok_or_else(|| Refusal::NotAccepted { home: "west".into() });
         Around { home: "west", record: RECORD, incoming, twins, namespace, system: &|_| BTreeSet::new() }
     }
 

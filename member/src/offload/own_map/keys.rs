@@ -65,6 +65,11 @@ impl Asking {
         self.entry.awaits(id).is_some()
     }
 
+    /// Whether a twin that it had there goes, since the cluster is not selected or not used any more.
+    fn leaves_a_twin(&self, id: &str, cluster: &ClusterEntry) -> bool {
+        self.entry.had(id).is_some() && matches!(self.becomes(cluster), Becomes::Goes)
+    }
+
     /// What its key has to say, or that it has to go, where a map says otherwise.
     pub(super) fn change(
         &self,
@@ -109,7 +114,10 @@ pub(super) fn changes(
 /// All keys of a map of which nothing is left, if there has to be one: for a twin that is wanted, or for the host to see that none is. Those
 /// that had a twin before come first.
 pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Option<Changes> {
-    if !asking.iter().any(|asking| asking.is_wanted(cluster) || asking.is_awaited(id)) {
+    let needs_one = |asking: &Asking| {
+        asking.is_wanted(cluster) || asking.is_awaited(id) || asking.leaves_a_twin(id, cluster)
+    };
+    if !asking.iter().any(needs_one) {
         return None;
     }
     let of = |asking: &Asking| {
@@ -228,6 +236,13 @@ mod tests {
         Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
         let empty = whole(&[withdrawn], "east", &east()).unwrap();
         assert_eq!(empty.keys, keys([]), "the host has to see that it is gone");
+        let mut unused = east();
+        unused.peer_withdrawn = Some(true);
+        unused.peer = None;
+        let left = asking("shop", &json!({"finalizers": [label::FINALIZER]}), &said);
+        let empty = whole(std::slice::from_ref(&left), "east", &unused).unwrap();
+        assert_eq!(empty.keys, keys([]), "the host is not used any more, and has a twin");
+        assert_eq!(whole(&[held("shop")], "east", &unused), None, "it never had one");
     }
 
     #[test]

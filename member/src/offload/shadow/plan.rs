@@ -23,8 +23,8 @@ use crate::offload::{
 /// What a record is held against.
 pub(super) struct Around<'a> {
     pub(super) us: &'a str,
-    /// Whether Pods of its home may come.
-    pub(super) is_accepted: bool,
+    /// Why no Pods of its home may come.
+    pub(super) refusal: Option<Refusal>,
     /// Whether its Namespace was made for that home. In any other nothing is that home's.
     pub(super) is_of_home: bool,
     /// Whether its Namespace is a twin of that home, and stays.
@@ -85,7 +85,7 @@ pub(super) fn plan<'a, 'b>(
     let mut all: Vec<_> = entry.asked().map(|(record, spec)| (record, spec, around(spec))).collect();
     all.sort_by_key(|(_, _, around)| !around.has_twin);
     let may_come = |spec: &ShadowPodSpec, around: &Around<'_>| {
-        spec.deletion.is_none() && around.has_twin && around.is_accepted
+        spec.deletion.is_none() && around.has_twin && around.refusal.is_none()
     };
     // Of several the home has made the last one last.
     let asked = all.iter().filter(|(_, spec, around)| may_come(spec, around));
@@ -128,8 +128,8 @@ fn step(
     if status.is_some_and(|status| is_final(status.pod.as_ref())) || !around.is_current {
         return Step::Leave;
     }
-    if !around.is_accepted {
-        return Step::Refuse(Refusal::NotAccepted { home: spec.origin.clone() }.into());
+    if let Some(refusal) = &around.refusal {
+        return Step::Refuse(refusal.clone().into());
     }
     if !around.has_twin {
         return Step::Refuse(no_twin(spec));

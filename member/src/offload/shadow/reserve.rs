@@ -14,10 +14,7 @@ use kit::index::Shared;
 use kube::ResourceExt;
 
 use super::ShadowPods;
-use crate::offload::{
-    index::{Asked, ShadowEntry},
-    view::HostedPod,
-};
+use crate::offload::{index::ShadowEntry, view::HostedPod};
 
 /// What Pods request that are being made, with their homes, by Namespace and name. Cloning shares it.
 #[derive(Clone, Default)]
@@ -40,9 +37,7 @@ impl ShadowPods {
     pub(super) fn reserve(&self, spec: &ShadowPodSpec, pod: &HostedPod) -> Result<Reservation, Refusal> {
         let home = &spec.origin;
         let entry = self.knowledge.clusters.get(home).unwrap_or_default();
-        let Asked::Yes(incoming) = entry.incoming() else {
-            return Err(Refusal::NotAccepted { home: home.clone() });
-        };
+        let incoming = entry.consent(home)?;
         let shadows = &self.knowledge.shadows;
         let map = names::namespace_map(home, &self.knowledge.us.cluster);
         // Elsewhere anybody may have made a Pod that says it is one.

@@ -10,6 +10,10 @@ const TWINS: [&str; 7] = ["shop-west", "web-west", "a-west", "mine", "kube-syste
 /// More rounds than any order of deletions takes: a deleted Namespace is gone in the next one.
 const ROUNDS: usize = 3;
 
+fn refused() -> Refusal {
+    Refusal::NotAccepted { home: "west".into() }
+}
+
 fn consent() -> impl Strategy<Value = Option<Incoming>> {
     let patterns = collection::vec(select(vec!["team-*", "*", "mine", "kube-*"]), 0..3);
     let incoming = (patterns, 0..5).prop_map(|(patterns, max_namespaces)| Incoming {
@@ -39,7 +43,7 @@ fn there() -> impl Strategy<Value = BTreeMap<String, Namespace>> {
             let around = Around {
                 home,
                 record,
-                incoming: None,
+                incoming: Err(refused()),
                 twins: &[],
                 namespace: &|_| None,
                 system: &|_| BTreeSet::new(),
@@ -68,7 +72,7 @@ fn round(
         let around = Around {
             home: "west",
             record: RECORD,
-            incoming,
+            incoming: incoming.ok_or_else(refused),
             twins: &twins,
             namespace: &namespace,
             system: &system,

@@ -59,7 +59,7 @@ fn entry(records: &[PeerPod], pod: Option<&HostedPod>) -> ShadowEntry {
 }
 
 fn around<'a>(_: &ShadowPodSpec, key: Option<&'a PrivateKey>) -> Around<'a> {
-    Around { us: "east", is_accepted: true, is_of_home: true, has_twin: true, is_current: true, key }
+    Around { us: "east", refusal: None, is_of_home: true, has_twin: true, is_current: true, key }
 }
 
 fn word(step: &Step) -> &'static str {
@@ -97,7 +97,7 @@ fn a_record_is_held_against_its_pod() {
     let (new, none) = (json!({}), json!({}));
     let asked = |change: &dyn Fn(&mut Around<'_>)| becomes(&new, &none, None, change);
     assert_eq!(asked(&|_| ()), "create");
-    assert_eq!(asked(&|a| a.is_accepted = false), "NotAccepted");
+    assert_eq!(asked(&|a| a.refusal = Some(Refusal::NotAccepted { home: "west".into() })), "NotAccepted");
     assert_eq!(asked(&|a| a.has_twin = false), "NoTwin");
     assert_eq!(asked(&|a| a.is_current = false), "leave", "its home may have taken it back before a restore");
     assert_eq!(asked(&|a| a.key = None), "CannotOpen");
@@ -105,11 +105,7 @@ fn a_record_is_held_against_its_pod() {
     let there = own("u1", &json!({}), "Running");
     let stays = |change: &dyn Fn(&mut Around<'_>)| becomes(&new, &none, Some(&there), change);
     assert_eq!(stays(&|_| ()), "keep");
-    assert_eq!(
-        stays(&|a| (a.is_accepted, a.has_twin, a.key) = (false, false, None)),
-        "keep",
-        "what is there stays"
-    );
+    assert_eq!(stays(&|a| (a.has_twin, a.key) = (false, None)), "keep", "what is there stays");
     for foreign in [own("u0", &json!({}), "Running"), hosted(&json!({}), &json!({}), "Running")] {
         assert_eq!(becomes(&new, &none, Some(&foreign), |_| ()), "NameTaken");
     }
@@ -174,8 +170,10 @@ fn a_name_is_not_kept_from_its_home_by_what_another_asks_for() {
     let words = |with_twin: &str, accepted: &[&str]| -> Vec<_> {
         let steps = plan(&entry, |spec| {
             let has_twin = spec.origin == with_twin;
+            let home = || spec.origin.clone();
             let is_accepted = accepted.contains(&spec.origin.as_str());
-            Around { is_of_home: has_twin, has_twin, is_accepted, ..around(spec, Some(&key)) }
+            let refusal = (!is_accepted).then(|| Refusal::NotAccepted { home: home() });
+            Around { is_of_home: has_twin, has_twin, refusal, ..around(spec, Some(&key)) }
         });
         steps.iter().map(|planned| format!("{} {}", planned.spec.origin, word(&planned.step))).collect()
     };
