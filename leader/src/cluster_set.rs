@@ -203,6 +203,7 @@ impl ClusterSets {
 #[cfg(test)]
 mod tests {
     use kit::objects::Change;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -210,6 +211,16 @@ mod tests {
     fn version(version: u64) -> Set {
         let metadata = json!({"name": "demo", "uid": "u", "resourceVersion": version.to_string()});
         serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a1_no_object_stops_a_list(
+            odd in odd::anything(&["clusterID", "leaders", "conditions", "lastTransitionTime", "clusterStatuses"]),
+        ) {
+            odd::everywhere::<Set>(&odd).unwrap();
+            odd::everywhere::<Claim>(&odd).unwrap();
+        }
     }
 
     #[test]

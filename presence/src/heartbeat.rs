@@ -121,6 +121,7 @@ impl Heartbeats {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -141,6 +142,16 @@ mod tests {
             Change::Reset(_) => ("reset", String::new()),
         };
         changes.into_iter().map(one).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a1_no_announce_stops_a_list(id in odd::anything(&["clusterID"]), all in odd::anything(&["a"])) {
+            let odd = json!({"clusterID": id, "clusterSetID": all, "leaderClusterID": all});
+            for announce in odd::list::<Announce>(&odd).unwrap() {
+                let _ = (announce.cluster(), announce.touched());
+            }
+        }
     }
 
     #[test]

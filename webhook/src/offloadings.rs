@@ -92,3 +92,20 @@ impl Offloadings {
         self.known.with(|known| known.change(kit::objects::Change::Apply(offloading)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FIELDS: &[&str] =
+        &["podOffloadingStrategy", "clusterSelector", "nodeSelectorTerms", "matchExpressions", "values"];
+
+    proptest! {
+        #[test]
+        fn a1_no_offloading_stops_a_list(odd in odd::anything(FIELDS)) {
+            odd::everywhere::<Offloading>(&odd).unwrap();
+        }
+    }
+}

@@ -50,3 +50,21 @@ impl fmt::Display for Version {
         write!(f, "{}.{}", self.uid, self.generation)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a1_no_crd_stops_a_list(
+            spec in odd::anything(&["group", "names", "versions", "schema", "openAPIV3Schema", "properties"]),
+        ) {
+            for crd in odd::everywhere::<Installed>(&spec).unwrap() {
+                prop_assert_eq!(crd.lacks(vec![]), None);
+            }
+        }
+    }
+}

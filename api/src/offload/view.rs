@@ -90,6 +90,7 @@ pub struct ShadowPodView {
 #[cfg(test)]
 mod tests {
     use kube::{ResourceExt, core::ObjectList};
+    use proptest::prelude::*;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
@@ -104,6 +105,46 @@ mod tests {
         let names: Vec<_> = list.iter().map(ResourceExt::name_any).collect();
         assert_eq!(names, ["odd", "good"]);
         list.items[0].clone()
+    }
+
+    const FIELDS: &[&str] = &[
+        "origin",
+        "destination",
+        "desiredMapping",
+        "currentMapping",
+        "remoteNamespace",
+        "phase",
+        "host",
+        "home",
+        "clusterSelector",
+        "nodeSelectorTerms",
+        "matchExpressions",
+        "remoteNamespacesConditions",
+        "conditions",
+        "lastTransitionTime",
+        "incoming",
+        "outgoing",
+        "resources",
+        "nodeLabels",
+        "maxNamespaces",
+        "sealed",
+        "pod",
+        "containerStatuses",
+        "deletion",
+        "publicKey",
+        "uid",
+        "name",
+    ];
+
+    proptest! {
+        #[test]
+        fn a1_no_object_stops_a_list(odd in odd::anything(FIELDS)) {
+            odd::everywhere::<NamespaceOffloadingView>(&odd).unwrap();
+            odd::everywhere::<NamespaceMapView>(&odd).unwrap();
+            odd::everywhere::<OffloadPeerView>(&odd).unwrap();
+            odd::everywhere::<OffloadOfferView>(&odd).unwrap();
+            odd::everywhere::<ShadowPodView>(&odd).unwrap();
+        }
     }
 
     #[test]

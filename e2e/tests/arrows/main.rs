@@ -15,13 +15,14 @@ use std::{
 use modules::Crate;
 
 /// Each crate of the workspace, and those it may use.
-const CRATES: [(&str, &[&str]); 9] = [
-    ("api", &[]),
+const CRATES: [(&str, &[&str]); 10] = [
+    ("odd", &[]),
+    ("api", &["odd"]),
     ("kit", &["api"]),
-    ("presence", &["api", "kit"]),
-    ("leader", &["api", "kit", "presence"]),
-    ("member", &["api", "kit", "presence"]),
-    ("webhook", &["api", "kit"]),
+    ("presence", &["api", "kit", "odd"]),
+    ("leader", &["api", "kit", "presence", "odd"]),
+    ("member", &["api", "kit", "presence", "odd"]),
+    ("webhook", &["api", "kit", "odd"]),
     ("cli", &["api", "kit"]),
     ("fleet", &["api", "cli"]),
     ("e2e", &["api", "kit", "presence", "cli", "fleet"]),

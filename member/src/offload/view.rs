@@ -182,3 +182,6 @@ pub(crate) struct PeerOffer {
     #[serde(default)]
     pub(crate) spec: Lenient<Option<OffloadOfferSpec>>,
 }
+
+#[cfg(test)]
+mod tests;

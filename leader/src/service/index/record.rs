@@ -189,3 +189,57 @@ pub(crate) fn is_held(metadata: &ObjectMeta) -> bool {
 pub(crate) fn is_withdrawn(metadata: &ObjectMeta, cluster: &str, antrea: &Members) -> bool {
     metadata.deletion_timestamp.is_some() && (antrea.contains(cluster) || is_held(metadata))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::service::index::entry::Import;
+
+    const FIELDS: &[&str] = &[
+        "service",
+        "serviceSpec",
+        "exportedAt",
+        "withdrawn",
+        "kind",
+        "name",
+        "namespace",
+        "clusterID",
+        "ports",
+        "port",
+        "endpointSlice",
+        "endpoints",
+        "addresses",
+        "subsets",
+        "exporters",
+        "serviceImport",
+        "spec",
+        "ips",
+        "conditions",
+        "lastTransitionTime",
+        "exportedLabels",
+        "sessionAffinityConfig",
+        "labels",
+    ];
+
+    proptest! {
+        #[test]
+        fn a1_no_record_stops_a_list(odd in odd::anything(FIELDS)) {
+            odd::everywhere::<Record>(&odd).unwrap();
+            odd::everywhere::<Import>(&odd).unwrap();
+        }
+
+        #[test]
+        fn a1_no_payload_stops_a_list(
+            payload in odd::anything(FIELDS),
+            kind in proptest::sample::select(&[SERVICE, ENDPOINT_SLICE, ENDPOINTS][..]),
+        ) {
+            let spec = serde_json::json!({
+                "kind": kind, "clusterID": "east", "name": "web", "namespace": "shop",
+                "service": payload, "endpointSlice": payload, "endpoints": payload,
+            });
+            odd::everywhere::<Record>(&spec).unwrap();
+        }
+    }
+}

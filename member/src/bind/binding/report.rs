@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{Bindings, Found, verdict::ASIDE};
 use crate::bind::{
     contract::Contract,
-    local::{Crd, Local},
+    local::{Crd, CrdCondition, Local},
 };
 
 /// Conditions of CRDs of which `False` is the good answer.
@@ -130,11 +130,18 @@ pub(super) async fn on_schemas(contract: &Contract, name: &str, local: &Local) -
 }
 
 fn as_installed(crd: &Crd, have: &BoundSchemaStatus, now: Timestamp) -> BoundSchemaStatus {
-    let of_crd = crd.status.conditions.iter().flatten().map(|condition| Condition {
+    // A time that says nothing stays what it was written as first: `now` again and again would be a write each time.
+    let since = |condition: &CrdCondition| {
+        let said = condition.last_transition_time.0.clone().ok().flatten();
+        let before = have.conditions.iter().find(|before| before.type_ == condition.type_);
+        let before = before.filter(|before| before.status == condition.status);
+        said.or_else(|| before?.last_transition_time.clone()).unwrap_or(Time(now))
+    };
+    let of_crd = crd.status.conditions.iter().map(|condition| Condition {
         type_: condition.type_.clone(),
         status: condition.status.clone(),
         severity: Some(if condition.status == "True" { String::new() } else { "Error".to_owned() }),
-        last_transition_time: Some(condition.last_transition_time.clone().unwrap_or(Time(now))),
+        last_transition_time: Some(since(condition)),
         reason: condition.reason.clone(),
         message: condition.message.clone(),
     });
@@ -142,7 +149,7 @@ fn as_installed(crd: &Crd, have: &BoundSchemaStatus, now: Timestamp) -> BoundSch
     // What says the same since then keeps its time.
     all.extend(ready(&have.conditions).cloned());
     BoundSchemaStatus {
-        accepted_names: Some(crd.status.accepted_names.clone().unwrap_or_default()),
+        accepted_names: Some(crd.status.accepted_names.clone()),
         stored_versions: crd.status.stored_versions.clone(),
         conditions: conditions(&all, &[], BAD_WHEN_TRUE, now),
     }

@@ -278,38 +278,4 @@ pub(crate) fn is_imported(slice: &Slice) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::core::ObjectList;
-    use serde::de::DeserializeOwned;
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn listed<V: DeserializeOwned + Clone>(odd: &Value) -> usize {
-        let metadata = json!({"name": "odd", "managedFields": [{"time": "9999-12-31T23:59:59Z"}]});
-        let odd = json!({"metadata": metadata, "spec": odd, "status": odd});
-        let list = json!({"metadata": {}, "items": [odd, {"metadata": {"name": "good"}}]});
-        serde_json::from_value::<ObjectList<V>>(list).map_or(0, |list| list.items.len())
-    }
-
-    #[test]
-    fn a1_no_object_stops_a_list() {
-        let time = "9999-12-31T23:59:59Z";
-        for odd in [
-            Value::Null,
-            json!("words"),
-            json!([1]),
-            json!({"conditions": [{"lastTransitionTime": time}], "service": {"exportedAt": time}, "kind": 1}),
-            json!({"exporters": [{"exportedAt": time}], "ports": {}, "conditions": "none"}),
-        ] {
-            let listed = [
-                listed::<Export>(&odd),
-                listed::<Import>(&odd),
-                listed::<OwnRecord>(&odd),
-                listed::<PeerSlice>(&odd),
-                listed::<LeaderImport>(&odd),
-            ];
-            assert_eq!(listed, [2; 5], "{odd}");
-        }
-    }
-}
+mod tests;
