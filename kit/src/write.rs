@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`whole`] | objects that are ours |
 //! | [`applied`] | objects of which others may have a part, of kinds that are known only at run time |
+//! | [`takeover`] | what another program wrote becomes ours |
 //! | [`part`] | finalizers and single keys of any object, and deletion |
 //! | [`status`] | statuses |
 //! | [`difference`] | what is to be sent, and what of it was kept (pure) |
@@ -22,6 +23,7 @@ mod difference;
 mod error;
 mod part;
 mod status;
+mod takeover;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-pub use self::{applied::holds, error::Error};
+pub use self::{applied::holds, error::Error, takeover::taken_over};
 use self::{error::classify, status::Undeclared};
 use crate::{index::Shared, metrics::Metrics};
 

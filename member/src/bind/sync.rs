@@ -184,6 +184,13 @@ impl Sync {
                 self.store.write(BY, here, self.here.hold(here, FINALIZER)).await?;
                 Ok(true)
             }
+            (Step::TakeOver(fields), _, Some(there)) => {
+                let at = There { side: At(Some(place.clone())), ..there.clone() };
+                let request =
+                    async { Ok(self.there.manage(there, fields).await?.with(At(Some(place.clone())))) };
+                self.store.write(BY, &at, request).await?;
+                Ok(true)
+            }
             (Step::Apply(target, want), Some(_), there) => {
                 self.apply(place, &target, there, want).await?;
                 Ok(true)

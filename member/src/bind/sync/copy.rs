@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::bind::{
-    label::{CLUSTER_NAMESPACE, CONSUMER_NAMESPACE, CONSUMER_UID, PROVIDER_NAMESPACE, PROVIDER_UID},
+    label::{ADOPT, CLUSTER_NAMESPACE, CONSUMER_NAMESPACE, CONSUMER_UID, PROVIDER_NAMESPACE, PROVIDER_UID},
     mapping::Strategy,
 };
 use kube::ResourceExt;
@@ -22,6 +22,8 @@ pub(crate) enum Whose {
     Ours,
     /// It says that it is of this cluster namespace.
     Anothers(String),
+    /// It is nobody's, and its owner lets it be taken over.
+    Offered,
     /// It does not say.
     Nobodys,
 }
@@ -32,13 +34,18 @@ pub(crate) fn whose(there: &There, here: Option<&Here>, cluster_namespace: &str)
     match says(CLUSTER_NAMESPACE) {
         Some(name) if name == cluster_namespace => Whose::Ours,
         Some(other) => Whose::Anothers(other.to_owned()),
-        None if says(api::bind::label::ADOPT) == Some("true") => Whose::Ours,
+        None if is_offered(there) => Whose::Offered,
         None => {
             let uid = here.and_then(ResourceExt::uid);
             let is_its = uid.is_some() && says(CONSUMER_UID) == uid.as_deref();
             if is_its && owned(there).is_some() { Whose::Ours } else { Whose::Nobodys }
         }
     }
+}
+
+/// Whether its owner lets consumers take it over. It was there before them, and stays when they go.
+pub(crate) fn is_offered(there: &There) -> bool {
+    there.annotations().get(ADOPT).is_some_and(|value| value == "true")
 }
 
 /// Our fields of it, as `managedFields` name them.
@@ -89,7 +96,7 @@ pub(crate) fn copy(
 }
 
 fn first_annotations(here: &Here) -> BTreeMap<String, String> {
-    let stays = |key: &str| [LAST_APPLIED, PROVIDER_NAMESPACE, PROVIDER_UID].contains(&key);
+    let stays = |key: &str| [LAST_APPLIED, PROVIDER_NAMESPACE, PROVIDER_UID, ADOPT].contains(&key);
     here.annotations().iter().filter(|(key, _)| !stays(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
@@ -172,6 +179,6 @@ mod tests {
         let applied = json!([{"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}]);
         assert_eq!(of(json!({CONSUMER_UID: "u1"}), applied.clone()), Whose::Ours);
         assert_eq!(of(json!({CONSUMER_UID: "u2"}), applied), Whose::Nobodys);
-        assert_eq!(of(json!({api::bind::label::ADOPT: "true"}), json!([])), Whose::Ours);
+        assert_eq!(of(json!({ADOPT: "true"}), json!([])), Whose::Offered);
     }
 }

@@ -4,16 +4,20 @@ use api::bind::{
     label::{FINALIZER, PROVIDER_NAMESPACE, PROVIDER_UID},
     mapping::{Mapping, NoPlace, Place, Strategy},
 };
-use kit::write::holds;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kit::write::{holds, taken_over};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    copy::{Whose, copy, whose},
+    copy::{Whose, copy, is_offered, whose},
     entry::{Here, Pair, There},
 };
 
 use crate::bind::contract::{ClusterNamespace, MANAGER};
+
+/// Go's konnector creates copies with an update, under the name of its program (C1).
+const FORMER_MANAGERS: &[&str] = &["konnector", MANAGER];
 
 /// What holds for all objects of one API of one contract.
 pub(crate) struct Rules<'a> {
@@ -34,6 +38,8 @@ pub(crate) enum Step {
     Assign(String),
     /// The finalizer onto the object.
     Hold,
+    /// These managedFields onto the copy: what Go's konnector wrote is ours.
+    TakeOver(Vec<ManagedFieldsEntry>),
     /// The copy, at this place.
     Apply(Place, Value),
     /// The status onto the object, or off it.
@@ -104,16 +110,14 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
         Err(NoPlace::WrongScope) => return Step::Rest,
     };
     let theirs = there.map(|there| whose(there, Some(here), cns));
+    let is_ours = theirs == Some(Whose::Ours);
     if is_going {
-        return match (there, theirs) {
-            (Some(there), Some(Whose::Ours)) => delete(there),
-            _ => Step::Release,
-        };
+        return there.filter(|there| is_ours && !is_offered(there)).map_or(Step::Release, delete);
     }
     match theirs {
         Some(Whose::Anothers(name)) => return Step::Fail(Problem::OwnedByAnother(name)),
         Some(Whose::Nobodys) => return Step::Fail(Problem::NotOurs),
-        Some(Whose::Ours) | None => {}
+        Some(Whose::Ours | Whose::Offered) | None => {}
     }
     if let Some(error) = here.error.as_ref().or(there.and_then(|there| there.error.as_ref())) {
         return Step::Fail(Problem::Undecodable(error.clone()));
@@ -127,6 +131,10 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     if there.is_some_and(|there| there.metadata.deletion_timestamp.is_some()) {
         return Step::Rest;
     }
+    let updated = there.filter(|_| is_ours && !rules.is_ending);
+    if let Some(fields) = updated.and_then(|there| taken_over(there, MANAGER, FORMER_MANAGERS)) {
+        return Step::TakeOver(fields);
+    }
     let want = copy(here, there, rules.strategy, rules.cluster_namespace);
     match there {
         None => Step::Apply(target, want),
@@ -138,7 +146,7 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
 /// A copy without its object, of which nobody saw that it went.
 fn orphan(there: Option<&There>, cns: &str) -> Step {
     there
-        .filter(|there| whose(there, None, cns) == Whose::Ours && is_of_somebody(there))
+        .filter(|there| whose(there, None, cns) == Whose::Ours && is_of_somebody(there) && !is_offered(there))
         .map_or(Step::Rest, delete)
 }
 
@@ -152,7 +160,8 @@ fn is_of_somebody(there: &There) -> bool {
 
 fn is_copy_of(there: &There, here: &Here, cns: &str) -> bool {
     let says = there.annotations().get(api::bind::label::CONSUMER_UID);
-    whose(there, None, cns) == Whose::Ours && says.is_some() && says == here.uid().as_ref()
+    let is_ours = whose(there, None, cns) == Whose::Ours && !is_offered(there);
+    is_ours && says.is_some() && says == here.uid().as_ref()
 }
 
 /// One that is going already is waited for.
@@ -186,184 +195,4 @@ fn down(pair: &Pair, there: &There) -> Step {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use api::bind::label::{CLUSTER_NAMESPACE, CONSUMER_UID};
-
-    use super::*;
-
-    const CNS: &str = "kube-bind-37p3oxx6sh4fd";
-
-    fn pair(here: Option<Value>, there: Option<Value>) -> Pair {
-        Pair {
-            here: here.map(|here| Arc::new(serde_json::from_value(here).unwrap())),
-            there: there.map(|there| Arc::new(serde_json::from_value(there).unwrap())),
-            ..Pair::default()
-        }
-    }
-
-    fn step(pair: &Pair) -> Step {
-        step_of(pair, Strategy::Namespaced, Some("kube-bind-37p3oxx6sh4fd-team1"), "foo")
-    }
-
-    fn step_of(pair: &Pair, strategy: Strategy, assigned: Option<&str>, name: &str) -> Step {
-        let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-        let rules =
-            Rules { strategy, cluster_namespace: &cluster_namespace, is_ending: false, orphan: false };
-        let namespace = (strategy == Strategy::Namespaced).then(|| "team1".to_owned());
-        next(&Place { namespace, name: name.into() }, pair, &rules, assigned)
-    }
-
-    fn live(more: Value) -> Value {
-        let mut object =
-            json!({"metadata": {"name": "foo", "namespace": "team1", "uid": "u1"}, "spec": {"size": "l"}});
-        merge(&mut object, more);
-        object
-    }
-
-    fn held(more: Value) -> Value {
-        let mut object = live(json!({"metadata": {"finalizers": [FINALIZER]}}));
-        merge(&mut object, more);
-        object
-    }
-
-    fn merge(into: &mut Value, more: Value) {
-        match (into, more) {
-            (Value::Object(into), Value::Object(more)) => {
-                more.into_iter()
-                    .for_each(|(key, value)| merge(into.entry(key).or_insert(Value::Null), value));
-            }
-            (into, more) => *into = more,
-        }
-    }
-
-    fn going() -> Value {
-        json!({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}})
-    }
-
-    fn copied(more: Value) -> Value {
-        let annotations =
-            json!({CLUSTER_NAMESPACE: CNS, "kube-bind.io/consumer-namespace": "team1", CONSUMER_UID: "u1"});
-        let owned: Map<_, _> =
-            annotations.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
-        let fields = json!({"f:metadata": {"f:annotations": owned}, "f:spec": {"f:size": {}}});
-        let mut object = json!({
-            "metadata": {"name": "foo", "namespace": "there", "uid": "p1", "annotations": annotations,
-                "managedFields": [{"manager": MANAGER, "operation": "Apply", "fieldsV1": fields}]},
-            "spec": {"size": "l"},
-        });
-        merge(&mut object, more);
-        object
-    }
-
-    #[test]
-    fn m7_without_a_namespace_at_the_provider_one_is_asked_for() {
-        let pair = pair(Some(live(json!({}))), None);
-        assert_eq!(step_of(&pair, Strategy::Namespaced, None, "foo"), Step::Assign("team1".into()));
-    }
-
-    #[test]
-    fn b11_when_the_export_ends_no_namespace_is_asked_for_and_nothing_waits_for_one() {
-        let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-        let rules = Rules {
-            strategy: Strategy::Namespaced,
-            cluster_namespace: &cluster_namespace,
-            is_ending: true,
-            orphan: false,
-        };
-        let at = Place { namespace: Some("team1".into()), name: "foo".into() };
-        assert_eq!(next(&at, &pair(Some(live(json!({}))), None), &rules, None), Step::Rest);
-        assert_eq!(next(&at, &pair(Some(held(going())), None), &rules, None), Step::Release);
-    }
-
-    #[test]
-    fn m8_a_name_that_is_too_long_fails_before_anything_is_written() {
-        let name = "n".repeat(230);
-        let object = json!({"metadata": {"name": name, "uid": "u1"}});
-        let fails = step_of(&pair(Some(object), None), Strategy::Prefixed, None, &name);
-        assert_eq!(fails, Step::Fail(Problem::NameTooLong(254)));
-    }
-
-    #[test]
-    fn the_finalizer_comes_before_the_copy() {
-        assert_eq!(step(&pair(Some(live(json!({}))), None)), Step::Hold);
-        let Step::Apply(place, want) = step(&pair(Some(held(json!({}))), None)) else {
-            panic!("not applied")
-        };
-        assert_eq!(place, Place::within("kube-bind-37p3oxx6sh4fd-team1", "foo"));
-        assert_eq!(want["spec"], json!({"size": "l"}));
-    }
-
-    #[test]
-    fn t1_t2_t8_t16_what_differs_is_written_and_nothing_else() {
-        let applied =
-            |here: Value, there: Value| matches!(step(&pair(Some(here), Some(there))), Step::Apply(..));
-        assert!(applied(held(json!({"spec": {"size": "s"}})), copied(json!({}))));
-        assert!(applied(held(json!({"spec": {"size": "l", "more": null}})), copied(json!({}))));
-        let taken_out = json!({"metadata": {"managedFields": [{"manager": MANAGER, "operation": "Apply",
-            "fieldsV1": {"f:spec": {"f:size": {}, "f:gone": {}}}}]}, "spec": {"gone": 1}});
-        assert!(applied(held(json!({})), copied(taken_out)), "what the consumer takes out goes");
-        assert!(!applied(held(json!({})), copied(json!({"spec": {"theirs": 1}}))), "what others add stays");
-        let settled = json!({"metadata": {"annotations": {PROVIDER_NAMESPACE: "there", PROVIDER_UID: "p1"}}});
-        assert_eq!(step(&pair(Some(held(settled.clone())), Some(copied(json!({}))))), Step::Rest);
-        let phase = json!({"status": {"phase": "Ready"}});
-        let down = step(&pair(Some(held(settled.clone())), Some(copied(phase.clone()))));
-        assert_eq!(down, Step::Status(Some(json!({"phase": "Ready"}))));
-        let mut both = settled;
-        merge(&mut both, phase);
-        assert_eq!(step(&pair(Some(held(both)), Some(copied(json!({}))))), Step::Status(None));
-        assert!(matches!(step(&pair(Some(held(json!({}))), Some(copied(json!({}))))), Step::Annotate(_)));
-    }
-
-    #[test]
-    fn what_the_other_side_does_not_keep_is_sent_once() {
-        let here = held(
-            json!({"spec": {"pruned": 1}, "metadata": {"annotations": {PROVIDER_NAMESPACE: "there", PROVIDER_UID: "p1"}}}),
-        );
-        let mut pair = pair(Some(here), Some(copied(json!({}))));
-        let Step::Apply(_, want) = step(&pair) else { panic!("not applied") };
-        pair.applied = Some((want, Pair::essence(pair.there.as_deref().unwrap())));
-        assert_eq!(step(&pair), Step::Rest);
-    }
-
-    #[test]
-    fn t13_t17_y4_what_is_anothers_or_going_is_left_alone() {
-        let of = |more: Value| step(&pair(Some(held(json!({}))), Some(copied(more))));
-        assert_eq!(of(going()), Step::Rest);
-        let anothers =
-            json!({"metadata": {"annotations": {CLUSTER_NAMESPACE: "B"}}, "status": {"phase": "secret"}});
-        assert_eq!(of(anothers.clone()), Step::Fail(Problem::OwnedByAnother("B".into())));
-        let nobodys = json!({"metadata": {"name": "foo", "uid": "p1"}});
-        assert_eq!(step(&pair(Some(held(json!({}))), Some(nobodys.clone()))), Step::Fail(Problem::NotOurs));
-        assert_eq!(step(&pair(None, Some(nobodys))), Step::Rest, "D1, T14");
-        let gone = step(&pair(Some(held(going())), Some(copied(anothers.clone()))));
-        assert_eq!(gone, Step::Release, "deleting ours does not delete theirs");
-        assert_eq!(step(&pair(None, Some(copied(anothers)))), Step::Rest, "Y3");
-    }
-
-    #[test]
-    fn x1_x2_x5_the_finalizer_stays_until_the_copy_is_gone() {
-        let held_and_going = || Some(held(going()));
-        assert_eq!(step(&pair(held_and_going(), Some(copied(json!({}))))), Step::Delete);
-        assert_eq!(step(&pair(held_and_going(), Some(copied(going())))), Step::Rest);
-        assert_eq!(step(&pair(held_and_going(), None)), Step::Release);
-        assert_eq!(
-            step(&pair(None, Some(copied(json!({}))))),
-            Step::Delete,
-            "somebody took the finalizer off"
-        );
-        let mut without = live(going());
-        merge(&mut without, json!({"metadata": {"uid": "u2"}}));
-        assert_eq!(step(&pair(Some(without), Some(copied(json!({}))))), Step::Rest, "it never had one");
-    }
-
-    #[test]
-    fn x10_a_new_object_takes_the_copy_of_its_name_over() {
-        let new = held(json!({"metadata": {"uid": "u2"}}));
-        let Step::Apply(_, want) = step(&pair(Some(new), Some(copied(json!({}))))) else {
-            panic!("not applied")
-        };
-        assert_eq!(want["metadata"]["annotations"][CONSUMER_UID], "u2");
-    }
-}
+mod tests;
