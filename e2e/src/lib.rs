@@ -5,6 +5,7 @@
 //! | [`account`] | clients by the token of a ServiceAccount |
 //! | [`antrea`] | plays a member that runs Antrea's controllers |
 //! | [`antrea_leader`] | plays a leader of Antrea |
+//! | [`binding`](mod@binding) | a provider of APIs and its consumers |
 //! | [`shared`] | what several tests use, made once |
 //! | [`world`] | a fleet, its administrators and its daemons |
 //! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
@@ -14,6 +15,7 @@
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | starts and ends daemons, waits for their Leases |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
+//! | [`figures`] | how what was measured is said |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
@@ -47,12 +49,14 @@ pub mod antrea;
 pub mod antrea_leader;
 pub mod ask;
 pub mod audit;
+pub mod binding;
 pub mod bring_up;
 pub mod cluster;
 pub mod cluster_set;
 pub mod crds;
 pub mod daemon;
 pub mod dns;
+pub mod figures;
 pub mod fixture;
 pub mod life;
 pub mod manifests;

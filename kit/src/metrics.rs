@@ -1,12 +1,17 @@
 //! What an operator can measure. Prefix `freeport_`, but for what every process measures (`process_...`); labels are bounded: never an
 //! object's name, but that of a Common Area as long as it is served.
 
+mod bind;
 mod offload;
 mod tally;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-pub use self::{offload::Offload, tally::Tally};
+pub use self::{
+    bind::{Bind, Direction},
+    offload::Offload,
+    tally::Tally,
+};
 
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -55,6 +60,7 @@ pub struct Metrics {
     doubted: IntGauge,
     imports_waiting: IntGaugeVec,
     offload: Offload,
+    bind: Bind,
     pruned: IntCounterVec,
     link_state: IntGaugeVec,
     members: IntGaugeVec,
@@ -95,6 +101,7 @@ impl Metrics {
             doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
             imports_waiting: gauges("imports_waiting", IMPORTS_WAITING, &["reason"])?,
             offload: Offload::new(&registry)?,
+            bind: Bind::new(&registry)?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
             link_state: gauges("link_state", LINK_STATE, &["state"])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
@@ -199,6 +206,11 @@ impl Metrics {
     /// What there is to measure of offloading.
     pub fn offload(&self) -> &Offload {
         &self.offload
+    }
+
+    /// What there is to measure of API binding.
+    pub fn bind(&self) -> &Bind {
+        &self.bind
     }
 
     /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.

@@ -52,7 +52,8 @@ pub(crate) async fn run(env: Env, args: BindArgs) {
     let Some(reached) = args.bind.then(|| reached(&args)).flatten() else {
         return env.stop.cancelled().await;
     };
-    let (knowledge, watches, mut watching) = (Knowledge::new(), Watches::default(), JoinSet::new());
+    let (knowledge, watches, mut watching) =
+        (Knowledge::new(env.metrics.bind().contracts()), Watches::default(), JoinSet::new());
     knowledge.watch(&env, &watches, &mut watching);
     tracing::info!(address = reached.address, "offering APIs");
     let driven = async {

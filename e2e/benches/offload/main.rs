@@ -6,20 +6,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod figures;
 mod floor;
 mod placement;
 mod set;
 
 use std::time::Instant;
 
-use e2e::audit;
+use e2e::{
+    audit,
+    figures::{percentiles, say},
+};
 use serde_json::json;
 
-use self::{
-    figures::{percentiles, say},
-    set::{HOME, Offloaded, Set},
-};
+use self::set::{HOME, Offloaded, Set};
 
 /// NamespaceOffloadings one after the other.
 const ALONE: usize = 60;

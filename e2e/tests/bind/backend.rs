@@ -10,7 +10,11 @@ use api::bind::{
     resource::{InformerScope, Isolation},
 };
 use cli::objects::bind;
-use e2e::{waiting::eventually, world::World};
+use e2e::{
+    binding::{Offered, install, kubeconfig},
+    waiting::eventually,
+    world::World,
+};
 use k8s_openapi::{
     ByteString,
     api::{
@@ -23,8 +27,6 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-
-use super::world::{Offered, install, kubeconfig};
 
 const ACCOUNT: &str = "kube-binder";
 

@@ -1,7 +1,11 @@
 //! `freeport bind` as people run it.
 
 use api::bind::{binding::APIServiceBinding, export::APIServiceExport, label};
-use e2e::{cluster::Cluster, world::World};
+use e2e::{
+    binding::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes},
+    cluster::Cluster,
+    world::World,
+};
 use fleet::program;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
@@ -10,7 +14,6 @@ use kube::{
 };
 use serde_json::json;
 
-use super::world::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes};
 use crate::cli::program::{Ran, run};
 
 /// Runs `freeport bind` with the words of `line`.

@@ -5,18 +5,19 @@ use api::bind::{
     mapping::Place,
     resource::{InformerScope, Isolation},
 };
-use e2e::{seen::event, waiting::eventually, world::World};
+use e2e::{
+    binding::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    seen::event,
+    waiting::eventually,
+    world::World,
+};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
 
-use super::{
-    backend::Backend,
-    konnector::unbind,
-    world::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
-};
+use super::{backend::Backend, konnector::unbind};
 
 const CONSUMERS: [&str; 2] = ["east", "west"];
 

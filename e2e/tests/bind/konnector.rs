@@ -5,18 +5,19 @@ use api::bind::{
     export::APIServiceExport,
     resource::{InformerScope, Isolation},
 };
-use e2e::{waiting::eventually, world::World};
+use e2e::{
+    binding::{BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says, named, vanishes},
+    waiting::eventually,
+    world::World,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
-use super::{
-    backend::Backend,
-    world::{BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says, named, vanishes},
-};
+use super::backend::Backend;
 
 /// The consumer does not use the API any more; its objects and its CRD go.
 pub(super) async fn unbind(world: &World, consumer: &str, offered: &Offered) {
@@ -86,6 +87,20 @@ fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
             copy.data["spec"]["size"] == "l" && copy.annotations().contains_key("kube-bind.io/cluster-namespace")
         })
         .await;
+
+        // C1: Go's konnector created a copy; what the consumer has taken out since goes.
+        let mut created = offered.object("gos", json!({"spec": {"size": "l", "opts": {"a": 1, "gone": 2}}}));
+        let whose = json!({"kube-bind.io/cluster-namespace": backend.cluster_namespace});
+        created.metadata.annotations = serde_json::from_value(whose).unwrap();
+        let by = PostParams { field_manager: Some("konnector".to_owned()), dry_run: false };
+        let created = there.create(&by, &created).await.unwrap();
+        offered.create(east, Some(&ns), "gos", json!({"spec": {"size": "l", "opts": {"a": 1}}})).await;
+        let taken_over = becomes("is taken over", &there, "gos", |copy| copy.data["spec"]["opts"] == json!({"a": 1})).await;
+        assert_eq!(taken_over.metadata.uid, created.metadata.uid);
+        let managers: Vec<_> = taken_over.managed_fields().iter().map(|entry| (entry.manager.as_deref(), entry.operation.as_deref())).collect();
+        assert_eq!(managers, [(Some("kube-bind.io"), Some("Apply"))]);
+        here.delete("gos", &DeleteParams::default()).await.unwrap();
+        vanishes(&there, "gos").await;
 
         // X1: the object waits for its copy.
         let hold = Patch::Merge(json!({"metadata": {"finalizers": ["operator/f"]}}));

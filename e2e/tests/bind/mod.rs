@@ -5,5 +5,4 @@ mod commands;
 mod isolation;
 mod konnector;
 mod quiet;
-pub(crate) mod whole;
-pub(crate) mod world;
+mod whole;

@@ -5,18 +5,19 @@ use std::time::Duration;
 use api::bind::export::Phase;
 use e2e::{
     audit,
+    binding::{
+        BINDING, Offered, becomes, bind_with, binding_says,
+        provider::{contract, offer, request},
+    },
     daemon::{End, LEADER},
+    metrics::Metrics,
     waiting::eventually,
     world::World,
 };
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{
-    konnector::unbind,
-    whole::{contract, offer, request},
-    world::{BINDING, Offered, becomes, bind_with, binding_says},
-};
+use super::konnector::unbind;
 
 const KONNECTOR: &str = "freeport-member-east";
 
@@ -81,11 +82,22 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert_eq!(writes(world, &mark), Vec::<String>::new(), "{how:?}");
         }
+        let metrics = Metrics::read(world.daemon(KONNECTOR).listen).await.unwrap();
+        for offered in [&near, &far] {
+            assert_eq!(metrics.of("freeport_bind_objects", "api", &offered.name()), Some(1.0));
+            assert_eq!(metrics.of("freeport_bind_watches", "api", &offered.name()), Some(1.0));
+        }
+        assert!(metrics.of("freeport_bind_contracts", "state", "Connected") >= Some(2.0), "one for each Secret");
+        let metrics = Metrics::read(world.daemon(LEADER).listen).await.unwrap();
+        assert!(metrics.of("freeport_bind_contracts", "state", "Exporting") >= Some(1.0));
+
         // And they are not just idle.
         let change = Patch::Merge(json!({"spec": {"size": "s"}}));
         near.objects(east, Some(&ns)).patch("foo", &PatchParams::default(), &change).await.unwrap();
         let there = near.objects(leader, Some(&format!("{cns}-{ns}")));
         becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
+        let metrics = Metrics::read(world.daemon(KONNECTOR).listen).await.unwrap();
+        assert!(metrics.of("freeport_bind_seconds_count", "direction", "up") >= Some(1.0));
         for offered in [&near, &far] {
             unbind(world, "east", offered).await;
         }

@@ -2,88 +2,25 @@
 
 use api::bind::{
     binding::APIServiceBinding,
-    export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
+    export::{APIServiceExport, APIServiceNamespace, Phase},
     label,
-    offer::{APIServiceExportTemplate, BindableResourcesRequest},
-    resource::Isolation,
 };
-use cli::objects::{SYSTEM, bind};
-use e2e::{cluster::Cluster, waiting::eventually, world::World};
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Namespace, Secret},
+use e2e::{
+    binding::{
+        BINDING, Offered, becomes, bind_with, binding_says,
+        provider::{contract, offer, request},
+        vanishes,
+    },
+    waiting::eventually,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use super::{
-    konnector::unbind,
-    world::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
-};
-
-/// The provider offers the API by a template of its name.
-pub(crate) async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
-    offered.install(leader).await;
-    install(leader, &bind::offer(&offered.resource(), Isolation::default())).await;
-    let resource = json!({"group": offered.resource().group, "resource": offered.plural});
-    let _: APIServiceExportTemplate = leader
-        .create_cluster_wide(json!({
-            "metadata": {"name": offered.plural, "annotations": annotations},
-            "spec": {"scope": offered.crd.spec.scope, "resources": [resource]},
-        }))
-        .await;
-}
-
-/// Somebody becomes a consumer: the cluster namespace, and the kubeconfig.
-pub(crate) async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
-    let (leader, name) = (world.leader(), format!("{identity}-{template}"));
-    let spec =
-        json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
-    let _: BindableResourcesRequest =
-        leader.create(SYSTEM, json!({"metadata": {"name": name}, "spec": spec})).await;
-    let asked = leader.api::<BindableResourcesRequest>(SYSTEM);
-    let status = eventually("the request is answered", || async {
-        let status = asked.get(&name).await.unwrap().status.unwrap_or_default();
-        match status.phase {
-            Phase::Succeeded => Ok(status),
-            _ => Err(format!("{status:?}; its log:\n{}", world.log_tail("freeport-leader-leader"))),
-        }
-    })
-    .await;
-    let at = status.kubeconfig_secret_ref.unwrap();
-    let secret = leader.api::<Secret>(SYSTEM).get(&at.name).await.unwrap();
-    let answer: Value = serde_json::from_slice(&secret.data.unwrap()[&at.key].0).unwrap();
-    assert_eq!(answer["kind"], "BindingResourceResponse");
-    (status.namespace.unwrap(), serde_json::from_value(answer["kubeconfig"].clone()).unwrap())
-}
-
-/// Asks for the API in the cluster namespace; how it ended.
-pub(crate) async fn request(
-    world: &World,
-    cluster_namespace: &str,
-    name: &str,
-    spec: Value,
-) -> (Phase, String) {
-    let leader = world.leader();
-    let _: APIServiceExportRequest =
-        leader.create(cluster_namespace, json!({"metadata": {"name": name}, "spec": spec})).await;
-    let asked = leader.api::<APIServiceExportRequest>(cluster_namespace);
-    eventually(&format!("request {name} is judged"), || async {
-        let status = asked.get(name).await.unwrap().status.unwrap_or_default();
-        let condition = status.conditions.iter().find(|condition| condition.type_ == "Ready").cloned();
-        let reason = condition.and_then(|condition| condition.reason).unwrap_or_default();
-        match status.phase {
-            Phase::Pending => {
-                Err(format!("{status:?}; its log:\n{}", world.log_tail("freeport-leader-leader")))
-            }
-            phase => Ok((phase, reason)),
-        }
-    })
-    .await
-}
+use super::konnector::unbind;
 
 #[test]
 fn b1_from_a_request_to_a_status_and_back_to_nothing() {

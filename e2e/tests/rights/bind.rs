@@ -6,19 +6,19 @@ mod leader;
 mod member;
 mod objects;
 
-use e2e::waiting::eventually;
+use e2e::{
+    binding::{BINDING, GROUP, Offered, install},
+    waiting::eventually,
+};
 use kube::{
     Client,
     api::{ApiResource, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    bind::world::{BINDING, GROUP, Offered, install},
-    rights::{
-        attempt::{Attempt, Do, Refusal, within},
-        policies::type_check,
-    },
+use crate::rights::{
+    attempt::{Attempt, Do, Refusal, within},
+    policies::type_check,
 };
 
 /// A consumer, by nothing but its token.

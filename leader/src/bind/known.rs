@@ -1,6 +1,10 @@
 //! What a provider knows: what it offers, who asked for it, and what was made for whom.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use api::{
     bind::{
@@ -19,6 +23,7 @@ use k8s_openapi::{
 use kit::{
     boot::Env,
     index::Shared,
+    metrics::Tally,
     objects::{Change, Decoded, Objects},
     queue::Queue,
     watch::{Source, Watches},
@@ -79,6 +84,17 @@ impl Known {
         (is_contract && place.metadata.deletion_timestamp.is_none()).then_some(place)
     }
 
+    /// How many contracts use an API, and how many none.
+    fn contracts(&self) -> [(&'static str, i64); 2] {
+        let exporting: BTreeSet<_> =
+            self.exports.iter().filter_map(|export| export.metadata.namespace.as_deref()).collect();
+        let names = self.places.iter().map(ResourceExt::name_any);
+        let all: Vec<_> = names.filter(|name| self.contract(name).is_some()).collect();
+        let using = all.iter().filter(|name| exporting.contains(name.as_str())).count();
+        let count = |many: usize| i64::try_from(many).unwrap_or(i64::MAX);
+        [("Exporting", count(using)), ("Idle", count(all.len() - using))]
+    }
+
     /// Exports of a cluster namespace.
     pub(super) fn exports_of<'a>(
         &'a self,
@@ -120,6 +136,7 @@ pub(super) struct Queues {
 pub(super) struct Knowledge {
     pub(super) known: Shared<Known>,
     pub(super) queues: Queues,
+    contracts: Tally,
 }
 
 /// For how long what is asked for may be missing before it is refused: its own watch may be behind.
@@ -141,10 +158,12 @@ enum Concerns {
 }
 
 impl Knowledge {
-    pub(super) fn new() -> Self {
+    /// Nothing yet. `contracts` counts them by side and state.
+    pub(super) fn new(contracts: Tally) -> Self {
         let pace = std::time::Duration::from_millis(50);
         Self {
             known: Shared::default(),
+            contracts,
             queues: Queues {
                 asks: Queue::new(pace),
                 credentials: Queue::new(pace),
@@ -231,6 +250,7 @@ impl Knowledge {
         };
         let queues = &self.queues;
         self.known.with(|known| {
+            self.contracts.count("", known.contracts().map(|(state, many)| (["provider", state], many)));
             queues.asks.enqueue(known.asks.iter().map(ResourceExt::name_any));
             let contracts = known.places.iter().map(ResourceExt::name_any);
             queues.credentials.enqueue(contracts.filter(|name| is_of(Some(name))));

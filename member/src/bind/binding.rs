@@ -62,6 +62,18 @@ pub(crate) enum Link {
     Up(Box<Contract>, Beating),
 }
 
+impl Link {
+    /// One word for it.
+    pub(crate) fn state(&self) -> &'static str {
+        match self {
+            Self::Connecting => "Connecting",
+            Self::Unusable(_) => "Unusable",
+            Self::Failing(_) => "Failing",
+            Self::Up(..) => "Connected",
+        }
+    }
+}
+
 /// The bindings of one credential. Cloning shares them.
 #[derive(Clone)]
 pub(crate) struct Bindings {
@@ -98,7 +110,7 @@ impl Bindings {
             queue: Queue::new(PACE),
             bound: watch::Sender::new(Wanted::new()),
             active: watch::Sender::default(),
-            unsynced: Unsynced::new(),
+            unsynced: Unsynced::new(env.metrics.bind().unsynced()),
         }
     }
 

@@ -16,6 +16,7 @@ use kit::{
     client::kubeconfig::Target,
     drive::{before, drive, resume},
     failure::{Failure, classify},
+    metrics::Tally,
     queue::Queue,
     watch::{Guard, Watches},
     write::Writer,
@@ -60,6 +61,7 @@ pub(crate) async fn run(
     });
     tasks.spawn(driven.in_current_span());
     tasks.spawn(wake(local.clone(), secret.clone(), queue.clone(), link.subscribe(), stop.clone()));
+    tasks.spawn(counted(env.metrics.bind().contracts(), link.subscribe(), stop.clone()));
     let served = async {
         let target = match target {
             Ok(target) => target,
@@ -120,6 +122,16 @@ async fn wake(
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {}
             Ok(()) = link.changed() => {}
+        }
+    }
+}
+
+/// Shows how it stands with the contract as a metric.
+async fn counted(tally: Tally, mut link: watch::Receiver<Link>, stop: CancellationToken) {
+    loop {
+        tally.put("", Some(["consumer", link.borrow_and_update().state()]));
+        if !before(&stop, link.changed()).await {
+            return;
         }
     }
 }

@@ -18,7 +18,10 @@ mod entry;
 mod plan;
 mod unsynced;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::bind::{
     label::FINALIZER,
@@ -28,6 +31,7 @@ use api::bind::{
 use kit::{
     drive::{before, drive},
     index::Readers,
+    metrics::Direction,
     objects::Change,
     queue::{Outcome, Queue},
     store::Store,
@@ -41,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     copies::Copies,
-    entry::{At, Pair, There},
+    entry::{At, Ours, Pair, There},
     plan::{Problem, Rules, Step, next},
 };
 pub(crate) use self::{entry::Here, unsynced::Unsynced};
@@ -68,10 +72,18 @@ pub(crate) struct Bound {
     pub(crate) orphan: bool,
 }
 
+impl Bound {
+    /// The name of the API, `<plural>.<group>`.
+    pub(crate) fn api(&self) -> String {
+        format!("{}.{}", self.resource.plural, self.resource.group)
+    }
+}
+
 /// One API of one contract.
 #[derive(Clone)]
 pub(crate) struct Sync {
     bound: Arc<Bound>,
+    api: Arc<str>,
     contract: Contract,
     store: Store<Place, Pair>,
     here: Writer<ApiResource>,
@@ -88,6 +100,7 @@ impl Sync {
             there: contract.writer_of_copies().of(bound.resource.clone()),
             copies: Copies::new(bound.clone(), contract.clone(), store.clone()),
             contract: contract.clone(),
+            api: bound.api().into(),
             bound: Arc::new(bound),
             store,
             unsynced,
@@ -97,13 +110,19 @@ impl Sync {
     /// Keeps the objects in step until `stop`. `guard` knows whether our cluster still holds what it held.
     pub(crate) async fn run(self, guard: Arc<dyn Guard>, stop: CancellationToken) {
         let (watches, mut tasks) = (Watches::guarded(guard), JoinSet::new());
-        let store = self.store.clone();
+        let (store, counted, api) =
+            (self.store.clone(), self.contract.env.metrics.bind().objects(), self.api.clone());
         tasks.spawn(watches.watch(
             Api::<Here>::all_with(self.contract.env.client.clone(), &self.bound.resource),
             watcher::Config::default(),
             Source { cluster: "local", kind: "bound object" },
             self.contract.env.metrics.clone(),
-            move |change: Change<Here>| store.change(change),
+            move |change: Change<Here>| {
+                let seen = Some(Instant::now());
+                store.change(change.map(|object| object.with(Ours { seen })));
+                let objects = i64::try_from(store.count::<Here>()).unwrap_or(i64::MAX);
+                counted.count("", [([&*api], objects)]);
+            },
         ));
         tasks.spawn(self.copies.clone().keep(stop.clone()));
         let (queue, metrics) = (self.store.queue(0), self.contract.env.metrics.clone());
@@ -163,13 +182,15 @@ impl Sync {
     }
 
     fn in_step(&self, place: &Place) -> Outcome {
+        // What others changed there and we put back later is no delay.
+        self.store.note(place, |pair| (pair.due_up, pair.due_down) = (None, None));
         self.unsynced.remove(self.name(), place);
         Outcome::Done
     }
 
     /// Of the binding, and of the API.
     fn name(&self) -> (&str, &str) {
-        (&self.bound.binding, &self.bound.resource.plural)
+        (&self.bound.binding, &self.api)
     }
 
     /// Does a step; whether another one may follow at once.
@@ -185,9 +206,8 @@ impl Sync {
                 Ok(true)
             }
             (Step::TakeOver(fields), _, Some(there)) => {
-                let at = There { side: At(Some(place.clone())), ..there.clone() };
-                let request =
-                    async { Ok(self.there.manage(there, fields).await?.with(At(Some(place.clone())))) };
+                let at = There { side: At::of(place), ..there.clone() };
+                let request = async { Ok(self.there.manage(there, fields).await?.with(At::of(place))) };
                 self.store.write(BY, &at, request).await?;
                 Ok(true)
             }
@@ -230,13 +250,18 @@ impl Sync {
             uid: there.and_then(ResourceExt::uid),
             ..ObjectMeta::default()
         };
-        let at = There { metadata, content: Default::default(), error: None, side: At(Some(place.clone())) };
+        let at = There { metadata, content: Default::default(), error: None, side: At::of(place) };
         let request = async {
             let answer = self.there.apply::<There>(&at, want.clone()).await?;
-            Ok(answer.with(At(Some(place.clone()))))
+            Ok(answer.with(At::of(place)))
         };
         let answer = self.store.write(BY, &at, request).await?;
-        self.store.note(place, |pair| pair.applied = Some((want, Pair::essence(&answer))));
+        let mut due = None;
+        self.store.note(place, |pair| {
+            pair.applied = Some((want, Pair::essence(&answer)));
+            due = pair.due_up.take();
+        });
+        self.carried(Direction::Up, due);
         Ok(())
     }
 
@@ -249,8 +274,19 @@ impl Sync {
         let subresource = self.bound.has_status.then_some("status");
         let answer = self.store.write(BY, here, self.here.replace(&want, subresource)).await?;
         let became = answer.content.get("status").cloned();
-        self.store.note(place, |pair| pair.said = Some((status, became)));
+        let mut due = None;
+        self.store.note(place, |pair| {
+            pair.said = Some((status, became));
+            due = pair.due_down.take();
+        });
+        self.carried(Direction::Down, due);
         Ok(())
+    }
+
+    fn carried(&self, direction: Direction, due: Option<Instant>) {
+        if let Some(due) = due {
+            self.contract.env.metrics.bind().carried(direction, due.elapsed());
+        }
     }
 
     /// Says on the object, once, why it is not in step.

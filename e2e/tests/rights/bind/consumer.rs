@@ -7,6 +7,10 @@ use api::bind::{
 };
 use e2e::{
     account::by_token,
+    binding::{
+        BINDING, Offered,
+        provider::{contract, offer, request},
+    },
     fixture::{AREA, SYSTEM},
     waiting::eventually,
     world::World,
@@ -15,15 +19,9 @@ use kube::{Resource, api::ApiResource};
 use serde_json::json;
 
 use super::{Consumer, attempt, is_wrong, note, passes, until_refused};
-use crate::{
-    bind::{
-        whole::{contract, offer, request},
-        world::{BINDING, Offered},
-    },
-    rights::{
-        attempt::{Attempt, Do, EVERYWHERE, try_all},
-        samples::{accounts, bindings, namespaces, secrets},
-    },
+use crate::rights::{
+    attempt::{Attempt, Do, EVERYWHERE, try_all},
+    samples::{accounts, bindings, namespaces, secrets},
 };
 
 fn kind<K: Resource<DynamicType = ()>>() -> ApiResource {

@@ -3,7 +3,14 @@
 
 use api::{bind::label, label::LEADER};
 use cli::objects::bind;
-use e2e::{account::by_token, fixture::SYSTEM};
+use e2e::{
+    account::by_token,
+    binding::{
+        BINDING, GROUP, Offered, install,
+        provider::{contract, offer},
+    },
+    fixture::SYSTEM,
+};
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     core::v1::{Namespace, Secret, ServiceAccount},
@@ -16,15 +23,9 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{attempt, is_wrong, note, passes, until_refused};
-use crate::{
-    bind::{
-        whole::{contract, offer},
-        world::{BINDING, GROUP, Offered, install},
-    },
-    rights::{
-        attempt::{Attempt, Do, EVERYWHERE, try_all},
-        samples::{accounts, bindings, namespaces, secrets},
-    },
+use crate::rights::{
+    attempt::{Attempt, Do, EVERYWHERE, try_all},
+    samples::{accounts, bindings, namespaces, secrets},
 };
 
 fn bindings_of_all() -> ApiResource {

@@ -2,7 +2,11 @@
 
 use api::{bind::binding::APIServiceBinding, label::MEMBER};
 use cli::objects::bind;
-use e2e::{account::by_token, fixture::SYSTEM};
+use e2e::{
+    account::by_token,
+    binding::{BINDING, CREDENTIALS, Offered, install},
+    fixture::SYSTEM,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
@@ -11,10 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{attempt, is_wrong, note, passes, until_refused};
-use crate::{
-    bind::world::{BINDING, CREDENTIALS, Offered, install},
-    rights::attempt::{Do, EVERYWHERE, try_all},
-};
+use crate::rights::attempt::{Do, EVERYWHERE, try_all};
 
 /// The CRD as the member makes it for this binding.
 fn crd(offered: &Offered, binding: &APIServiceBinding) -> Value {

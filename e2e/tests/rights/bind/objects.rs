@@ -2,7 +2,11 @@
 
 use api::bind::resource::Isolation;
 use cli::objects::bind;
-use e2e::{account::by_token, world::World};
+use e2e::{
+    account::by_token,
+    binding::{BINDING, GROUP, Offered, install},
+    world::World,
+};
 use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
     rbac::v1::{Role, RoleBinding},
@@ -11,10 +15,7 @@ use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
 use super::{Consumer, attempt, is_wrong, note, until_refused};
-use crate::{
-    bind::world::{BINDING, GROUP, Offered, install},
-    rights::attempt::{Attempt, Do, try_all, within},
-};
+use crate::rights::attempt::{Attempt, Do, try_all, within};
 
 /// Two consumers of one API.
 struct Two<'a> {

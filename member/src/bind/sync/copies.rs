@@ -1,6 +1,9 @@
 //! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use api::bind::{
     mapping::{Mapping, Place, Strategy},
@@ -8,6 +11,7 @@ use api::bind::{
 };
 use kit::{
     index::{Readers, Shared},
+    metrics::Tally,
     objects::Change,
     store::Store,
     watch::{Source, Watches},
@@ -43,11 +47,13 @@ pub(super) struct Copies {
     contract: Contract,
     store: Store<Place, Pair>,
     watched: Shared<BTreeMap<Scope, Watched>>,
+    counted: Tally,
 }
 
 impl Copies {
     pub(super) fn new(bound: Bound, contract: Contract, store: Store<Place, Pair>) -> Self {
-        Self { bound, contract, store, watched: Shared::default() }
+        let counted = contract.env.metrics.bind().watches();
+        Self { bound, contract, store, watched: Shared::default(), counted }
     }
 
     /// Whether all is known of where the copy of an object is, whose Namespace is this one there.
@@ -125,6 +131,8 @@ impl Copies {
                 });
             }
         }
+        let count = i64::try_from(self.watched.with(|all| all.len())).unwrap_or(i64::MAX);
+        self.counted.count("", [([self.bound.api().as_str()], count)]);
     }
 
     fn watch(&self, scope: &Scope, watches: &Watches) -> impl Future<Output = ()> + Send + use<> {
@@ -165,7 +173,7 @@ impl Copies {
         let ours =
             |theirs: &str| assigned.iter().find(|(_, to)| *to == theirs).map(|(ours, _)| ours.as_str());
         let here = mapping.here(&there, ours);
-        object.with(At(here))
+        object.with(At { place: here, seen: Some(Instant::now()) })
     }
 
     /// Forgets the copies of a scope that are not `listed`.

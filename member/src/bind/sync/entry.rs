@@ -1,6 +1,6 @@
 //! What is known of one object of a consumer: the object here, and its copy at the provider.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use api::bind::mapping::Place;
 use kit::{
@@ -12,11 +12,26 @@ use serde_json::{Map, Value};
 
 /// An object of our cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ours;
+pub(crate) struct Ours {
+    /// When a watch told of it.
+    pub(crate) seen: Option<Instant>,
+}
 
-/// An object at the provider: at whose place it is, if at anybody's.
+/// An object at the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct At(pub(crate) Option<Place>);
+pub(crate) struct At {
+    /// At whose place it is, if at anybody's.
+    pub(crate) place: Option<Place>,
+    /// When a watch told of it.
+    pub(crate) seen: Option<Instant>,
+}
+
+impl At {
+    /// The place of the object here that it belongs to.
+    pub(crate) fn of(place: &Place) -> Self {
+        Self { place: Some(place.clone()), seen: None }
+    }
+}
 
 pub(crate) type Here = Custom<Ours>;
 pub(crate) type There = Custom<At>;
@@ -30,6 +45,9 @@ pub(crate) struct Pair {
     pub(crate) applied: Option<(Value, Essence)>,
     /// The status that we wrote last, and what became of it.
     pub(crate) said: Option<(Option<Value>, Option<Value>)>,
+    /// Since when a change here has not gone up, and one there not come down.
+    pub(crate) due_up: Option<Instant>,
+    pub(crate) due_down: Option<Instant>,
 }
 
 /// What of a copy can differ from what we applied.
@@ -67,6 +85,9 @@ impl Part<Place, Pair> for Here {
 
     fn put(self, entry: &mut Pair) -> Readers {
         let changed = entry.here.as_ref().is_none_or(|had| had.resource_version() != self.resource_version());
+        if changed {
+            entry.due_up = entry.due_up.or(self.side.seen);
+        }
         entry.here = Some(Arc::new(self));
         Readers::ALL.when(changed)
     }
@@ -79,12 +100,15 @@ impl Part<Place, Pair> for Here {
 
 impl Part<Place, Pair> for There {
     fn key(&self) -> Option<Place> {
-        self.side.0.clone()
+        self.side.place.clone()
     }
 
     fn put(self, entry: &mut Pair) -> Readers {
         let changed =
             entry.there.as_ref().is_none_or(|had| had.resource_version() != self.resource_version());
+        if changed {
+            entry.due_down = entry.due_down.or(self.side.seen);
+        }
         entry.there = Some(Arc::new(self));
         Readers::ALL.when(changed)
     }

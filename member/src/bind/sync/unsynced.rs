@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::bind::mapping::Place;
-use kit::index::Shared;
+use kit::{index::Shared, metrics::Tally};
 use tokio::sync::watch;
 
 /// A reason and a sentence.
@@ -15,21 +15,25 @@ pub(crate) struct Unsynced {
     /// By the name of the binding and of the API, and the place here.
     all: Shared<BTreeMap<(String, String, Place), Said>>,
     changed: watch::Sender<u64>,
+    counted: Tally,
 }
 
 impl Unsynced {
-    pub(crate) fn new() -> Self {
-        Self { all: Shared::default(), changed: watch::Sender::new(0) }
+    /// None yet. `counted` counts them by API and reason.
+    pub(crate) fn new(counted: Tally) -> Self {
+        Self { all: Shared::default(), changed: watch::Sender::new(0), counted }
     }
 
     /// Notes it; whether that is news.
     pub(super) fn put(&self, (binding, api): (&str, &str), place: &Place, said: Said) -> bool {
+        self.counted.put(&key_of(binding, api, place), Some([api, said.0]));
         let key = (binding.to_owned(), api.to_owned(), place.clone());
         self.change(|all| all.insert(key, said.clone()) != Some(said))
     }
 
     /// It is in step.
     pub(super) fn remove(&self, (binding, api): (&str, &str), place: &Place) {
+        self.counted.put::<2>(&key_of(binding, api, place), None);
         let key = (binding.to_owned(), api.to_owned(), place.clone());
         self.change(|all| all.remove(&key).is_some());
     }
@@ -38,7 +42,13 @@ impl Unsynced {
     pub(super) fn forget(&self, (binding, api): (&str, &str)) {
         self.change(|all| {
             let before = all.len();
-            all.retain(|(of, its, _), _| of != binding || its != api);
+            all.retain(|(of, its, place), _| {
+                let stays = of != binding || its != api;
+                if !stays {
+                    self.counted.put::<2>(&key_of(of, its, place), None);
+                }
+                stays
+            });
             all.len() != before
         });
     }
@@ -63,4 +73,8 @@ impl Unsynced {
         }
         is_news
     }
+}
+
+fn key_of(binding: &str, api: &str, place: &Place) -> String {
+    format!("{binding}/{api}/{}/{}", place.namespace.as_deref().unwrap_or_default(), place.name)
 }

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 /// Median, 99th of a hundred, and the longest.
-pub(crate) struct Percentiles {
+pub struct Percentiles {
     count: usize,
     p50: Duration,
     p99: Duration,
     longest: Duration,
 }
 
-pub(crate) fn percentiles(mut times: Vec<Duration>) -> Percentiles {
+pub fn percentiles(mut times: Vec<Duration>) -> Percentiles {
     times.sort();
     let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)];
     Percentiles { count: times.len(), p50: at(50), p99: at(99), longest: at(100) }
 }
 
-pub(crate) fn say(what: &str, figures: &Percentiles) {
+pub fn say(what: &str, figures: &Percentiles) {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let Percentiles { count, p50, p99, longest } = figures;
     println!(

@@ -1,8 +1,10 @@
 //! A provider, `leader`, and two consumers, `east` and `west`, with their daemons.
 
+pub mod provider;
+
+use crate::{account, cluster::Cluster, shared::Shared, waiting::eventually, world::World};
 use api::bind::{binding::APIServiceBinding, resource::Resource};
 use cli::objects::{Object, bind as objects};
-use e2e::{account, cluster::Cluster, shared::Shared, waiting::eventually, world::World};
 use fleet::cluster_set::Composition;
 use k8s_openapi::{
     ByteString, api::core::v1::Secret,
@@ -15,15 +17,17 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-pub(crate) static BINDING: Shared<World> = Shared::new(|| Box::pin(up()));
+/// The fixture.
+pub static BINDING: Shared<World> = Shared::new(|| Box::pin(up("e2e-bind")));
 
 /// The group of all APIs of these tests.
-pub(crate) const GROUP: &str = "provider.example.com";
+pub const GROUP: &str = "provider.example.com";
 /// Namespace of a consumer's credentials.
-pub(crate) const CREDENTIALS: &str = "kube-bind";
+pub const CREDENTIALS: &str = "kube-bind";
 
-async fn up() -> World {
-    let mut world = World::bring_up("e2e-bind", &["leader", "east", "west"]).await;
+/// A provider and two consumers.
+pub async fn up(name: &str) -> World {
+    let mut world = World::bring_up(name, &["leader", "east", "west"]).await;
     let members = ["east", "west"].map(str::to_owned).into();
     let set = Composition { members, ..Composition::of_all(&world.fleet, "demo") };
     world.daemons = world.set_up(&set).await;
@@ -44,7 +48,7 @@ async fn up() -> World {
 }
 
 /// Applies what Freeport installs.
-pub(crate) async fn install(cluster: &Cluster, objects: &[Object]) {
+pub async fn install(cluster: &Cluster, objects: &[Object]) {
     for object in objects {
         let client = cluster.client.clone();
         let api: Api<DynamicObject> = match &object.namespace {
@@ -61,14 +65,16 @@ pub(crate) async fn install(cluster: &Cluster, objects: &[Object]) {
 }
 
 /// An API of a test's own.
-pub(crate) struct Offered {
-    pub(crate) plural: String,
-    pub(crate) crd: CustomResourceDefinition,
+pub struct Offered {
+    /// Plural of its names.
+    pub plural: String,
+    /// As it is at the provider.
+    pub crd: CustomResourceDefinition,
 }
 
 impl Offered {
     /// As it is at the provider. `plural` makes it the test's own.
-    pub(crate) fn new(plural: &str, scope: &str) -> Self {
+    pub fn new(plural: &str, scope: &str) -> Self {
         let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let item = json!({"type": "object", "required": ["name"],
             "properties": {"name": {"type": "string"}, "value": {"type": "string"}}});
@@ -93,16 +99,18 @@ impl Offered {
         Self { plural: plural.to_owned(), crd: serde_json::from_value(crd).unwrap() }
     }
 
-    pub(crate) fn name(&self) -> String {
+    /// `<plural>.<group>`.
+    pub fn name(&self) -> String {
         self.crd.name_any()
     }
 
-    pub(crate) fn resource(&self) -> Resource {
+    /// How kube-bind names it.
+    pub fn resource(&self) -> Resource {
         Resource { group: GROUP.into(), resource: self.plural.clone(), versions: vec!["v1".into()] }
     }
 
     /// Installs it at the provider.
-    pub(crate) async fn install(&self, cluster: &Cluster) {
+    pub async fn install(&self, cluster: &Cluster) {
         cluster.crds().create(&PostParams::default(), &self.crd).await.unwrap();
         eventually(&format!("{} is served by {}", self.name(), cluster.name), || async {
             let list = self.objects(cluster, None).list(&Default::default()).await;
@@ -112,7 +120,7 @@ impl Offered {
     }
 
     /// Its objects, of a Namespace or of all.
-    pub(super) fn objects(&self, cluster: &Cluster, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub fn objects(&self, cluster: &Cluster, namespace: Option<&str>) -> Api<DynamicObject> {
         let resource = self.api_resource();
         match namespace {
             Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
@@ -120,7 +128,8 @@ impl Offered {
         }
     }
 
-    pub(crate) fn api_resource(&self) -> ApiResource {
+    /// How clients name it.
+    pub fn api_resource(&self) -> ApiResource {
         ApiResource {
             group: GROUP.into(),
             version: "v1".into(),
@@ -131,12 +140,12 @@ impl Offered {
     }
 
     /// An object that is not there yet.
-    pub(super) fn object(&self, name: &str, content: Value) -> DynamicObject {
+    pub fn object(&self, name: &str, content: Value) -> DynamicObject {
         DynamicObject { data: content, ..DynamicObject::new(name, &self.api_resource()) }
     }
 
     /// A user creates an object, once the API is there.
-    pub(super) async fn create(
+    pub async fn create(
         &self,
         cluster: &Cluster,
         namespace: Option<&str>,
@@ -152,7 +161,7 @@ impl Offered {
 }
 
 /// Waits until the object is as `check` wants it.
-pub(super) async fn becomes(
+pub async fn becomes(
     what: &str,
     api: &Api<DynamicObject>,
     name: &str,
@@ -168,7 +177,7 @@ pub(super) async fn becomes(
 }
 
 /// Waits until the object is gone.
-pub(super) async fn vanishes(api: &Api<DynamicObject>, name: &str) {
+pub async fn vanishes(api: &Api<DynamicObject>, name: &str) {
     eventually(&format!("{name} is gone"), || async {
         match api.get_opt(name).await.unwrap() {
             None => Ok(()),
@@ -179,7 +188,7 @@ pub(super) async fn vanishes(api: &Api<DynamicObject>, name: &str) {
 }
 
 /// A kubeconfig for `leader` with the token of a ServiceAccount of the cluster namespace.
-pub(super) async fn kubeconfig(world: &World, cluster_namespace: &str, account: &str) -> ByteString {
+pub async fn kubeconfig(world: &World, cluster_namespace: &str, account: &str) -> ByteString {
     let (ca, token) = account::credential(world, "leader", cluster_namespace, account).await;
     let server = world.fleet.cluster("leader").unwrap().server();
     let all = json!({
@@ -192,7 +201,7 @@ pub(super) async fn kubeconfig(world: &World, cluster_namespace: &str, account: 
 }
 
 /// The consumer gets the credential, agrees to the API, and binds it.
-pub(super) async fn bind_with(consumer: &Cluster, name: &str, offered: &Offered, kubeconfig: ByteString) {
+pub async fn bind_with(consumer: &Cluster, name: &str, offered: &Offered, kubeconfig: ByteString) {
     let data = Some([("kubeconfig".to_owned(), kubeconfig)].into());
     let secret = Secret { metadata: named(name), data, ..Secret::default() };
     consumer.api::<Secret>(CREDENTIALS).create(&PostParams::default(), &secret).await.unwrap();
@@ -200,12 +209,12 @@ pub(super) async fn bind_with(consumer: &Cluster, name: &str, offered: &Offered,
 }
 
 /// Metadata of an object of this name.
-pub(super) fn named(name: &str) -> ObjectMeta {
+pub fn named(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
 }
 
 /// The consumer agrees to the API, and binds it with the credential of this name.
-pub(super) async fn bind(consumer: &Cluster, name: &str, offered: &Offered) {
+pub async fn bind(consumer: &Cluster, name: &str, offered: &Offered) {
     install(consumer, &objects::bound(&offered.resource())).await;
     let binding = json!({"metadata": {"name": name},
         "spec": {"kubeconfigSecretRef": {"namespace": CREDENTIALS, "name": name, "key": "kubeconfig"}}});
@@ -213,7 +222,7 @@ pub(super) async fn bind(consumer: &Cluster, name: &str, offered: &Offered) {
 }
 
 /// Waits until a condition of the binding is so.
-pub(super) async fn binding_says(
+pub async fn binding_says(
     world: &World,
     consumer: &str,
     name: &str,
