@@ -25,9 +25,9 @@ use super::{
 /// Group of kube-bind's kinds.
 const BIND: &str = "kube-bind.io";
 /// What the leader may do for binding, beside everything else. A cluster may be a provider and a consumer, so that the member's has another name.
-const PROVIDER: &str = "freeport-bind-provider";
+pub(crate) const PROVIDER: &str = "freeport-bind-provider";
 /// What the member may do for binding, beside everything else.
-const CONSUMER: &str = "freeport-bind-consumer";
+pub(crate) const CONSUMER: &str = "freeport-bind-consumer";
 /// What the names of rights on an API begin with that is offered; the leader gives them by these names.
 const OFFERED: &str = "freeport-bind";
 /// The same of an API that is bound.
@@ -42,6 +42,11 @@ pub(crate) const KUBECONFIG: &str = "kubeconfig";
 pub const TOLD: &str = "FREEPORT_BIND";
 /// Verbs of who keeps objects in step.
 const SYNC: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// The ClusterRole of this name, to be read.
+pub(crate) fn role(name: &str) -> Object {
+    unbound(name, Vec::new())
+}
 
 /// CRDs of a provider.
 pub fn provider_crds() -> Vec<Object> {
@@ -117,6 +122,11 @@ pub fn offer(api: &Resource, isolation: Isolation) -> Vec<Object> {
     objects.push(unbound(&read, vec![rule(&api.group, &api.resource, READ)]));
     objects.extend(everywhere_as(&given, &leader::ACCOUNT, bind));
     objects
+}
+
+/// What keeps consumers of an API to their own objects: policy `freeport-bind-objects-<API>` and its binding.
+pub fn objects_policy(api: &Resource, prefixed: bool) -> [Object; 2] {
+    policy::bind_objects::objects(api, if prefixed { Isolation::Prefixed } else { Isolation::None })
 }
 
 /// Offers APIs together.

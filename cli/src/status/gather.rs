@@ -1,5 +1,7 @@
 //! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
+mod binding;
+
 use api::{
     label,
     lease::LeaseView,
@@ -66,6 +68,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
     let offloading = offloading(cluster).await?;
+    let binding = Box::pin(binding::binding(cluster)).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -83,6 +86,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         exports,
         imports,
         offloading,
+        binding,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Turns what was read into a report. Pure: the clock is an argument.
 
 mod belonging;
+mod binding;
 mod daemons;
 mod leading;
 mod objects;
@@ -48,9 +49,13 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         Some(offloading) => verdict.offloading(offloading),
         None => (None, None),
     };
+    let (cluster_bindings, api_service_bindings) = match &found.binding {
+        Some(binding) => verdict.binding(binding),
+        None => (None, None),
+    };
     let no_area = found.areas.as_ref().is_ok_and(Vec::is_empty);
     let no_set = found.sets.as_ref().is_ok_and(Vec::is_empty);
-    if no_area && no_set && matches!(found.noted, Ok(None)) {
+    if no_area && no_set && matches!(found.noted, Ok(None)) && found.binding.is_none() {
         verdict.problems.push(neither(found));
     }
     Report {
@@ -65,6 +70,8 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         service_imports,
         offload_peers,
         namespace_offloadings,
+        cluster_bindings,
+        api_service_bindings,
     }
 }
 

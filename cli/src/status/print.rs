@@ -47,10 +47,13 @@ pub fn text(report: &Report) -> String {
         ));
         lines.push(format!("  ServiceImports: {}", count(service_imports.as_ref(), "not ready")));
     }
-    for (what, tally) in
-        [("OffloadPeers", &report.offload_peers), ("NamespaceOffloadings", &report.namespace_offloadings)]
-    {
-        lines.extend(tally.as_ref().map(|tally| format!("  {what}: {}", count(Some(tally), "not ready"))));
+    for (what, tally, wrong) in [
+        ("OffloadPeers", &report.offload_peers, "not ready"),
+        ("NamespaceOffloadings", &report.namespace_offloadings, "not ready"),
+        ("contracts with consumers", &report.cluster_bindings, "not ready or not heard"),
+        ("APIServiceBindings", &report.api_service_bindings, "not ready or not in step"),
+    ] {
+        lines.extend(tally.as_ref().map(|tally| format!("  {what}: {}", count(Some(tally), wrong))));
     }
     lines.iter().fold(String::new(), |mut text, line| {
         // Writing to a String cannot fail.

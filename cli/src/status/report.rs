@@ -32,6 +32,12 @@ pub struct Report {
     pub offload_peers: Option<Tally>,
     /// NamespaceOffloadings in this cluster, likewise: troubled unless their phase is `Ready` and `PlacementEnforced`.
     pub namespace_offloadings: Option<Tally>,
+    /// Contracts with consumers of this cluster's APIs, where it is a provider: troubled if their ClusterBinding is not `Ready`, or if
+    /// its consumer was heard and is not any more.
+    pub cluster_bindings: Option<Tally>,
+    /// APIServiceBindings in this cluster, where it is a consumer: troubled unless `Ready`, or if not `Synced`.
+    #[serde(rename = "apiServiceBindings")]
+    pub api_service_bindings: Option<Tally>,
 }
 
 impl Report {

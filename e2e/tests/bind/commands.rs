@@ -80,6 +80,12 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
         let here = offered.objects(east, Some(&ns));
         becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
 
+        for (context, says) in [("east", "APIServiceBindings: "), ("leader", "contracts with consumers: ")] {
+            let program = program::path("cli", "freeport").await.unwrap();
+            let asked = run(&program, &format!("status --context {context}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "");
+            let said = asked.await.stdout;
+            assert!(said.contains(says) && !said.contains("freeport-bind"), "{said}");
+        }
         let would = freeport(world, "remove commands --context east --dry-run").await.succeeded();
         assert!(would.contains("1 objects of commands.") && would.contains("would delete"), "{would}");
         let said =

@@ -1,6 +1,7 @@
 //! One good case and one bad one, judged and printed; then what the two do not show.
 
 mod advice;
+mod binding;
 mod incomplete;
 mod installed;
 mod offloading;
@@ -125,6 +126,7 @@ fn good() -> Found {
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
         offloading: None,
+        binding: None,
     }
 }
 

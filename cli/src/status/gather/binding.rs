@@ -1,0 +1,73 @@
+//! What there is of API binding. Whether Freeport set it up, and not somebody's kube-bind, say its rights.
+
+use api::{
+    bind::{
+        binding::{APIServiceBinding, ClusterBinding},
+        offer::APIServiceExportTemplate,
+        resource::Resource,
+    },
+    view::Tolerant,
+};
+use kube::Api;
+
+use super::{everywhere, gap, list, policy};
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::bind,
+    status::found::{Binding, Consumer, Contract, Offered, Part, Provider},
+};
+
+/// Both sides, as far as they are set up here.
+pub(super) async fn binding(cluster: &Cluster) -> Result<Option<Binding>, Error> {
+    let (provider, consumer) = (provider(cluster).await?, consumer(cluster).await?);
+    Ok((provider.is_some() || consumer.is_some()).then_some(Binding { provider, consumer }))
+}
+
+async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
+    if !is_set_up(cluster, bind::PROVIDER).await? {
+        return Ok(None);
+    }
+    let Some(own) = policy(cluster, true, &bind::provider_policy()).await? else { return Ok(None) };
+    let contracts: Api<Tolerant<ClusterBinding>> = Api::all(cluster.client.clone());
+    let contracts = list(cluster, &contracts, "clusterbindings".into(), "").await?;
+    let contracts: Part<Vec<Contract>> =
+        contracts.map(|contracts| contracts.into_iter().map(Into::into).collect());
+    Ok(Some(Provider { policy: own, offers: offers(cluster).await?, contracts }))
+}
+
+/// The APIs of all templates; none where these cannot be read.
+async fn offers(cluster: &Cluster) -> Result<Vec<Offered>, Error> {
+    let templates: Api<Tolerant<APIServiceExportTemplate>> = Api::all(cluster.client.clone());
+    let templates = list(cluster, &templates, "apiserviceexporttemplates".into(), "").await?;
+    let templates = templates.unwrap_or_default().into_iter().filter_map(|template| template.object.ok());
+    let mut apis: Vec<Resource> = templates.flat_map(|template| template.spec.resources).collect();
+    apis.sort_by_key(Resource::name);
+    apis.dedup_by_key(|api| api.name());
+    let mut offers = Vec::new();
+    for api in apis {
+        let wanted = bind::objects_policy(&api, true);
+        if let Some(policy) = policy(cluster, true, &wanted).await? {
+            offers.push(Offered { api, policy });
+        }
+    }
+    Ok(offers)
+}
+
+async fn consumer(cluster: &Cluster) -> Result<Option<Consumer>, Error> {
+    if !is_set_up(cluster, bind::CONSUMER).await? {
+        return Ok(None);
+    }
+    let Some(policy) = policy(cluster, true, &bind::consumer_policy()).await? else { return Ok(None) };
+    let bindings = everywhere::<Tolerant<APIServiceBinding>>(cluster).await?;
+    Ok(Some(Consumer { policy, bindings }))
+}
+
+/// Whether the rights of this name are here. Who may not read them is told nothing of binding.
+async fn is_set_up(cluster: &Cluster, name: &str) -> Result<bool, Error> {
+    let role = bind::role(name);
+    match cluster.read(&role).await {
+        Ok(there) => Ok(there.is_some()),
+        Err(error) => gap(role.to_string(), error).map(|_| false),
+    }
+}

@@ -1,0 +1,111 @@
+//! Where API binding is set up.
+
+use api::bind::resource::Resource;
+
+use super::*;
+use crate::{
+    objects::bind,
+    status::found::{Binding, Consumer, Contract, Offered, Provider},
+};
+
+fn api() -> Resource {
+    Resource { group: "example.com".into(), resource: "mangodbs".into(), versions: vec!["v1".into()] }
+}
+
+fn binding() -> Binding {
+    let ready = || vec![says("Ready", "True", "", "")];
+    let contract = Contract {
+        entry: Entry { namespace: "kube-bind-x".into(), ..entry("cluster", ready()) },
+        last_heartbeat: Some(ago(60)),
+        interval: SignedDuration::from_mins(5),
+    };
+    let used = Entry { namespace: String::new(), ..entry("mangodbs", ready()) };
+    Binding {
+        provider: Some(Provider {
+            policy: Ok(bind::provider_policy().map(Some)),
+            offers: vec![Offered { api: api(), policy: Ok(bind::objects_policy(&api(), false).map(Some)) }],
+            contracts: Ok(vec![contract]),
+        }),
+        consumer: Some(Consumer { policy: Ok(bind::consumer_policy().map(Some)), bindings: Ok(vec![used]) }),
+    }
+}
+
+fn judged(change: impl FnOnce(&mut Provider, &mut Consumer)) -> crate::status::report::Report {
+    let mut binding = binding();
+    change(binding.provider.as_mut().unwrap(), binding.consumer.as_mut().unwrap());
+    report(&Found { binding: Some(binding), ..good() }, now())
+}
+
+#[test]
+fn all_is_well_where_both_sides_are() {
+    let well = judged(|_, _| {});
+    assert!(well.is_well() && well.notes.is_empty(), "{:?} {:?}", well.problems, well.notes);
+    assert!(text(&well).contains("contracts with consumers: 1\n"), "{}", text(&well));
+    assert!(text(&well).contains("APIServiceBindings: 1\n"), "{}", text(&well));
+}
+
+#[test]
+fn a_cluster_without_a_set_may_bind() {
+    let found = Found {
+        binding: Some(binding()),
+        areas: Ok(vec![]),
+        sets: Ok(vec![]),
+        noted: Ok(None),
+        records_policy: None,
+        imports_policy: None,
+        own_policy: None,
+        checks: vec![],
+        exports: None,
+        imports: None,
+        leader: None,
+        member: None,
+        life: None,
+        ..good()
+    };
+    assert!(report(&found, now()).is_well());
+}
+
+#[test]
+fn a_consumer_that_is_not_heard_any_more_is_a_problem_and_one_that_never_was_is_none() {
+    let silent =
+        judged(|provider, _| provider.contracts.as_mut().unwrap()[0].last_heartbeat = Some(ago(601)));
+    assert_eq!(silent.problems[0].place, "ClusterBinding kube-bind-x/cluster");
+    assert!(silent.problems[0].what.contains("no heartbeat for 601 seconds"), "{:?}", silent.problems);
+    let new = judged(|provider, _| {
+        let contract = &mut provider.contracts.as_mut().unwrap()[0];
+        (contract.last_heartbeat, contract.entry.conditions) = (None, vec![]);
+    });
+    assert!(new.is_well(), "{:?}", new.problems);
+}
+
+#[test]
+fn what_is_not_ready_or_not_in_step_is_said_with_the_words_of_the_daemon() {
+    let late = judged(|_, consumer| {
+        consumer.bindings.as_mut().unwrap()[0].conditions.push(says(
+            "Synced",
+            "False",
+            "Refused",
+            "1 not in step: a/b",
+        ));
+    });
+    assert_eq!(late.problems[0].place, "APIServiceBinding mangodbs");
+    assert_eq!(late.problems[0].what, "Synced is False: Refused: 1 not in step: a/b");
+    let new = judged(|_, consumer| consumer.bindings.as_mut().unwrap()[0].conditions.clear());
+    assert!(new.problems[0].what.contains("has not processed it yet"), "{:?}", new.problems);
+}
+
+#[test]
+fn policies_that_are_not_in_force_are_problems() {
+    for (change, means) in [
+        (
+            (|provider, _| provider.policy = Ok([None, None])) as fn(&mut Provider, &mut Consumer),
+            "give rights",
+        ),
+        (|_, consumer| consumer.policy = Ok([None, None]), "every CRD"),
+        (|provider, _| provider.offers[0].policy = Ok([None, None]), "can write objects of others"),
+    ] {
+        let open = judged(change);
+        assert_eq!(open.problems.len(), 1, "{:?}", open.problems);
+        assert!(open.problems[0].what.contains(means), "{:?}", open.problems);
+    }
+}
