@@ -40,6 +40,18 @@ async fn quiet(world: &World) {
     .await;
 }
 
+/// Waits until the daemon measures at least `least`: after a crash nobody is the konnector for a while.
+async fn measured(world: &World, daemon: &str, (metric, label, is): (&str, &str, &str), least: f64) {
+    eventually(&format!("{daemon} measures {metric} of {is}"), || async {
+        let metrics = Metrics::read(world.daemon(daemon).listen).await.map_err(|error| error.to_string())?;
+        match metrics.of(metric, label, is) {
+            Some(value) if value >= least => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
 #[test]
 fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
     BINDING.alone(async |world| {
@@ -79,25 +91,22 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
                 world.end(daemon, how).await;
                 world.start(daemon).await;
             }
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            for offered in [&near, &far] {
+                measured(world, KONNECTOR, ("freeport_bind_objects", "api", &offered.name()), 1.0).await;
+                measured(world, KONNECTOR, ("freeport_bind_watches", "api", &offered.name()), 1.0).await;
+            }
+            measured(world, KONNECTOR, ("freeport_bind_contracts", "state", "Connected"), 2.0).await;
+            measured(world, LEADER, ("freeport_bind_contracts", "state", "Exporting"), 1.0).await;
+            quiet(world).await;
             assert_eq!(writes(world, &mark), Vec::<String>::new(), "{how:?}");
         }
-        let metrics = Metrics::read(world.daemon(KONNECTOR).listen).await.unwrap();
-        for offered in [&near, &far] {
-            assert_eq!(metrics.of("freeport_bind_objects", "api", &offered.name()), Some(1.0));
-            assert_eq!(metrics.of("freeport_bind_watches", "api", &offered.name()), Some(1.0));
-        }
-        assert!(metrics.of("freeport_bind_contracts", "state", "Connected") >= Some(2.0), "one for each Secret");
-        let metrics = Metrics::read(world.daemon(LEADER).listen).await.unwrap();
-        assert!(metrics.of("freeport_bind_contracts", "state", "Exporting") >= Some(1.0));
 
         // And they are not just idle.
         let change = Patch::Merge(json!({"spec": {"size": "s"}}));
         near.objects(east, Some(&ns)).patch("foo", &PatchParams::default(), &change).await.unwrap();
         let there = near.objects(leader, Some(&format!("{cns}-{ns}")));
         becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
-        let metrics = Metrics::read(world.daemon(KONNECTOR).listen).await.unwrap();
-        assert!(metrics.of("freeport_bind_seconds_count", "direction", "up") >= Some(1.0));
+        measured(world, KONNECTOR, ("freeport_bind_seconds_count", "direction", "up"), 1.0).await;
         for offered in [&near, &far] {
             unbind(world, "east", offered).await;
         }

@@ -195,4 +195,6 @@ fn down(pair: &Pair, there: &There) -> Step {
 }
 
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;
