@@ -82,13 +82,8 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
 
         for (context, says) in [("east", "APIServiceBindings: "), ("leader", "contracts with consumers: ")] {
             let program = program::path("cli", "freeport").await.unwrap();
-            let asked = run(
-                &program,
-                &format!("status --context {context}"),
-                &[("KUBECONFIG", &world.fleet.kubeconfig())],
-                "",
-            );
-            let said = asked.await.stdout;
+            let (line, kubeconfig) = (format!("status --context {context}"), world.fleet.kubeconfig());
+            let said = run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await.stdout;
             assert!(said.contains(says) && !said.contains("freeport-bind"), "{said}");
         }
         let would = freeport(world, "remove commands --context east --dry-run").await.succeeded();
