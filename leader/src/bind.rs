@@ -131,6 +131,18 @@ where
     }
 }
 
+/// Deletes it where it is there.
+async fn remove<P>(writer: &Writer, object: &P) -> Result<(), Error>
+where
+    P: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    match writer.read(object).await {
+        Ok(there) => writer.delete(&there, false).await,
+        Err(Error::Gone) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// What goes with a cluster namespace.
 fn namespace_owner(contract: &Place) -> OwnerReference {
     OwnerReference {

@@ -2,6 +2,7 @@
 
 use api::bind::{
     binding::APIServiceBinding,
+    bound_schema::BoundSchema,
     export::{APIServiceExport, APIServiceNamespace, Phase},
     label,
 };
@@ -11,12 +12,13 @@ use e2e::{
         provider::{contract, offer, request},
         vanishes,
     },
+    cluster::Cluster,
     waiting::eventually,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -83,6 +85,74 @@ fn b1_from_a_request_to_a_status_and_back_to_nothing() {
         world.release(&ns).await;
         leader.release_namespace(&cns).await;
         leader.take_crd(&offered.name()).await;
+    });
+}
+
+/// Rights of consumers in the Namespace, by their names.
+async fn rights(leader: &Cluster, namespace: &str) -> Vec<String> {
+    let all = leader.api::<RoleBinding>(namespace).list(&ListParams::default()).await.unwrap();
+    all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("kube-binder-")).collect()
+}
+
+#[test]
+fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_rights() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (ends, stays) = (Offered::new("endings", "Namespaced"), Offered::new("stayings", "Namespaced"));
+        offer(leader, &ends, json!({})).await;
+        let (cns, _) = contract(world, "ends-east", "endings").await;
+        offer(leader, &stays, json!({})).await;
+        let (_, kubeconfig) = contract(world, "ends-east", "stayings").await;
+        let ns = world.namespace("bind-ends", &["east"]).await;
+        let adopted = format!("{cns}-{ns}");
+        let annotations = json!({label::ADOPT: "true"});
+        let _: Namespace = leader
+            .create_cluster_wide(json!({"metadata": {"name": adopted, "annotations": annotations}}))
+            .await;
+        for offered in [&ends, &stays] {
+            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
+            offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+            becomes("is at the provider", &offered.objects(leader, Some(&adopted)), "foo", |_| true).await;
+        }
+        assert_eq!(rights(leader, &adopted).await.len(), 2);
+
+        leader.api::<APIServiceExport>(&cns).delete("endings", &DeleteParams::default()).await.unwrap();
+        unbind(world, "east", &ends).await;
+        let schemas = leader.api::<BoundSchema>(&cns);
+        eventually("what the export brought is gone", || async {
+            let (rights, schema) =
+                (rights(leader, &adopted).await, schemas.get_opt(&ends.name()).await.unwrap());
+            match (&rights[..], &schema) {
+                ([one], None) if one.contains("stayings") => Ok(()),
+                _ => Err(format!("{rights:?} {:?}", schema.map(|schema| schema.metadata))),
+            }
+        })
+        .await;
+        let change = Patch::Merge(json!({"spec": {"size": "s"}}));
+        stays.objects(east, Some(&ns)).patch("foo", &PatchParams::default(), &change).await.unwrap();
+        let there = stays.objects(leader, Some(&adopted));
+        becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
+
+        world.release(&ns).await;
+        vanishes(&there, "foo").await;
+        eventually("the consumer has no rights there", || async {
+            match &rights(leader, &adopted).await[..] {
+                [] => Ok(()),
+                rights => Err(format!("{rights:?}; log:\n{}", world.log_tail("freeport-leader-leader"))),
+            }
+        })
+        .await;
+        let there = Api::<Namespace>::all(leader.client.clone()).get(&adopted).await.unwrap();
+        assert!(there.metadata.deletion_timestamp.is_none(), "it was there before");
+        unbind(world, "east", &stays).await;
+        for namespace in [&cns, &adopted] {
+            leader.release_namespace(namespace).await;
+        }
+        for offered in [&ends, &stays] {
+            leader.take_crd(&offered.name()).await;
+        }
     });
 }
 

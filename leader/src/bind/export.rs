@@ -1,17 +1,19 @@
 //! An export: whether its schemas are there, and the rights that come with it.
 //!
 //! Watches APIServiceExports and BoundSchemas. Writes the rights of the consumer outside of its Namespaces, the hash by which a konnector
-//! sees that a schema is another one, and `ProviderInSync`. An export that is deleted stays, with its rights, until its consumer does not
-//! bind it any more or the cluster namespace goes. A pass begins with what is there, so it may run twice.
+//! sees that a schema is another one, and `ProviderInSync`. Deletes, for an export that goes, the rights and the BoundSchemas that no other
+//! one needs; it stays, with its rights, until its consumer does not bind it any more or the cluster namespace goes. A pass begins with what is there, so it may run twice.
+
+use std::collections::BTreeSet;
 
 use api::bind::{
+    bound_schema::BoundSchema,
     carried,
     condition::{Answer, READY, Severity, Verdict, conditions},
     export::APIServiceExport,
     label,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kit::{
     boot::Env,
     queue::Outcome,
@@ -23,6 +25,7 @@ use serde_json::json;
 use super::{
     ensure,
     known::{Key, Knowledge, Known, Place},
+    remove,
     rights::{self, Right},
 };
 
@@ -54,6 +57,31 @@ fn hash(export: &APIServiceExport, known: &Known) -> Result<String, Vec<String>>
     }
     let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api));
     Ok(carried::hash(schemas.map(|schema| &schema.spec)))
+}
+
+/// What an export has and no other one of its cluster namespace.
+struct Alone {
+    /// Rights in Namespaces of the consumer: the Namespace here, and the API.
+    rights: Vec<(String, String)>,
+    schemas: Vec<BoundSchema>,
+}
+
+fn used_alone(export: &APIServiceExport, known: &Known) -> Alone {
+    let cluster_namespace = export.namespace().unwrap_or_default();
+    let of_others = known.exports_of(&cluster_namespace).filter(|other| other.uid() != export.uid());
+    let of_others: BTreeSet<_> =
+        of_others.flat_map(|other| other.spec.resources.iter().map(|resource| resource.name())).collect();
+    let apis = export.spec.resources.iter().map(|resource| resource.name());
+    let apis: Vec<_> = apis.filter(|api| !of_others.contains(api)).collect();
+    let namespaces = known
+        .namespaces
+        .iter()
+        .filter(|namespace| namespace.metadata.namespace.as_deref() == Some(cluster_namespace.as_str()));
+    let assigned = namespaces.filter_map(|namespace| namespace.status.as_ref()?.namespace.clone());
+    let assigned: Vec<_> = assigned.filter(|name| !name.is_empty()).collect();
+    let pairs = assigned.iter().flat_map(|name| apis.iter().map(move |api| (name.clone(), api.clone())));
+    let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api).cloned());
+    Alone { rights: pairs.collect(), schemas: schemas.collect() }
 }
 
 impl Exports {
@@ -139,39 +167,73 @@ impl Exports {
         if let Some(contract) = contract {
             self.take_back(contract, rights).await?;
         }
+        self.take_back_alone(export).await?;
         self.writer.release(export, &[label::BIND_FINALIZER]).await?;
         tracing::info!(namespace = export.namespace(), export = export.name_any(), "the export is gone");
         Ok(Outcome::Done)
     }
 
+    /// Those outside of the consumer's Namespaces. Without a contract they went with it.
     async fn take_back(&self, contract: &Place, rights: Vec<Right>) -> Result<(), Error> {
         let name = contract.name_any();
         for right in rights {
             match right {
-                Right::Within(api) => self.delete::<RoleBinding>(&rights::within(&name, &name, &api)).await?,
+                Right::Within(api) => remove(&self.writer, &rights::within(&name, &name, &api)).await?,
                 Right::Everywhere(api) | Right::Reading(api) => {
-                    self.delete::<ClusterRoleBinding>(&rights::everywhere(contract, &api, false)).await?;
+                    remove(&self.writer, &rights::everywhere(contract, &api, false)).await?;
                 }
             }
         }
         Ok(())
     }
 
-    async fn delete<P>(&self, object: &P) -> Result<(), Error>
-    where
-        P: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
-    {
-        match self.writer.read(object).await {
-            Ok(there) => self.writer.delete(&there, false).await,
-            Err(Error::Gone) => Ok(()),
-            Err(error) => Err(error),
+    /// What no other export of the cluster namespace needs.
+    async fn take_back_alone(&self, export: &APIServiceExport) -> Result<(), Error> {
+        let alone = self.knowledge.known.with(|known| used_alone(export, known));
+        let cluster_namespace = export.namespace().unwrap_or_default();
+        for (within, api) in &alone.rights {
+            remove(&self.writer, &rights::within(within, &cluster_namespace, api)).await?;
         }
+        for schema in &alone.schemas {
+            self.writer.delete(schema, false).await?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kit::objects::Change;
+
     use super::*;
+
+    #[test]
+    fn what_another_export_needs_stays() {
+        let mut known = Known::default();
+        let export = |name: &str, apis: &[&str]| -> APIServiceExport {
+            let of = |api: &&str| json!({"group": "g", "resource": api});
+            serde_json::from_value(json!({"metadata": {"name": name, "namespace": "cns", "uid": name},
+                "spec": {"resources": apis.iter().map(of).collect::<Vec<_>>(), "informerScope": "Namespaced", "isolation": "None"}}))
+            .unwrap()
+        };
+        for export in [export("x", &["m", "n"]), export("y", &["n"])] {
+            known.exports.change(Change::Apply(serde_json::from_value(json!(export)).unwrap()));
+        }
+        for (namespace, within) in [("team1", "cns"), ("other", "another")] {
+            let object = json!({"metadata": {"name": namespace, "namespace": within}, "spec": {}, "status": {"namespace": format!("{within}-{namespace}")}});
+            known.namespaces.change(Change::Apply(serde_json::from_value(object).unwrap()));
+        }
+        for api in ["m", "n"] {
+            let version =
+                json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
+            let schema = json!({"metadata": {"name": format!("{api}.g"), "namespace": "cns"}, "spec": {"informerScope": "Namespaced",
+                "group": "g", "names": {"plural": api, "kind": "M"}, "scope": "Namespaced", "versions": [version]}});
+            known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
+        }
+        let alone = used_alone(&export("x", &["m", "n"]), &known);
+        assert_eq!(alone.rights, [("cns-team1".to_owned(), "m.g".to_owned())]);
+        assert_eq!(alone.schemas.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["m.g"]);
+    }
 
     #[test]
     fn b11_an_export_stays_until_nobody_binds_it_or_its_cluster_namespace_goes() {

@@ -1,8 +1,8 @@
 //! A Namespace of a consumer gets one here.
 //!
 //! Watches APIServiceNamespaces and the Namespaces that were made for them. Writes the Namespace, the consumer's rights in it and, after that,
-//! `status.namespace`. Deletes the Namespace of an APIServiceNamespace that goes, if we made it for that and no other one needs it; one
-//! that is missing deletes nothing. A pass begins with what is there, so it may run twice.
+//! `status.namespace`. Deletes the Namespace of an APIServiceNamespace that goes, if we made it for that and no other one needs it, or else
+//! the consumer's rights in it; one that is missing deletes nothing. A pass begins with what is there, so it may run twice.
 
 use api::bind::{
     condition::{Answer, Severity, Verdict, conditions},
@@ -24,7 +24,7 @@ use serde_json::json;
 use super::{
     ensure,
     known::{Key, Knowledge, Known, Place},
-    rights,
+    remove, rights,
 };
 
 /// The controller. Cloning shares it.
@@ -192,6 +192,13 @@ impl Namespaces {
                 Ok(Outcome::Done)
             }
             None => {
+                // One that was there before stays, without the rights in it.
+                let apis =
+                    self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
+                for api in apis {
+                    let within = name.as_deref().unwrap_or_default();
+                    remove(&self.writer, &rights::within(within, &key.cluster_namespace, &api)).await?;
+                }
                 self.writer.release(namespace, &[label::BIND_FINALIZER]).await?;
                 Ok(Outcome::Done)
             }

@@ -136,7 +136,7 @@ variables.about + 'it writes Secrets of type Opaque, not ' + string(variables.wr
     },
     Check {
         holds: "
-!variables.isBinding ||
+!variables.isBinding || !variables.stays ||
 (variables.within == 'contract' ? variables.consumer == request.namespace :
  variables.isAdopted || variables.madeFor.startsWith(variables.consumer + '/'))",
         refused: Refused::Forbidden,
