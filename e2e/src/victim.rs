@@ -60,6 +60,11 @@ impl Victim {
         &self.daemon.cluster
     }
 
+    /// Where a member finds the leader's API server.
+    pub fn leader(&self) -> &str {
+        &self.leader.as_ref().unwrap().server
+    }
+
     /// Sets a trap, in place of another.
     pub fn set(&self, trap: Trap) {
         self.life.set(trap);

@@ -4,5 +4,6 @@ mod backend;
 mod commands;
 mod isolation;
 mod konnector;
+mod moments;
 mod quiet;
 mod whole;

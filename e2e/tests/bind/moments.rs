@@ -1,0 +1,125 @@
+//! The konnector is killed after each of its writes about an object: while it is created, gets a status, changes, and goes.
+
+use std::cell::RefCell;
+
+use api::bind::resource::{InformerScope, Isolation};
+use e2e::{
+    binding::{BINDING, CREDENTIALS, Offered, bind_with},
+    life::Fall,
+    trap::{Side, Trap},
+    victim::Victim,
+    waiting::{VOUCHED, within},
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{backend::Backend, konnector::unbind};
+
+/// One more object for each write; no name is part of another one.
+const MOST: usize = 20;
+
+/// What becomes of an object here and of its copy.
+struct Both<'a> {
+    victim: &'a Victim,
+    here: Api<DynamicObject>,
+    there: Api<DynamicObject>,
+    name: String,
+    falls: RefCell<Vec<Fall>>,
+}
+
+impl Both<'_> {
+    /// The konnector runs again.
+    async fn rises(&self, fall: Fall) {
+        eprintln!("{}: {fall}", self.name);
+        self.falls.borrow_mut().push(fall);
+        self.victim.launch().await;
+    }
+
+    /// Waits until both are so, and starts the konnector again when it was killed.
+    async fn become_so(
+        &self,
+        what: &str,
+        is_so: impl Fn(Option<&DynamicObject>, Option<&DynamicObject>) -> bool,
+    ) {
+        within(VOUCHED, &format!("{}: {what}", self.name), || async {
+            if let Some(fall) = self.victim.fell() {
+                self.rises(fall).await;
+            }
+            let here = self.here.get_opt(&self.name).await.map_err(|error| error.to_string())?;
+            let there = self.there.get_opt(&self.name).await.map_err(|error| error.to_string())?;
+            match is_so(here.as_ref(), there.as_ref()) {
+                true => Ok(()),
+                false => Err(format!("{} {}", json!(here), json!(there))),
+            }
+        })
+        .await;
+    }
+}
+
+#[test]
+fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
+    BINDING.alone(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("moments", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        let victim = Victim::of(world, "freeport-member-east").await;
+        let server = world.fleet.cluster("leader").unwrap().server();
+        let kubeconfig = String::from_utf8(kubeconfig.0).unwrap().replace(&server, victim.leader());
+        let data = json!({"stringData": {"kubeconfig": kubeconfig}});
+        let _: Secret = leader.patch(&backend.cluster_namespace, "kubeconfig", &data).await;
+        bind_with(east, "moments", &offered, ByteString(kubeconfig.into_bytes())).await;
+        let ns = world.namespace("bind-moments", &["east"]).await;
+        offered.create(east, Some(&ns), "first", json!({"spec": {"size": "l"}})).await;
+        let there_ns = backend.assign(&ns).await;
+        let mut falls = Vec::new();
+        for nth in 1..MOST {
+            let name = format!("moment{nth:02}");
+            let (here, there) = (offered.objects(east, Some(&ns)), offered.objects(leader, Some(&there_ns)));
+            let both = Both { victim: &victim, here, there, name: name.clone(), falls: RefCell::default() };
+            victim.set(Trap::at(nth, Side::After).about(&name));
+            offered.create(east, Some(&ns), &name, json!({"spec": {"size": "l", "opts": {"a": 1}}})).await;
+            both.become_so("created", |here, there| {
+                let uid = there.and_then(|there| there.metadata.uid.as_deref());
+                let annotations = here.and_then(|here| here.metadata.annotations.as_ref());
+                uid.is_some()
+                    && annotations.and_then(|all| all.get("kube-bind.io/provider-uid")).map(String::as_str)
+                        == uid
+            })
+            .await;
+            let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+            both.there.patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+            both.become_so("said", |here, _| {
+                here.is_some_and(|here| here.data["status"]["phase"] == "Ready")
+            })
+            .await;
+            let change = Patch::Merge(json!({"spec": {"size": "s", "opts": null}}));
+            both.here.patch(&name, &PatchParams::default(), &change).await.unwrap();
+            both.become_so("changed", |_, there| {
+                there.is_some_and(|there| there.data["spec"] == json!({"size": "s"}))
+            })
+            .await;
+            both.here.delete(&name, &DeleteParams::default()).await.unwrap();
+            both.become_so("gone", |here, there| here.is_none() && there.is_none()).await;
+            if let Some(fall) = victim.disarm().await {
+                both.rises(fall).await;
+            }
+            // It has no more writes than that.
+            let Some(fall) = both.falls.into_inner().pop() else { break };
+            falls.push(fall.to_string());
+        }
+        victim.free().await;
+        // Finalizer, copy, two annotations, status, change, deletion, end of the finalizer.
+        assert!((6..MOST - 1).contains(&falls.len()), "{falls:#?}");
+        unbind(world, "east", &offered).await;
+        world.release(&ns).await;
+        backend.release().await;
+        east.delete::<Secret>(CREDENTIALS, "moments").await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
