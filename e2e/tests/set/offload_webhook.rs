@@ -16,9 +16,18 @@ use e2e::{
     webhook::{SECRET, WEBHOOK, Webhook},
 };
 use futures::FutureExt;
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::api::DeleteParams;
-use serde_json::json;
+use k8s_openapi::{
+    ByteString,
+    api::{
+        admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret,
+        rbac::v1::ClusterRoleBinding,
+    },
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
 
 /// A leaf is replaced after 20 seconds and has 10 left, which is enough for a machine that does much else.
 const LIFETIMES: [(&str, &str); 2] =
@@ -86,8 +95,38 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         webhook.says("shop", "WebhookUnavailable").await;
         webhook.start().await;
         eventually("Pods are placed again", || webhook.pod("shop")).await;
+        a_configuration_that_asks_less_is_said(webhook).await;
+        without_rights_it_places_no_pod_and_says_so(webhook).await;
         somebodys_own_secret_is_used(webhook).await;
     });
+}
+
+/// It would not be asked about Pods that have to be placed.
+async fn a_configuration_that_asks_less_is_said(webhook: &Webhook) {
+    let configurations = Api::<MutatingWebhookConfiguration>::all(webhook.cluster().client.clone());
+    let set = async |selector: Value| {
+        let patch = json!([{"op": "replace", "path": "/webhooks/0/objectSelector", "value": selector}]);
+        let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+        configurations.patch(WEBHOOK, &PatchParams::default(), &patch).await.unwrap();
+    };
+    set(json!({"matchLabels": {"only": "these"}})).await;
+    webhook.says("shop", "WebhookAltered").await;
+    set(json!({})).await;
+    webhook.says("shop", "Enforced").await;
+}
+
+/// It cannot tell where a Pod has to go.
+async fn without_rights_it_places_no_pod_and_says_so(webhook: &Webhook) {
+    let bindings = Api::<ClusterRoleBinding>::all(webhook.cluster().client.clone());
+    let had = bindings.get(WEBHOOK).await.unwrap();
+    bindings.delete(WEBHOOK, &DeleteParams::default()).await.unwrap();
+    webhook.says("shop", "WebhookUnavailable").await;
+    webhook.pod("shop").await.unwrap_err();
+    let metadata = ObjectMeta { name: Some(WEBHOOK.to_owned()), ..ObjectMeta::default() };
+    let again = ClusterRoleBinding { metadata, ..had };
+    bindings.create(&PostParams::default(), &again).await.unwrap();
+    webhook.says("shop", "Enforced").await;
+    eventually("Pods are placed again", || webhook.pod("shop")).await;
 }
 
 /// As cert-manager keeps one: without our label.

@@ -1,9 +1,12 @@
 //! What a host allows, and what it leaves alone.
 
 use api::offload::namespace::{NamespaceOffloading, READY};
-use e2e::waiting::eventually;
+use e2e::{seen::event, waiting::eventually};
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{Api, Resource, ResourceExt};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 
 use super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase};
@@ -48,6 +51,76 @@ fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
             gone(world, "east", &format!("{ns}-west")).await;
             world.release(ns).await;
         }
+    });
+}
+
+#[test]
+fn a_consent_that_is_narrowed_or_cannot_be_read_leaves_twins_and_lets_no_new_one_in() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let ns = world.namespace("narrow", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        phase(world, &ns, "Ready").await;
+        let twins = Api::<Namespace>::all(east.client.clone());
+        let twin = twins.get("narrow-west").await.unwrap();
+        let stays = async |what: &str| {
+            let now = twins.get("narrow-west").await.unwrap();
+            assert_eq!((now.uid(), now.metadata.deletion_timestamp), (twin.uid(), None), "{what}");
+        };
+        let more = world.namespace("narrow-more", &["west"]).await;
+        let refused = async |what: &str| {
+            let says = format!("{what} lets no new twin in");
+            eventually(&says, || async {
+                let status = phase(world, &more, "AllFailed").await;
+                let said = format!("{:?}", status.remote_namespaces_conditions["east"]);
+                if said.contains(&format!("{what}: ")) { Ok(()) } else { Err(said) }
+            })
+            .await;
+            assert!(twins.get_opt("narrow-more-west").await.unwrap().is_none());
+            stays(what).await;
+        };
+
+        peer(east, "west", json!({"incoming": {"maxNamespaces": 1, "podSecurity": "restricted"}})).await;
+        offload(world, &more, json!({})).await;
+        refused("TooManyNamespaces").await;
+        eventually("the twin has the level of the consent", || async {
+            let labels = twins.get("narrow-west").await.unwrap().metadata.labels.unwrap_or_default();
+            let level = labels.get("pod-security.kubernetes.io/enforce").map(String::as_str);
+            if level == Some("restricted") { Ok(()) } else { Err(format!("{labels:?}")) }
+        })
+        .await;
+        phase(world, &ns, "Ready").await;
+
+        let had = east.take_crd("offloadpeers.multicluster.freeport.dev").await;
+        refused("ConsentUnknown").await;
+        east.put_back_crd(had).await;
+        peer(east, "west", json!({"incoming": {"maxNamespaces": 100, "podSecurity": "baseline"}})).await;
+        agreed(world).await;
+        phase(world, &more, "Ready").await;
+        stays("it is as it was").await;
+        for ns in [&ns, &more] {
+            west.delete::<NamespaceOffloading>(ns, "offloading").await;
+            gone(world, "east", &format!("{ns}-west")).await;
+            world.release(ns).await;
+        }
+    });
+}
+
+/// Nobody keeps the twin of one that cannot have any, and its owner is told.
+#[test]
+fn the_label_on_a_namespace_that_cannot_be_offloaded_is_a_warning() {
+    OFFLOADING.beside(async |world| {
+        let west = world.cluster("west");
+        let namespaces = Api::<Namespace>::all(west.client.clone());
+        let label =
+            |value: Option<&str>| Patch::Merge(json!({"metadata": {"labels": {"liqo.io/enabled": value}}}));
+        namespaces.patch("kube-public", &PatchParams::default(), &label(Some("true"))).await.unwrap();
+        eventually("its owner is told", || event(west, "default", "kube-public", "NotOffloadable")).await;
+        assert!(
+            west.api::<NamespaceOffloading>("kube-public").get_opt("offloading").await.unwrap().is_none()
+        );
+        namespaces.patch("kube-public", &PatchParams::default(), &label(None)).await.unwrap();
     });
 }
 
