@@ -7,18 +7,23 @@ use std::{
 };
 
 use api::offload::{
-    map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
+    map::NamespaceMap,
+    namespace::{NamespaceOffloading, READY},
+    offer::OffloadOffer,
+    peer::OffloadPeer,
     shadow_pod::ShadowPod,
 };
 use e2e::{
+    daemon::End,
     fixture::{AREA, World},
-    waiting::{always, eventually, throughout},
+    waiting::{VOUCHED, always, eventually, throughout, within},
     watched::Watched,
 };
 use fleet::Component;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::{Namespace, Node, Pod},
+    apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -163,6 +168,50 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
         assert_eq!(twin_pod(world, "hub-west", "web", None).await.uid(), there.uid());
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "hub-west").await;
+        world.release(&ns).await;
+    });
+}
+
+#[test]
+fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
+    OFFLOADING.alone(async |world| {
+        const HOST: &str = "freeport-member-east";
+        let west = world.cluster("west");
+        agreed(world).await;
+        let ns = world.namespace("silent", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        phase(world, &ns, "Ready").await;
+        let before = twin(world, "silent-west").await.unwrap();
+
+        world.end(HOST, End::Crash).await;
+        let offloadings = west.api::<NamespaceOffloading>(&ns);
+        within(VOUCHED, "the twin may be as it was or not", || async {
+            let status = offloadings.get("offloading").await.unwrap().status.unwrap_or_default();
+            let said = status.remote_namespaces_conditions.get("east").cloned().unwrap_or_default();
+            let is_unknown =
+                |c: &Condition| c.type_ == READY && c.status == "Unknown" && c.reason == "HostSilent";
+            if said.iter().any(is_unknown) { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        peer_says(world, "west", "east", "HostSilent").await;
+        eventually("its node is not known to be ready", || async {
+            let conditions =
+                node(world).await?.status.and_then(|status| status.conditions).unwrap_or_default();
+            let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+            match ready.is_some_and(|ready| ready.status == "Unknown") {
+                true => Ok(()),
+                false => Err(format!("{ready:?}")),
+            }
+        })
+        .await;
+        stays(world, "silent-west", &before).await;
+
+        world.start(HOST).await;
+        phase(world, &ns, "Ready").await;
+        peer_says(world, "west", "east", "Ready").await;
+        assert_eq!(twin(world, "silent-west").await, Ok(before));
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", "silent-west").await;
         world.release(&ns).await;
     });
 }
