@@ -70,10 +70,11 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
             Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
         let victim = Victim::of(world, "freeport-member-east").await;
         let server = world.fleet.cluster("leader").unwrap().server();
-        let kubeconfig = String::from_utf8(kubeconfig.0).unwrap().replace(&server, victim.leader());
-        let data = json!({"stringData": {"kubeconfig": kubeconfig}});
-        let _: Secret = leader.patch(&backend.cluster_namespace, "kubeconfig", &data).await;
-        bind_with(east, "moments", &offered, ByteString(kubeconfig.into_bytes())).await;
+        let direct = String::from_utf8(kubeconfig.0).unwrap();
+        let proxied = direct.replace(&server, victim.leader());
+        let data = |kubeconfig: &str| json!({"stringData": {"kubeconfig": kubeconfig}});
+        let _: Secret = leader.patch(&backend.cluster_namespace, "kubeconfig", &data(&proxied)).await;
+        bind_with(east, "moments", &offered, ByteString(proxied.into_bytes())).await;
         let ns = world.namespace("bind-moments", &["east"]).await;
         offered.create(east, Some(&ns), "first", json!({"spec": {"size": "l"}})).await;
         let there_ns = backend.assign(&ns).await;
@@ -113,6 +114,8 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
             let Some(fall) = both.falls.into_inner().pop() else { break };
             falls.push(fall.to_string());
         }
+        let _: Secret = leader.patch(&backend.cluster_namespace, "kubeconfig", &data(&direct)).await;
+        let _: Secret = east.patch(CREDENTIALS, "moments", &data(&direct)).await;
         victim.free().await;
         // Finalizer, copy, two annotations, status, change, deletion, end of the finalizer.
         assert!((6..MOST - 1).contains(&falls.len()), "{falls:#?}");
