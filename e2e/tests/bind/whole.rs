@@ -5,7 +5,9 @@ use api::bind::{
     bound_schema::BoundSchema,
     export::{APIServiceExport, APIServiceNamespace, Phase},
     label,
+    offer::BindableResourcesRequest,
 };
+use cli::objects::SYSTEM;
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
@@ -15,7 +17,10 @@ use e2e::{
     cluster::Cluster,
     waiting::eventually,
 };
-use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Secret},
+    rbac::v1::RoleBinding,
+};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -156,6 +161,27 @@ fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_ri
     });
 }
 
+/// Whoever may ask must not be able to have a Secret that Freeport installed overwritten.
+async fn a_secret_of_freeport_is_no_answer(leader: &Cluster) {
+    let labels = json!({"app.kubernetes.io/managed-by": "freeport"});
+    let _: Secret = leader.create(SYSTEM, json!({"metadata": {"name": "no-answer", "labels": labels}})).await;
+    let spec = json!({"clusterIdentity": {"identity": "turned-west"}, "author": "me", "templateRef": {"name": "turned"},
+        "kubeconfigSecretRef": {"name": "no-answer", "key": "kubeconfig"}});
+    let _: BindableResourcesRequest =
+        leader.create(SYSTEM, json!({"metadata": {"name": "no-answer"}, "spec": spec})).await;
+    let asked = leader.api::<BindableResourcesRequest>(SYSTEM);
+    eventually("the request fails", || async {
+        let status = asked.get("no-answer").await.unwrap().status.unwrap_or_default();
+        let said: Vec<_> = status.conditions.iter().map(|condition| condition.reason.clone()).collect();
+        let is_refused = status.phase == Phase::Failed && json!(said) == json!(["AnswerRefused"]);
+        if is_refused { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+    assert_eq!(leader.api::<Secret>(SYSTEM).get("no-answer").await.unwrap().data, None);
+    leader.delete::<Secret>(SYSTEM, "no-answer").await;
+    leader.delete::<BindableResourcesRequest>(SYSTEM, "no-answer").await;
+}
+
 #[test]
 fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
     BINDING.beside(async |world| {
@@ -167,6 +193,7 @@ fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
         offer(leader, &second, json!({})).await;
         let (again, kubeconfig) = contract(world, "turned-west", "second").await;
         assert_eq!(cns, again);
+        a_secret_of_freeport_is_no_answer(leader).await;
         for offered in [&offered, &second] {
             let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
             assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);

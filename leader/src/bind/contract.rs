@@ -52,6 +52,8 @@ enum Refused {
     TemplateNotFound(String),
     #[error("Namespace {0} is there already, and is not the cluster namespace of this identity")]
     NotOurs(String),
+    #[error("the answer cannot be written to Secret {0}: {1}")]
+    Answer(String, String),
 }
 
 impl Refused {
@@ -60,6 +62,7 @@ impl Refused {
             Self::NoIdentity => "NoIdentity",
             Self::TemplateNotFound(_) => "TemplateNotFound",
             Self::NotOurs(_) => "NotOurs",
+            Self::Answer(..) => "AnswerRefused",
         }
     }
 }
@@ -177,15 +180,21 @@ impl Contracts {
         let mut secret = Secret { type_: Some("Opaque".to_owned()), ..Secret::default() };
         secret.metadata.name = Some(at.name.clone());
         secret.metadata.namespace = Some(self.env.namespace.clone());
-        match self.writer.read(&secret).await {
+        let written = match self.writer.read(&secret).await {
             Ok(there) => {
-                drop(self.writer.merge(&there, None, json!({"data": {at.key.clone(): answer}})).await?)
+                self.writer.merge(&there, None, json!({"data": {at.key.clone(): answer}})).await.map(drop)
             }
             Err(Error::Gone) => {
                 secret.metadata.owner_references = ask.controller_owner_ref(&()).map(|owner| vec![owner]);
                 secret.data = Some([(at.key.clone(), answer)].into());
-                self.writer.put(None, &secret).await?;
+                self.writer.put(None, &secret).await.map(drop)
             }
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(()) => {}
+            // Somebody's own Secret has that name, for example.
+            Err(Error::Refused(why)) => return self.fail(ask, &Refused::Answer(at.name, why)).await,
             Err(error) => return Err(error),
         }
         tracing::info!(request = ask.name_any(), cluster_namespace = contract, "somebody became a consumer");
