@@ -8,13 +8,18 @@ use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
         provider::{contract, offer, request},
+        vanishes,
     },
     daemon::{End, LEADER},
     metrics::Metrics,
     waiting::eventually,
     world::World,
 };
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 
 use super::konnector::unbind;
@@ -47,6 +52,28 @@ async fn measured(world: &World, daemon: &str, (metric, label, is): (&str, &str,
         match metrics.of(metric, label, is) {
             Some(value) if value >= least => Ok(()),
             other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+/// While no konnector runs.
+async fn a_namespace_that_goes_meanwhile_is_taken_back(world: &World, offered: &Offered, cns: &str) {
+    let (leader, east) = (world.leader(), world.cluster("east"));
+    let ns = world.namespace("bind-meanwhile", &["east"]).await;
+    offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+    let there = format!("{cns}-{ns}");
+    becomes("is at the provider", &offered.objects(leader, Some(&there)), "foo", |_| true).await;
+    let here = offered.objects(east, Some(&ns));
+    here.delete("foo", &DeleteParams::default()).await.unwrap();
+    vanishes(&here, "foo").await;
+    world.end(KONNECTOR, End::Stop).await;
+    world.release(&ns).await;
+    world.start(KONNECTOR).await;
+    eventually("the provider's Namespace is gone", || async {
+        match Api::<Namespace>::all(leader.client.clone()).get_opt(&there).await.unwrap() {
+            None => Ok(()),
+            Some(there) => Err(format!("{:?}; its log:\n{}", there.metadata, world.log_tail(KONNECTOR))),
         }
     })
     .await;
@@ -107,6 +134,7 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
         let there = near.objects(leader, Some(&format!("{cns}-{ns}")));
         becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
         measured(world, KONNECTOR, ("freeport_bind_seconds_count", "direction", "up"), 1.0).await;
+        a_namespace_that_goes_meanwhile_is_taken_back(world, &near, &cns).await;
         for offered in [&near, &far] {
             unbind(world, "east", offered).await;
         }

@@ -302,11 +302,13 @@ fn bound_of(
         strategy: strategy(schema.spec.scope, export.spec.isolation),
         informer_scope: schema.spec.informer_scope,
         has_status: version.subresources.as_ref().is_some_and(|has| has.status.is_some()),
-        orphan: binding
-            .annotations()
-            .get(label::DELETION_POLICY)
-            .is_some_and(|policy| policy == label::ORPHAN),
+        orphan: leaves_copies(binding),
     })
+}
+
+/// Whether copies stay when their objects go.
+pub(crate) fn leaves_copies(binding: &APIServiceBinding) -> bool {
+    binding.annotations().get(label::DELETION_POLICY).is_some_and(|policy| policy == label::ORPHAN)
 }
 
 /// Objects in Namespaces always go by Namespaces.

@@ -1,15 +1,16 @@
 //! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone.
 //!
 //! Watches APIServiceNamespaces and our Namespaces. Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
-//! Objects are not left behind: each holds its Namespace here until its copy is gone.
+//! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
+//! that was not seen: the credential is noted to be this cluster's, and one that was restored from a backup synchronizes nothing.
 
-use api::bind::export::APIServiceNamespace;
+use api::bind::{binding::APIServiceBinding, export::APIServiceNamespace};
 use kit::write::Error;
 use kube::ResourceExt;
 use std::{collections::BTreeSet, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-use super::{contract::Contract, local::Local};
+use super::{binding::leaves_copies, contract::Contract, local::Local};
 
 /// How soon a deletion is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -18,22 +19,22 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Namespaces {
     contract: Contract,
     local: Local,
+    secret: String,
 }
 
 impl Namespaces {
-    pub(crate) fn new(contract: &Contract, local: &Local) -> Self {
-        Self { contract: contract.clone(), local: local.clone() }
+    /// Of the contract of the credential in this Secret.
+    pub(crate) fn new(contract: &Contract, local: &Local, secret: &str) -> Self {
+        Self { contract: contract.clone(), local: local.clone(), secret: secret.to_owned() }
     }
 
     /// Goes on until `stop`.
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let (mut here, mut there) = (self.local.changes(), self.contract.changes());
-        // What was never seen here was not seen going: a Namespace that vanished while we were away has lost its objects, too.
-        let mut seen = BTreeSet::new();
         loop {
             here.mark_unchanged();
             there.mark_unchanged();
-            let failed = self.pass(&mut seen).await.is_err();
+            let failed = self.pass().await.is_err();
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(()) = here.changed() => {}
@@ -43,12 +44,19 @@ impl Namespaces {
         }
     }
 
-    async fn pass(&self, seen: &mut BTreeSet<String>) -> Result<(), Error> {
-        let live: BTreeSet<_> =
-            self.local.known.with(|known| known.namespaces.iter().map(ResourceExt::name_any).collect());
+    async fn pass(&self) -> Result<(), Error> {
+        let (live, leaves_copies) = self.local.known.with(|known| {
+            let live: BTreeSet<_> = known.namespaces.iter().map(ResourceExt::name_any).collect();
+            let is_ours =
+                |binding: &&APIServiceBinding| binding.spec.kubeconfig_secret_ref.name == self.secret;
+            (live, known.bindings.iter().filter(is_ours).any(leaves_copies))
+        });
+        if leaves_copies {
+            return Ok(());
+        }
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
         let mut failed = Ok(());
-        for namespace in all.iter().filter(|namespace| is_over(namespace, &live, seen)) {
+        for namespace in all.iter().filter(|namespace| is_over(namespace, &live)) {
             let name = namespace.name_any();
             tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
             if let Err(error) = self.contract.writer.delete(namespace, false).await {
@@ -56,16 +64,14 @@ impl Namespaces {
                 failed = Err(error);
             }
         }
-        seen.extend(live);
         failed
     }
 }
 
-/// Whether the Namespace was here, and is not any more.
-fn is_over(namespace: &APIServiceNamespace, live: &BTreeSet<String>, seen: &BTreeSet<String>) -> bool {
-    let name = namespace.name_any();
+/// Whether what was made for the Namespace is ours to take back, and it is not here any more.
+fn is_over(namespace: &APIServiceNamespace, live: &BTreeSet<String>) -> bool {
     let is_going = namespace.metadata.deletion_timestamp.is_some();
-    !is_going && !Contract::is_providers(namespace) && seen.contains(&name) && !live.contains(&name)
+    !is_going && !Contract::is_providers(namespace) && !live.contains(&namespace.name_any())
 }
 
 #[cfg(test)]
@@ -75,15 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_seen_here_and_is_gone_is_taken_back() {
+    fn only_what_is_ours_and_is_gone_is_taken_back() {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let of = |labels: serde_json::Value| -> APIServiceNamespace {
             serde_json::from_value(json!({"metadata": {"name": "team1", "labels": labels}, "spec": {}}))
                 .unwrap()
         };
-        assert!(is_over(&of(json!({})), &set(&["other"]), &set(&["team1"])));
-        assert!(!is_over(&of(json!({})), &set(&["team1"]), &set(&["team1"])));
-        assert!(!is_over(&of(json!({})), &set(&[]), &set(&[])), "an empty cluster with the old credential");
-        assert!(!is_over(&of(json!({"kube-bind.io/owner": "provider"})), &set(&[]), &set(&["team1"])));
+        assert!(is_over(&of(json!({})), &set(&["other"])));
+        assert!(!is_over(&of(json!({})), &set(&["team1"])));
+        assert!(!is_over(&of(json!({"kube-bind.io/owner": "provider"})), &set(&[])));
     }
 }
