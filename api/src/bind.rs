@@ -27,3 +27,6 @@ pub mod label;
 pub mod mapping;
 pub mod offer;
 pub mod resource;
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,8 @@ pub mod condition;
 pub mod crd;
 pub mod endpoints;
 pub mod family;
+#[cfg(test)]
+mod golden;
 pub mod label;
 pub mod lease;
 pub mod mcs;

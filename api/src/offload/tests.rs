@@ -1,27 +1,12 @@
 //! Golden JSON of the kinds, beside that of all others: what travels reads and writes to the letter.
 
 use kube::ResourceExt;
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
 
 use super::{
     map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
     shadow_pod::ShadowPod,
 };
-
-macro_rules! golden {
-    ($file:literal) => {
-        golden(include_str!(concat!("../../tests/golden/", $file, ".json")))
-    };
-}
-
-/// Decodes the golden object and demands that encoding gives back exactly the same JSON.
-fn golden<K: DeserializeOwned + Serialize>(text: &str) -> K {
-    let want: Value = serde_json::from_str(text).unwrap();
-    let object: K = serde_json::from_value(want.clone()).unwrap();
-    assert_eq!(serde_json::to_value(&object).unwrap(), want);
-    object
-}
+use crate::golden::golden;
 
 #[test]
 fn records_have_their_canonical_names() {
