@@ -4,6 +4,7 @@
 //! the bindings here, the status of exports and of BoundSchemas there. Deletes, for a binding that goes, its objects, APIServiceNamespaces
 //! that no other one needs, and its CRDs. Every pass begins with what is there, so it may run twice.
 
+mod bound;
 mod drain;
 mod report;
 mod verdict;
@@ -17,12 +18,8 @@ use api::{
     bind::{
         binding::APIServiceBinding,
         bound_schema::BoundSchema,
-        carried::synced_version,
         condition::{Answer, Severity},
         export::APIServiceExport,
-        label,
-        mapping::Strategy,
-        resource::{InformerScope, Isolation},
     },
     label::MEMBER,
 };
@@ -33,15 +30,17 @@ use kit::{
     queue::{Outcome, Queue},
     write::{Error, Writer},
 };
-use kube::{ResourceExt, api::ApiResource};
+use kube::ResourceExt;
 use tokio::sync::watch;
 
+use self::bound::bound_of;
+pub(crate) use self::bound::leaves_copies;
 use super::{
     contract::Contract,
-    crd::{Installing, installing, is_of},
+    crd::{Installing, installing},
     credential::Unusable,
     heartbeat::Beating,
-    local::{Crd, Local},
+    local::Local,
     sync::{Bound, Unsynced},
 };
 
@@ -274,49 +273,5 @@ impl Bindings {
 
     async fn update(&self, crd: &CustomResourceDefinition) -> Result<(), Error> {
         self.writer.replace(crd, None).await.map(drop)
-    }
-}
-
-/// What is kept in step, if the CRD is served and for this binding.
-fn bound_of(
-    binding: &APIServiceBinding,
-    export: &APIServiceExport,
-    schema: &BoundSchema,
-    crd: &Crd,
-) -> Option<Bound> {
-    let version = synced_version(&schema.spec)?;
-    if !crd.is_established() || !is_of(crd, binding) || crd.metadata_is_going() {
-        return None;
-    }
-    let (group, names) = (&schema.spec.group, &schema.spec.names);
-    let resource = ApiResource {
-        group: group.clone(),
-        version: version.name.clone(),
-        api_version: format!("{group}/{}", version.name),
-        kind: names.kind.clone(),
-        plural: names.plural.clone(),
-    };
-    Some(Bound {
-        binding: binding.name_any(),
-        resource,
-        strategy: strategy(schema.spec.scope, export.spec.isolation),
-        informer_scope: schema.spec.informer_scope,
-        has_status: version.subresources.as_ref().is_some_and(|has| has.status.is_some()),
-        orphan: leaves_copies(binding),
-    })
-}
-
-/// Whether copies stay when their objects go.
-pub(crate) fn leaves_copies(binding: &APIServiceBinding) -> bool {
-    binding.annotations().get(label::DELETION_POLICY).is_some_and(|policy| policy == label::ORPHAN)
-}
-
-/// Objects in Namespaces always go by Namespaces.
-fn strategy(scope: InformerScope, isolation: Isolation) -> Strategy {
-    match (scope, isolation) {
-        (InformerScope::Namespaced, _) => Strategy::Namespaced,
-        (InformerScope::Cluster, Isolation::Prefixed) => Strategy::Prefixed,
-        (InformerScope::Cluster, Isolation::Namespaced) => Strategy::Converted,
-        (InformerScope::Cluster, Isolation::None) => Strategy::Shared,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`bound`] | which API is kept in step, and how |
 //! | [`entry`] | what is known of one object: here, and its copy |
 //! | [`copy`] | what its copy is to be, and whose a copy is: pure |
 //! | [`plan`] | what to do next about it: pure |
@@ -12,6 +13,7 @@
 //! the status and two annotations. Deletes copies: that of an object that goes, and that of an object that is not there any more. A
 //! pass may run twice: each step is decided from what is there.
 
+mod bound;
 mod copies;
 mod copy;
 mod entry;
@@ -23,11 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::bind::{
-    label::FINALIZER,
-    mapping::{Place, Strategy},
-    resource::InformerScope,
-};
+use api::bind::{label::FINALIZER, mapping::Place};
 use kit::{
     drive::{before, drive},
     index::Readers,
@@ -43,12 +41,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::{bound::Bound, entry::Here, unsynced::Unsynced};
 use self::{
     copies::Copies,
     entry::{At, Ours, Pair, There},
     plan::{Problem, Rules, Step, next},
 };
-pub(crate) use self::{entry::Here, unsynced::Unsynced};
 use super::contract::Contract;
 
 /// The one controller that reads the index.
@@ -57,27 +55,6 @@ const BY: Readers = Readers::one(0);
 const STEPS: usize = 12;
 /// How soon a pass goes on that needed more.
 const GO_ON: Duration = Duration::from_secs(1);
-
-/// What is kept in step.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bound {
-    /// Name of the APIServiceBinding, and of the export.
-    pub(crate) binding: String,
-    pub(crate) resource: ApiResource,
-    pub(crate) strategy: Strategy,
-    pub(crate) informer_scope: InformerScope,
-    /// Whether the version has the subresource `status`.
-    pub(crate) has_status: bool,
-    /// Copies stay when their objects go.
-    pub(crate) orphan: bool,
-}
-
-impl Bound {
-    /// The name of the API, `<plural>.<group>`.
-    pub(crate) fn api(&self) -> String {
-        format!("{}.{}", self.resource.plural, self.resource.group)
-    }
-}
 
 /// One API of one contract.
 #[derive(Clone)]
