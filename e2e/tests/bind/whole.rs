@@ -140,6 +140,21 @@ fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_ri
         let there = stays.objects(leader, Some(&adopted));
         becomes("is changed", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
 
+        // A missing APIServiceNamespace deletes nothing, and is asked for again.
+        let asked = leader.api::<APIServiceNamespace>(&cns);
+        let before = asked.get(&ns).await.unwrap();
+        asked.delete(&ns, &DeleteParams::default()).await.unwrap();
+        eventually("the Namespace is asked for again", || async {
+            match asked.get_opt(&ns).await.unwrap() {
+                Some(now) if now.uid() != before.uid() && now.status.is_some() => Ok(()),
+                now => Err(format!("{:?}; its log:\n{}", now, world.log_tail("freeport-member-east"))),
+            }
+        })
+        .await;
+        let change = Patch::Merge(json!({"spec": {"size": "m"}}));
+        stays.objects(east, Some(&ns)).patch("foo", &PatchParams::default(), &change).await.unwrap();
+        becomes("is changed again", &there, "foo", |copy| copy.data["spec"]["size"] == "m").await;
+
         world.release(&ns).await;
         vanishes(&there, "foo").await;
         eventually("the consumer has no rights there", || async {

@@ -148,6 +148,12 @@ impl Local {
         self.changed.subscribe()
     }
 
+    /// Those of these exports that an APIServiceBinding here uses: it has the name of its export.
+    pub(crate) fn bound(&self, exports: Vec<String>) -> Vec<String> {
+        self.known
+            .with(|known| exports.into_iter().filter(|export| known.bindings.get(export).is_some()).collect())
+    }
+
     /// Names of the bindings that use this Secret.
     pub(crate) fn bindings_of(&self, secret: &str) -> BTreeSet<String> {
         let uses = |binding: &&APIServiceBinding| {

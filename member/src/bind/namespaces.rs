@@ -19,13 +19,11 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Namespaces {
     contract: Contract,
     local: Local,
-    secret: String,
 }
 
 impl Namespaces {
-    /// Of the contract of the credential in this Secret.
-    pub(crate) fn new(contract: &Contract, local: &Local, secret: &str) -> Self {
-        Self { contract: contract.clone(), local: local.clone(), secret: secret.to_owned() }
+    pub(crate) fn new(contract: &Contract, local: &Local) -> Self {
+        Self { contract: contract.clone(), local: local.clone() }
     }
 
     /// Goes on until `stop`.
@@ -45,10 +43,11 @@ impl Namespaces {
     }
 
     async fn pass(&self) -> Result<(), Error> {
+        let exports: BTreeSet<_> =
+            self.contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
         let (live, leaves_copies) = self.local.known.with(|known| {
             let live: BTreeSet<_> = known.namespaces.iter().map(ResourceExt::name_any).collect();
-            let is_ours =
-                |binding: &&APIServiceBinding| binding.spec.kubeconfig_secret_ref.name == self.secret;
+            let is_ours = |binding: &&APIServiceBinding| exports.contains(&binding.name_any());
             (live, known.bindings.iter().filter(is_ours).any(leaves_copies))
         });
         if leaves_copies {

@@ -188,7 +188,7 @@ async fn serve(
     }
     tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
     let heartbeat = Heartbeat::new(&contract, local, secret, Timestamp::now);
-    let namespaces = Namespaces::new(&contract, local, secret);
+    let namespaces = Namespaces::new(&contract, local);
     link.send_replace(Link::Up(Box::new(contract.clone()), heartbeat.beating()));
     let mut parts = JoinSet::new();
     parts.spawn(heartbeat.keep(stop.clone()));

@@ -76,9 +76,11 @@ impl Bindings {
         Ok(objects.len())
     }
 
-    /// Those in which no other binding of the contract can have objects.
+    /// Those in which no other binding of the contract can have objects, whatever credential that one uses.
     async fn delete_namespaces(&self, ending: &str, contract: &Contract) -> Result<(), Error> {
-        let others: BTreeSet<_> = self.local.bindings_of(&self.secret);
+        let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
+        let others: BTreeSet<_> =
+            self.local.bindings_of(&self.secret).into_iter().chain(self.local.bound(exports)).collect();
         if others.iter().any(|other| other != ending) {
             return Ok(());
         }

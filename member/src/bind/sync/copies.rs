@@ -81,7 +81,7 @@ impl Copies {
             changes.mark_unchanged();
             let assigned = self.contract.all_assigned();
             if assigned != known {
-                self.assigned_anew(&assigned);
+                self.assigned_anew(&known, &assigned);
             }
             known = assigned;
             self.follow(&known, &mut tasks);
@@ -95,13 +95,14 @@ impl Copies {
     }
 
     /// Whose place an object is at follows from the Namespaces that are assigned.
-    fn assigned_anew(&self, assigned: &BTreeMap<String, String>) {
+    fn assigned_anew(&self, before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) {
         if self.scope(None) == Some(Scope::All) && self.bound.strategy == Strategy::Namespaced {
             self.watched.with(|all| all.values().for_each(|watched| watched.watches.list_again()));
         }
         let keys = self.store.keys().into_iter();
+        // One that was taken away has to be asked for again.
         let concerned = keys.filter(|place| {
-            place.namespace.as_deref().is_some_and(|namespace| assigned.contains_key(namespace))
+            place.namespace.as_ref().is_some_and(|namespace| before.get(namespace) != now.get(namespace))
         });
         self.store.enqueue(concerned.map(|place| (place, Readers::ALL)).collect());
     }
