@@ -7,7 +7,8 @@ use api::bind::{
 };
 use e2e::{
     binding::{BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says, named, vanishes},
-    waiting::eventually,
+    seen::event,
+    waiting::{always, eventually},
     world::World,
 };
 use k8s_openapi::api::core::v1::Secret;
@@ -125,6 +126,67 @@ fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
         })
         .await;
         world.release(&ns).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn b7_m8_a_foreign_crd_is_left_alone_and_what_cannot_go_up_is_said() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("foreigns", "Cluster");
+        offered.install(leader).await;
+        offered.install(east).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
+        bind_with(east, "foreigns", &offered, kubeconfig).await;
+        binding_says(world, "east", "foreigns", "Connected", "False", "ForeignCustomResourceDefinition")
+            .await;
+        offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
+        let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
+        always("nothing is uploaded", || async {
+            let copies = there.list(&Default::default()).await.unwrap().items;
+            let object = here.get("foo").await.unwrap();
+            match copies.is_empty() && object.finalizers().is_empty() {
+                true => Ok(()),
+                false => Err(format!("{copies:?} {:?}", object.metadata)),
+            }
+        })
+        .await;
+        east.take_crd(&offered.name()).await;
+        binding_says(world, "east", "foreigns", "Ready", "True", "").await;
+
+        let long = "n".repeat(240);
+        offered.create(east, None, &long, json!({"spec": {"size": "l"}})).await;
+        binding_says(world, "east", "foreigns", "Synced", "False", "NameTooLong").await;
+        eventually("an Event says it", || event(east, "default", &long, "NameTooLong")).await;
+        assert!(here.get(&long).await.unwrap().finalizers().is_empty(), "no finalizer");
+        here.delete(&long, &DeleteParams::default()).await.unwrap();
+        vanishes(&here, &long).await;
+
+        // The provider wants shorter ones than it said.
+        let had = leader.crd_versions(&offered.name()).await;
+        let mut shorter = had.clone();
+        let spec = "/schema/openAPIV3Schema/properties/spec/properties/size/maxLength";
+        *shorter[0].pointer_mut(spec).unwrap() = json!(1);
+        leader.install_crd_versions(&offered.name(), &shorter).await;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let long = offered.object("dry", json!({"spec": {"size": "long"}}));
+        eventually("the provider goes by the new schema", || async {
+            there.create(&dry, &long).await.map_or(Ok(()), |taken| Err(format!("{taken:?}")))
+        })
+        .await;
+        offered.create(east, None, "refused", long.data.clone()).await;
+        eventually("an Event says it", || event(east, "default", "refused", "Refused")).await;
+        binding_says(world, "east", "foreigns", "Synced", "False", "Refused").await;
+        offered.create(east, None, "b", json!({"spec": {"size": "l"}})).await;
+        let copy = |name: &str| format!("{}-{name}", backend.cluster_namespace);
+        becomes("goes up meanwhile", &there, &copy("b"), |_| true).await;
+        leader.install_crd_versions(&offered.name(), &had).await;
+        binding_says(world, "east", "foreigns", "Synced", "True", "").await;
+        becomes("goes up in the end", &there, &copy("refused"), |_| true).await;
+        unbind(world, "east", &offered).await;
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });
