@@ -1,15 +1,18 @@
-//! The konnector is killed after each of its writes about an object: while it is created, gets a status, changes, and goes.
+//! The konnector is killed after each of its writes about an object: while it is created, gets a status, changes, and goes; and the provider
+//! is away meanwhile.
 
 use std::cell::RefCell;
 
 use api::bind::resource::{InformerScope, Isolation};
 use e2e::{
-    binding::{BINDING, CREDENTIALS, Offered, bind_with},
+    binding::{BINDING, CREDENTIALS, Offered, becomes, bind_with, vanishes},
+    daemon::End,
     life::Fall,
     trap::{Side, Trap},
     victim::Victim,
-    waiting::{VOUCHED, within},
+    waiting::{VOUCHED, always, within},
 };
+use fleet::Component;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api,
@@ -123,6 +126,54 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
         world.release(&ns).await;
         backend.release().await;
         east.delete::<Secret>(CREDENTIALS, "moments").await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile() {
+    BINDING.alone(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("aways", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        bind_with(east, "aways", &offered, kubeconfig).await;
+        let ns = world.namespace("bind-aways", &["east"]).await;
+        let small = json!({"spec": {"size": "s"}});
+        offered.create(east, Some(&ns), "kept", small.clone()).await;
+        let there_ns = backend.assign(&ns).await;
+        offered.create(east, Some(&ns), "gone", small.clone()).await;
+        let (here, there) = (offered.objects(east, Some(&ns)), offered.objects(leader, Some(&there_ns)));
+        for name in ["kept", "gone"] {
+            becomes("is at the provider", &there, name, |_| true).await;
+        }
+
+        let provider = world.fleet.cluster("leader").unwrap();
+        provider.kill(Component::ApiServer).await.unwrap();
+        let change = Patch::Merge(json!({"spec": {"size": "l"}}));
+        here.patch("kept", &PatchParams::default(), &change).await.unwrap();
+        here.delete("gone", &DeleteParams::default()).await.unwrap();
+        offered.create(east, Some(&ns), "late", small).await;
+        // Also one that begins meanwhile.
+        world.end("freeport-member-east", End::Stop).await;
+        world.launch("freeport-member-east").await;
+        always("nothing goes", || async {
+            for name in ["kept", "gone", "late"] {
+                here.get(name).await.map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        })
+        .await;
+
+        provider.start(Component::ApiServer).await.unwrap();
+        becomes("is changed", &there, "kept", |copy| copy.data["spec"]["size"] == "l").await;
+        becomes("is at the provider", &there, "late", |_| true).await;
+        vanishes(&there, "gone").await;
+        vanishes(&here, "gone").await;
+        unbind(world, "east", &offered).await;
+        world.release(&ns).await;
+        backend.release().await;
         leader.take_crd(&offered.name()).await;
     });
 }
