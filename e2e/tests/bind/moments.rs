@@ -10,7 +10,7 @@ use e2e::{
     life::Fall,
     trap::{Side, Trap},
     victim::Victim,
-    waiting::{VOUCHED, always, within},
+    waiting::{VOUCHED, always, eventually, within},
 };
 use fleet::Component;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -167,6 +167,10 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
         .await;
 
         provider.start(Component::ApiServer).await.unwrap();
+        eventually("the provider answers", || async {
+            there.list(&Default::default()).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await;
         becomes("is changed", &there, "kept", |copy| copy.data["spec"]["size"] == "l").await;
         becomes("is at the provider", &there, "late", |_| true).await;
         vanishes(&there, "gone").await;
