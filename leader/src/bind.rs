@@ -4,7 +4,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`args`] | flags |
-//! | [`known`] | what is known, and who has to look at it |
+//! | [`known`] | what is known |
+//! | [`knowledge`] | the watches, and who has to look at what they tell |
 //! | [`contract`] | who asks to be a consumer gets a cluster namespace |
 //! | [`credential`] | account, rights and kubeconfig in a cluster namespace |
 //! | [`request`] | what a consumer asks for is judged, and exported |
@@ -18,6 +19,7 @@ mod args;
 mod contract;
 mod credential;
 mod export;
+mod knowledge;
 mod known;
 mod namespace;
 mod request;
@@ -42,7 +44,8 @@ use self::{
     contract::Contracts,
     credential::{Credentials, Reached},
     export::Exports,
-    known::{Knowledge, Place},
+    knowledge::Knowledge,
+    known::Place,
     namespace::Namespaces,
     request::Requests,
 };

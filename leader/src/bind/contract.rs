@@ -28,7 +28,8 @@ use serde_json::{Value, json};
 
 use super::{
     credential::{KUBECONFIG, kubeconfig_secret},
-    known::{Knowledge, Known, Place, patience},
+    knowledge::{Knowledge, patience},
+    known::{Known, Place},
 };
 
 /// How soon it is looked again whether the credential is there.
@@ -127,7 +128,8 @@ impl Contracts {
             return self.over(&ask, Timestamp::now()).await;
         }
         let identity = ask.spec.cluster_identity.identity.clone().unwrap_or_default();
-        let contract = cluster_namespace(&self.prefix, &identity);
+        let contract = self.knowledge.known.with(|known| known.contract_of(&identity));
+        let contract = contract.unwrap_or_else(|| cluster_namespace(&self.prefix, &identity));
         let desired = self.knowledge.known.with(|known| desired(&ask.spec, &contract, known));
         match desired {
             Err(refused) => {
@@ -283,6 +285,13 @@ mod tests {
         let again = desired(&spec("a", "large"), "cns", &known("a", "small"));
         assert!(matches!(again, Ok(Desired::Grant(_, granted)) if granted == "small,large"));
         assert!(matches!(desired(&spec("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
+    }
+
+    #[test]
+    fn an_identity_keeps_its_cluster_namespace_under_another_prefix() {
+        assert_eq!(known("a", "").contract_of("a").as_deref(), Some("cns"));
+        assert_eq!(known("a", "").contract_of("b"), None);
+        assert_eq!(known("", "").contract_of(""), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use kube::{Api, Resource, ResourceExt, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::known::{Knowledge, Place};
+use super::{knowledge::Knowledge, known::Place};
 
 /// Name of the account, and of its rights.
 pub(super) const BINDER: &str = "kube-binder";

@@ -24,7 +24,8 @@ use serde_json::json;
 
 use super::{
     ensure,
-    known::{Key, Knowledge, Known, Place},
+    knowledge::Knowledge,
+    known::{Key, Known, Place},
     remove,
     rights::{self, Right},
 };

@@ -30,7 +30,8 @@ use serde_json::json;
 
 use super::{
     contract,
-    known::{Key, Knowledge, Known, patience},
+    knowledge::{Knowledge, patience},
+    known::{Key, Known},
 };
 
 /// How long a request stays after its end.
