@@ -119,18 +119,18 @@ fn reached(args: &BindArgs) -> Option<Reached> {
     })
 }
 
-/// Makes it where it is not there.
-async fn ensure<P>(writer: &Writer, want: &P) -> Result<(), Error>
+/// Makes it where it is not there; what is there then.
+async fn ensure<P>(writer: &Writer, want: &P) -> Result<P, Error>
 where
     P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
 {
     match writer.read(want).await {
-        Ok(_) => Ok(()),
         Err(Error::Gone) => match writer.put(None, want).await {
-            Ok(_) | Err(Error::Stale) => Ok(()),
+            Ok(Some(made)) => Ok(made),
+            Ok(None) | Err(Error::Stale) => writer.read(want).await,
             Err(error) => Err(error),
         },
-        Err(error) => Err(error),
+        there => there,
     }
 }
 

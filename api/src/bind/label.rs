@@ -55,5 +55,7 @@ pub const GRANTED_TEMPLATES: &str = "multicluster.freeport.dev/granted-templates
 pub const ISOLATION: &str = "multicluster.freeport.dev/isolation";
 /// Annotation of the Secret with a credential: when it is renewed.
 pub const RENEW_AT: &str = "multicluster.freeport.dev/renew-at";
+/// Annotation of a Secret with a credential: uid of the ServiceAccount that the token is of.
+pub const ACCOUNT_UID: &str = "multicluster.freeport.dev/account-uid";
 /// Finalizer: what was made for it goes first.
 pub const BIND_FINALIZER: &str = "multicluster.freeport.dev/bind";

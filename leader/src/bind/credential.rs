@@ -31,6 +31,9 @@ pub(super) const BINDER: &str = "kube-binder";
 /// Name of the Secret, and its key.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 
+/// How often it is looked whether all of it is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+
 /// How consumers reach this cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
@@ -66,17 +69,17 @@ impl Credentials {
             return Ok(Outcome::Done);
         };
         let metadata = json!({"name": BINDER, "namespace": name});
-        self.ensure::<ServiceAccount>(json!({ "metadata": metadata })).await?;
+        let account = self.ensure::<ServiceAccount>(json!({ "metadata": metadata })).await?;
         self.ensure::<RoleBinding>(json!({
             "metadata": metadata,
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": BINDER},
             "subjects": [{"kind": "ServiceAccount", "name": BINDER, "namespace": name}],
         }))
         .await?;
-        let wait = self.renew(&name).await?;
+        let wait = self.renew(&name, &account.uid().unwrap_or_default()).await?;
         // A konnector looks for the Secret when it sees this.
         self.ensure::<ClusterBinding>(self.cluster_binding(&contract)).await?;
-        Ok(Outcome::Requeue(wait))
+        Ok(Outcome::Requeue(wait.min(LOOK_AGAIN)))
     }
 
     fn cluster_binding(&self, contract: &Place) -> Value {
@@ -90,15 +93,16 @@ impl Credentials {
         })
     }
 
-    async fn ensure<P>(&self, want: Value) -> Result<(), Error>
+    async fn ensure<P>(&self, want: Value) -> Result<P, Error>
     where
         P: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
     {
         super::ensure(&self.writer, &serde_json::from_value::<P>(want)?).await
     }
 
-    /// Makes the kubeconfig where it is not there, leads elsewhere, or half of the life of its token is over; for how long it stays.
-    async fn renew(&self, contract: &str) -> Result<Duration, Error> {
+    /// Makes the kubeconfig where it is not there, leads elsewhere, is of another account of that name, or half of the life of its token is
+    /// over; for how long it stays.
+    async fn renew(&self, contract: &str, account: &str) -> Result<Duration, Error> {
         let have = match self.writer.read(&kubeconfig_secret(contract)).await {
             Ok(secret) => Some(secret),
             Err(Error::Gone) => None,
@@ -107,7 +111,7 @@ impl Credentials {
         let now = Timestamp::now();
         let authorities = self.authorities().await?;
         if let Some(left) =
-            have.as_ref().and_then(|have| stays(have, &self.reached, authorities.as_deref(), now))
+            have.as_ref().and_then(|have| stays(have, account, (&self.reached, authorities.as_deref()), now))
         {
             return Ok(left);
         }
@@ -126,7 +130,7 @@ impl Credentials {
         let renew_at = now.checked_add(half).unwrap_or(now).to_string();
         let kubeconfig = kubeconfig(contract, &self.reached, authorities.as_deref(), &token);
         let data = json!({KUBECONFIG: ByteString(kubeconfig.to_string().into_bytes())});
-        let annotations = json!({label::RENEW_AT: renew_at});
+        let annotations = json!({label::RENEW_AT: renew_at, label::ACCOUNT_UID: account});
         match have {
             Some(have) => {
                 let patch = json!({"metadata": {"annotations": annotations}, "data": data});
@@ -160,7 +164,14 @@ impl Credentials {
 }
 
 /// How long the Secret can stay as it is; nothing where it cannot.
-fn stays(have: &Secret, reached: &Reached, authorities: Option<&[u8]>, now: Timestamp) -> Option<Duration> {
+fn stays(
+    have: &Secret,
+    account: &str,
+    (reached, authorities): (&Reached, Option<&[u8]>),
+    now: Timestamp,
+) -> Option<Duration> {
+    // The token of an account that was deleted is worth nothing, also if there is another one of its name.
+    (have.annotations().get(label::ACCOUNT_UID)? == account).then_some(())?;
     let renew_at: Timestamp = have.annotations().get(label::RENEW_AT)?.parse().ok()?;
     let kubeconfig: Value = serde_json::from_slice(&have.data.as_ref()?.get(KUBECONFIG)?.0).ok()?;
     (kubeconfig["clusters"][0]["cluster"] == cluster(reached, authorities)).then_some(())?;
@@ -206,16 +217,20 @@ mod tests {
     #[test]
     fn a_credential_stays_until_half_of_its_life_is_over_or_it_leads_elsewhere() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let there = reached("https://l:6443");
+        let (there, elsewhere) = (reached("https://l:6443"), reached("https://m"));
         let kubeconfig = kubeconfig("cns", &there, Some(b"ca"), "t").to_string();
         let secret: Secret = serde_json::from_value(json!({
-            "metadata": {"annotations": {label::RENEW_AT: at(1000).to_string()}},
+            "metadata": {"annotations": {label::RENEW_AT: at(1000).to_string(), label::ACCOUNT_UID: "a"}},
             "data": {KUBECONFIG: ByteString(kubeconfig.into_bytes())},
         }))
         .unwrap();
-        assert_eq!(stays(&secret, &there, Some(b"ca"), at(900)), Some(Duration::from_secs(100)));
-        assert_eq!(stays(&secret, &there, Some(b"ca"), at(1000)), None);
-        assert_eq!(stays(&secret, &there, Some(b"other"), at(900)), None);
-        assert_eq!(stays(&secret, &reached("https://m"), Some(b"ca"), at(900)), None);
+        let stays = |account, reached, authorities: &[u8], second| {
+            stays(&secret, account, (reached, Some(authorities)), at(second))
+        };
+        assert_eq!(stays("a", &there, b"ca", 900), Some(Duration::from_secs(100)));
+        assert_eq!(stays("a", &there, b"ca", 1000), None);
+        assert_eq!(stays("a", &there, b"other", 900), None);
+        assert_eq!(stays("a", &elsewhere, b"ca", 900), None);
+        assert_eq!(stays("b", &there, b"ca", 900), None);
     }
 }

@@ -107,13 +107,13 @@ impl Exports {
             match right {
                 Right::Within(api) => {
                     let name = contract.name_any();
-                    ensure(&self.writer, &rights::within(&name, &name, api)).await?;
+                    drop(ensure(&self.writer, &rights::within(&name, &name, api)).await?);
                 }
                 Right::Everywhere(api) => {
-                    ensure(&self.writer, &rights::everywhere(&contract, api, false)).await?
+                    drop(ensure(&self.writer, &rights::everywhere(&contract, api, false)).await?);
                 }
                 Right::Reading(api) => {
-                    ensure(&self.writer, &rights::everywhere(&contract, api, true)).await?
+                    drop(ensure(&self.writer, &rights::everywhere(&contract, api, true)).await?);
                 }
             }
         }
