@@ -7,11 +7,7 @@
 use std::time::Duration;
 
 use api::bind::{
-    export::Phase,
-    identity::cluster_namespace,
-    label,
-    offer::{BindableResourcesRequest, BindableResourcesRequestSpec},
-    resource::SecretKey,
+    export::Phase, identity::cluster_namespace, label, offer::BindableResourcesRequest, resource::SecretKey,
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -78,7 +74,8 @@ enum Desired {
 }
 
 /// What the cluster namespace of this name has to be.
-fn desired(spec: &BindableResourcesRequestSpec, name: &str, known: &Known) -> Result<Desired, Refused> {
+fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known) -> Result<Desired, Refused> {
+    let spec = &ask.spec;
     let identity = spec.cluster_identity.identity.as_deref().unwrap_or_default();
     if identity.is_empty() {
         return Err(Refused::NoIdentity);
@@ -89,7 +86,13 @@ fn desired(spec: &BindableResourcesRequestSpec, name: &str, known: &Known) -> Re
     }
     let Some(have) = known.contract(name) else {
         let granted = template.map(|template| (label::GRANTED_TEMPLATES, template));
-        let annotations = [(label::IDENTITY, identity), (label::AUTHOR, spec.author.as_str())];
+        let called = spec.cluster_identity.pretty_name.clone().filter(|name| !name.is_empty());
+        let called = called.unwrap_or_else(|| ask.name_any());
+        let annotations = [
+            (label::IDENTITY, identity),
+            (label::AUTHOR, spec.author.as_str()),
+            (label::CLUSTER_PRETTY_NAME, called.as_str()),
+        ];
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
         namespace.labels_mut().insert(label::BIND.to_owned(), label::CONTRACT.to_owned());
@@ -130,7 +133,7 @@ impl Contracts {
         let identity = ask.spec.cluster_identity.identity.clone().unwrap_or_default();
         let contract = self.knowledge.known.with(|known| known.contract_of(&identity));
         let contract = contract.unwrap_or_else(|| cluster_namespace(&self.prefix, &identity));
-        let desired = self.knowledge.known.with(|known| desired(&ask.spec, &contract, known));
+        let desired = self.knowledge.known.with(|known| desired(&ask, &contract, known));
         match desired {
             Err(refused) => {
                 return match patience(&ask.metadata, Timestamp::now()) {
@@ -257,9 +260,9 @@ mod tests {
 
     use super::*;
 
-    fn spec(identity: &str, template: &str) -> BindableResourcesRequestSpec {
+    fn ask(identity: &str, template: &str) -> BindableResourcesRequest {
         let of = json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
-        serde_json::from_value(of).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": of})).unwrap()
     }
 
     fn known(identity: &str, granted: &str) -> Known {
@@ -277,14 +280,15 @@ mod tests {
 
     #[test]
     fn the_same_identity_has_one_cluster_namespace_with_all_that_it_was_granted() {
-        let Ok(Desired::Create(namespace)) = desired(&spec("a", "small"), "other", &known("a", "")) else {
+        let Ok(Desired::Create(namespace)) = desired(&ask("a", "small"), "other", &known("a", "")) else {
             panic!("not created")
         };
         assert_eq!(namespace.annotations()[label::IDENTITY], "a");
+        assert_eq!(namespace.annotations()[label::CLUSTER_PRETTY_NAME], "east");
         assert_eq!(namespace.annotations()[label::GRANTED_TEMPLATES], "small");
-        let again = desired(&spec("a", "large"), "cns", &known("a", "small"));
+        let again = desired(&ask("a", "large"), "cns", &known("a", "small"));
         assert!(matches!(again, Ok(Desired::Grant(_, granted)) if granted == "small,large"));
-        assert!(matches!(desired(&spec("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
+        assert!(matches!(desired(&ask("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
     }
 
     #[test]
@@ -296,9 +300,9 @@ mod tests {
 
     #[test]
     fn anothers_cluster_namespace_is_not_given() {
-        let refused = |spec, known| desired(&spec, "cns", &known).unwrap_err();
-        assert_eq!(refused(spec("a", "small"), known("b", "")), Refused::NotOurs("cns".into()));
-        assert_eq!(refused(spec("", "small"), known("", "")), Refused::NoIdentity);
-        assert_eq!(refused(spec("a", "gone"), known("a", "")), Refused::TemplateNotFound("gone".into()));
+        let refused = |ask, known| desired(&ask, "cns", &known).unwrap_err();
+        assert_eq!(refused(ask("a", "small"), known("b", "")), Refused::NotOurs("cns".into()));
+        assert_eq!(refused(ask("", "small"), known("", "")), Refused::NoIdentity);
+        assert_eq!(refused(ask("a", "gone"), known("a", "")), Refused::TemplateNotFound("gone".into()));
     }
 }

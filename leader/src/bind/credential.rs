@@ -83,7 +83,7 @@ impl Credentials {
     }
 
     fn cluster_binding(&self, contract: &Place) -> Value {
-        let annotations: serde_json::Map<_, _> = [label::IDENTITY, label::AUTHOR]
+        let annotations: serde_json::Map<_, _> = [label::IDENTITY, label::AUTHOR, label::CLUSTER_PRETTY_NAME]
             .into_iter()
             .filter_map(|key| Some((key.to_owned(), json!(contract.annotations().get(key)?))))
             .collect();
