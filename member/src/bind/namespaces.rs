@@ -4,8 +4,12 @@
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
 //! that was not seen: the credential is noted to be this cluster's, and one that was restored from a backup synchronizes nothing.
 
-use api::bind::{binding::APIServiceBinding, export::APIServiceNamespace};
-use kit::write::Error;
+use api::{
+    bind::{binding::APIServiceBinding, export::APIServiceNamespace},
+    label::MEMBER,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kit::write::{Error, Writer};
 use kube::ResourceExt;
 use std::{collections::BTreeSet, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -19,11 +23,14 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Namespaces {
     contract: Contract,
     local: Local,
+    here: Writer,
 }
 
 impl Namespaces {
     pub(crate) fn new(contract: &Contract, local: &Local) -> Self {
-        Self { contract: contract.clone(), local: local.clone() }
+        let env = &contract.env;
+        let here = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+        Self { contract: contract.clone(), local: local.clone(), here }
     }
 
     /// Goes on until `stop`.
@@ -57,13 +64,29 @@ impl Namespaces {
         let mut failed = Ok(());
         for namespace in all.iter().filter(|namespace| is_over(namespace, &live)) {
             let name = namespace.name_any();
-            tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
-            if let Err(error) = self.contract.writer.delete(namespace, false).await {
+            if let Err(error) = self.take_back(namespace, &name).await {
                 tracing::warn!(namespace = name, %error, "the APIServiceNamespace was not deleted, trying again");
                 failed = Err(error);
             }
         }
         failed
+    }
+
+    /// The watch of our Namespaces may be behind that of the provider: what is new there is not gone here. So the API server is asked.
+    async fn take_back(&self, namespace: &APIServiceNamespace, name: &str) -> Result<(), Error> {
+        let mut here = Namespace::default();
+        here.metadata.name = Some(name.to_owned());
+        match self.here.read(&here).await {
+            Ok(_) => Ok(()),
+            Err(Error::Gone) => {
+                tracing::info!(
+                    namespace = name,
+                    "the Namespace is gone here: taking it back from the provider"
+                );
+                self.contract.writer.delete(namespace, false).await
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
