@@ -6,7 +6,7 @@
 
 use api::bind::{
     condition::{Answer, Severity, Verdict, conditions},
-    export::APIServiceNamespace,
+    export::{APIServiceExport, APIServiceNamespace},
     identity::prefixed_namespace,
     label,
     resource::Isolation,
@@ -62,12 +62,17 @@ fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known) -> Option
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         return Some(said);
     }
-    if rights::in_namespaces(&key.cluster_namespace, known).is_empty() {
+    if rights::in_namespaces(&key.cluster_namespace, known, is_live).is_empty() {
         return None;
     }
     let is_none =
         known.exports_of(&key.cluster_namespace).any(|export| export.spec.isolation == Isolation::None);
     Some(if is_none { key.name.clone() } else { prefixed_namespace(&key.cluster_namespace, &key.name) })
+}
+
+/// Whether the export is not taken back.
+fn is_live(export: &APIServiceExport) -> bool {
+    export.metadata.deletion_timestamp.is_none()
 }
 
 fn is_system(name: &str, own: &str) -> bool {
@@ -94,14 +99,14 @@ impl Namespaces {
         let found = self.knowledge.known.with(|known| {
             let namespace = known.namespaces.named(&key.pair())?.clone();
             let name = assigned(&key, &namespace, known);
-            let is_live = known.contract(&key.cluster_namespace).is_some();
-            Some((namespace, name, is_live))
+            let has_contract = known.contract(&key.cluster_namespace).is_some();
+            Some((namespace, name, has_contract))
         });
-        let Some((namespace, name, is_live)) = found else { return Ok(Outcome::Done) };
+        let Some((namespace, name, has_contract)) = found else { return Ok(Outcome::Done) };
         if namespace.metadata.deletion_timestamp.is_some() {
             return self.end(&key, &namespace, name).await;
         }
-        let Some(name) = name.filter(|_| is_live) else { return Ok(Outcome::Done) };
+        let Some(name) = name.filter(|_| has_contract) else { return Ok(Outcome::Done) };
         if is_system(&name, &self.env.namespace) {
             return self.refuse(&namespace, &Refused::SystemNamespace(name)).await;
         }
@@ -112,7 +117,9 @@ impl Namespaces {
         if let Some(refused) = self.make(&key, &name).await? {
             return self.refuse(&namespace, &refused).await;
         }
-        let apis = self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
+        // An export that goes keeps the rights that it has, until it takes them back itself.
+        let apis =
+            self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known, is_live));
         for api in apis {
             ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;
         }
@@ -130,10 +137,14 @@ impl Namespaces {
         want.metadata.name = Some(name.to_owned());
         want.labels_mut().insert(label::BIND.to_owned(), label::OBJECTS.to_owned());
         want.annotations_mut().insert(label::API_SERVICE_NAMESPACE.to_owned(), key.to_string());
-        let there = match self.writer.put(None, &want).await {
-            Ok(_) => return Ok(None),
-            Err(Error::Stale) => self.writer.read(&want).await?,
-            Err(error) => return Err(error),
+        // One that was adopted is in no watch.
+        let there = match self.writer.read(&want).await {
+            Err(Error::Gone) => match self.writer.put(None, &want).await {
+                Ok(_) => return Ok(None),
+                Err(Error::Stale) => self.writer.read(&want).await?,
+                Err(error) => return Err(error),
+            },
+            there => there?,
         };
         let says = |key: &str| there.annotations().get(key).map(String::as_str);
         let is_made = says(label::API_SERVICE_NAMESPACE) == Some(key.to_string().as_str());
@@ -194,8 +205,10 @@ impl Namespaces {
             }
             None => {
                 // One that was there before stays, without the rights in it.
-                let apis =
-                    self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
+                let apis = self
+                    .knowledge
+                    .known
+                    .with(|known| rights::in_namespaces(&key.cluster_namespace, known, |_| true));
                 for api in apis {
                     let within = name.as_deref().unwrap_or_default();
                     remove(&self.writer, &rights::within(within, &key.cluster_namespace, &api)).await?;

@@ -46,9 +46,13 @@ pub(super) fn of_export(export: &APIServiceExport, known: &Known) -> Vec<Right> 
     rights
 }
 
-/// APIs of which a consumer has objects in Namespaces of its own.
-pub(super) fn in_namespaces(cluster_namespace: &str, known: &Known) -> Vec<String> {
-    let exports = known.exports_of(cluster_namespace);
+/// APIs of which a consumer has objects in Namespaces of its own, by the exports that `count`.
+pub(super) fn in_namespaces(
+    cluster_namespace: &str,
+    known: &Known,
+    count: impl Fn(&APIServiceExport) -> bool,
+) -> Vec<String> {
+    let exports = known.exports_of(cluster_namespace).filter(|export| count(export));
     let apis = exports.flat_map(|export| export.spec.resources.iter().map(|resource| resource.name()));
     let is_namespaced = |api: &String| {
         let schema = known.schema(cluster_namespace, api);
@@ -131,7 +135,7 @@ mod tests {
             "isolation": isolation, "resources": [{"group": "g", "resource": "m"}]}});
         let export: APIServiceExport = serde_json::from_value(export).unwrap();
         known.exports.change(Change::Apply(serde_json::from_value(json!(export)).unwrap()));
-        (of_export(&export, &known), in_namespaces("cns", &known).len())
+        (of_export(&export, &known), in_namespaces("cns", &known, |_| true).len())
     }
 
     #[test]
