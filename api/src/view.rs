@@ -24,6 +24,15 @@ where
     Ok(map.into_iter().filter_map(|(key, value)| Some((key, value.0.ok()?))).collect())
 }
 
+/// Decodes what Go may write as `null`, as it does with an empty list: `#[serde(default, deserialize_with = "or_default")]`.
+pub fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// A part of an object that may not decode: the error is kept in its place, so one bad object cannot stop a list or watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lenient<T>(pub Result<T, String>);

@@ -6,9 +6,14 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1},
+    apimachinery::pkg::apis::meta::v1::{Condition, MicroTime},
+};
 use kube::{
-    Client,
+    Api, Client,
+    api::{ObjectMeta, PostParams},
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use tokio::{sync::mpsc, time::timeout};
@@ -19,6 +24,8 @@ use crate::metrics::Metrics;
 const WAITING: usize = 256;
 /// Bytes of a message: an API server refuses Events with 1024 and more.
 const NOTE_MAX: usize = 1023;
+/// Characters of the name of an Event, of which those that its time takes are left to the object's.
+const NAME_MAX: usize = 253;
 /// For sending one.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -146,11 +153,21 @@ pub fn channel(
     let waiting = Arc::<Mutex<Waiting>>::default();
     let events = Events { waiting: waiting.clone(), bell, metrics };
     let send = async move {
-        let recorder =
-            Recorder::new(client, Reporter { controller: controller.into(), instance: Some(instance) });
+        let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
+        let recorder = Recorder::new(client.clone(), reporter.clone());
         while rung.recv().await.is_some() {
             while let Some((object, event)) = { lock(&waiting).take() } {
-                match timeout(LIMIT, recorder.publish(&event, &object)).await {
+                let sent = async {
+                    let Some(own) = of_a_long_name(&event, &object, &reporter, Timestamp::now()) else {
+                        return recorder.publish(&event, &object).await;
+                    };
+                    let events = Api::namespaced(
+                        client.clone(),
+                        own.metadata.namespace.as_deref().unwrap_or("default"),
+                    );
+                    events.create(&PostParams::default(), &own).await.map(drop)
+                };
+                match timeout(LIMIT, sent).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::debug!(%error, "an Event was not sent"),
                     Err(_) => tracing::debug!("an Event was not sent within {LIMIT:?}"),
@@ -159,6 +176,35 @@ pub fn channel(
         }
     };
     (events, send)
+}
+
+/// An Event whose name does not hold the whole name of its object: the Recorder would make one that is too long. It is not counted
+/// when it is repeated.
+fn of_a_long_name(
+    event: &Event,
+    object: &ObjectReference,
+    reporter: &Reporter,
+    now: Timestamp,
+) -> Option<v1::Event> {
+    let time = format!(".{:x}", now.as_nanosecond());
+    let name = object.name.as_deref().filter(|name| name.len() + time.len() > NAME_MAX)?;
+    let kept = name[..name.floor_char_boundary(NAME_MAX - time.len())].trim_end_matches(['.', '-']);
+    Some(v1::Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{kept}{time}")),
+            namespace: Some(object.namespace.clone().unwrap_or_else(|| "default".into())),
+            ..ObjectMeta::default()
+        },
+        action: Some(event.action.clone()),
+        event_time: Some(MicroTime(now)),
+        note: event.note.clone(),
+        reason: Some(event.reason.clone()),
+        regarding: Some(object.clone()),
+        reporting_controller: Some(reporter.controller.clone()),
+        reporting_instance: reporter.instance.clone(),
+        type_: Some(format!("{:?}", event.type_)),
+        ..v1::Event::default()
+    })
 }
 
 fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
@@ -230,6 +276,26 @@ mod tests {
         let taken = taken(&mut waiting);
         assert_eq!(taken[..4], ["flood-0", "other", "member", "flood-1"]);
         assert_eq!((taken.len(), waiting.count), (WAITING, 0));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_where_it_stays_a_name() {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: "R".into(),
+            note: None,
+            action: "A".into(),
+            secondary: None,
+        };
+        let of = |name: &str| {
+            let object = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
+            let reporter = Reporter { controller: "c".into(), instance: None };
+            of_a_long_name(&event, &object, &reporter, "2026-11-24T00:00:00Z".parse().unwrap())
+        };
+        assert_eq!(of(&"n".repeat(236)), None);
+        let long = of(&format!("{}.-{}", "n".repeat(234), "m".repeat(17))).unwrap();
+        assert_eq!(long.metadata.name, Some(format!("{}.18ead21789e30000", "n".repeat(234))));
+        assert_eq!(long.type_.as_deref(), Some("Warning"));
     }
 
     #[test]

@@ -88,7 +88,8 @@ async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached:
     let (e, k, w) = with();
     let exports = Exports { env: e, knowledge: k, writer: w };
     let (e, k, w) = with();
-    let namespaces = Namespaces { env: e, knowledge: k, writer: w };
+    let namespaces =
+        Namespaces { env: e, knowledge: k, writer: w, prefix: args.bind_namespace_prefix.clone() };
     let (m, s) = (|| metrics.clone(), || stop.clone());
     tokio::join!(
         drive("bind-contract", queues.asks.clone(), m(), s(), |name| contracts.clone().reconcile(name)),

@@ -34,6 +34,8 @@ pub(super) struct Namespaces {
     pub(super) env: Env,
     pub(super) knowledge: Knowledge,
     pub(super) writer: Writer,
+    /// What the names of cluster namespaces begin with.
+    pub(super) prefix: String,
 }
 
 /// Why a Namespace of a consumer gets none here.
@@ -41,6 +43,8 @@ pub(super) struct Namespaces {
 enum Refused {
     #[error("{0} is a Namespace of the system")]
     SystemNamespace(String),
+    #[error("names like {0} are kept for Namespaces of consumers that have a prefix")]
+    ReservedName(String),
     #[error(
         "Namespace {0} is there already, and was not made for this; annotation multicluster.freeport.dev/adopt=true on it lets it be used"
     )]
@@ -51,6 +55,7 @@ impl Refused {
     fn reason(&self) -> &'static str {
         match self {
             Self::SystemNamespace(_) => "SystemNamespace",
+            Self::ReservedName(_) => "ReservedName",
             Self::NotOurs(_) => "NotOurs",
         }
     }
@@ -75,8 +80,19 @@ fn is_live(export: &APIServiceExport) -> bool {
     export.metadata.deletion_timestamp.is_none()
 }
 
-fn is_system(name: &str, own: &str) -> bool {
-    name.starts_with("kube-") && !name.starts_with("kube-bind-") || name == "default" || name == own
+/// Why no consumer gets this name, whatever is there; `own` is our Namespace. Without the prefix of its cluster namespace a consumer could
+/// have the Namespace of another one before that one asks for it.
+fn reserved(key: &Key, name: &str, own: &str, prefix: &str) -> Option<Refused> {
+    if name == "default" || name == own {
+        return Some(Refused::SystemNamespace(name.to_owned()));
+    }
+    if name == prefixed_namespace(&key.cluster_namespace, &key.name) {
+        return None;
+    }
+    if name.starts_with(prefix) {
+        return Some(Refused::ReservedName(name.to_owned()));
+    }
+    name.starts_with("kube-").then(|| Refused::SystemNamespace(name.to_owned()))
 }
 
 /// Whether the Namespace was made for this APIServiceNamespace.
@@ -107,8 +123,8 @@ impl Namespaces {
             return self.end(&key, &namespace, name).await;
         }
         let Some(name) = name.filter(|_| has_contract) else { return Ok(Outcome::Done) };
-        if is_system(&name, &self.env.namespace) {
-            return self.refuse(&namespace, &Refused::SystemNamespace(name)).await;
+        if let Some(refused) = reserved(&key, &name, &self.env.namespace, &self.prefix) {
+            return self.refuse(&namespace, &refused).await;
         }
         if !namespace.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
             self.writer.hold(&namespace, label::BIND_FINALIZER).await?;
@@ -260,11 +276,16 @@ mod tests {
     }
 
     #[test]
-    fn sec8_a_namespace_of_the_system_is_nobodys() {
+    fn sec8_a_namespace_of_the_system_or_of_another_consumer_is_nobodys() {
+        let why = |name: &str, prefix: &str| reserved(&key(), name, "freeport-system", prefix);
         for name in ["kube-system", "kube-public", "default", "freeport-system"] {
-            assert!(is_system(name, "freeport-system"), "{name}");
+            assert_eq!(why(name, "kube-bind-"), Some(Refused::SystemNamespace(name.into())));
         }
-        assert!(!is_system("kube-bind-x-team1", "freeport-system") && !is_system("team1", "freeport-system"));
+        for (name, prefix) in [("kube-bind-x-team1", "kube-bind-"), ("c", "c"), ("cns-other", "cn")] {
+            assert_eq!(why(name, prefix), Some(Refused::ReservedName(name.into())));
+        }
+        assert_eq!(why("cns-team1", "cn"), None, "it is its own");
+        assert_eq!(why("team1", "kube-bind-"), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::{
     bind::binding::APIServiceBinding,
-    view::{Lenient, Tolerant, lean, owned},
+    view::{Lenient, Tolerant, lean, or_default, owned},
 };
 use k8s_openapi::{
     api::core::v1::{Namespace, Secret},
@@ -42,6 +42,7 @@ pub(crate) struct Crd {
 pub(crate) struct CrdStatus {
     pub(crate) accepted_names: CustomResourceDefinitionNames,
     pub(crate) stored_versions: Option<Vec<String>>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) conditions: Vec<CrdCondition>,
 }
 
@@ -198,6 +199,14 @@ mod tests {
             odd::everywhere::<Tolerant<APIServiceBinding>>(&odd).unwrap();
             odd::everywhere::<Tolerant<Secret>>(&odd).unwrap();
         }
+    }
+
+    /// A new CRD is shown so.
+    #[test]
+    fn a_crd_without_conditions_is_not_established() {
+        let names = json!({"plural": "", "kind": ""});
+        let new = json!({"status": {"conditions": null, "acceptedNames": names, "storedVersions": null}});
+        assert!(!odd::list::<Crd>(&new).unwrap().iter().any(Crd::is_established));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use api::{
     name,
     resource_export::{HEADLESS, check_size},
     slice,
-    view::{Lenient, is_written_by, lean, ours, ours_annotated},
+    view::{Lenient, is_written_by, lean, or_default, ours, ours_annotated},
 };
 use k8s_openapi::api::{
     core::v1 as core,
@@ -206,11 +206,6 @@ pub(crate) struct SlicePort {
     /// Application protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app_protocol: Option<String>,
-}
-
-/// Go writes an empty list as `null`.
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
 /// A ServiceImport of this cluster.
