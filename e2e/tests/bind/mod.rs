@@ -2,6 +2,7 @@
 
 mod backend;
 mod commands;
+mod go;
 mod isolation;
 mod konnector;
 mod moments;
