@@ -157,42 +157,41 @@ async fn together(world: &World, offered: Offered, scope: InformerScope) {
     row.end().await;
 }
 
+/// Both informer scopes, of an API each.
+async fn row(world: &World, plural: &str, crd_scope: &str, isolation: Isolation) {
+    let of = async |scope: InformerScope| {
+        let offered = Offered::new(&format!("{plural}{scope:?}").to_lowercase(), crd_scope);
+        match isolation {
+            Isolation::None => together(world, offered, scope).await,
+            _ => apart(world, offered, isolation, scope).await,
+        }
+    };
+    tokio::join!(of(InformerScope::Namespaced), of(InformerScope::Cluster));
+}
+
 #[test]
 fn y1_namespaced_prefixed() {
-    BINDING.beside(async |world| {
-        let offered = Offered::new("rowa", "Namespaced");
-        apart(world, offered, Isolation::Prefixed, InformerScope::Cluster).await;
-    });
+    BINDING.beside(async |world| row(world, "rowa", "Namespaced", Isolation::Prefixed).await);
 }
 
 #[test]
 fn o3_namespaced_converted() {
-    BINDING.beside(async |world| {
-        let offered = Offered::new("rowb", "Namespaced");
-        apart(world, offered, Isolation::Namespaced, InformerScope::Namespaced).await;
-    });
+    BINDING.beside(async |world| row(world, "rowb", "Namespaced", Isolation::Namespaced).await);
 }
 
 #[test]
 fn m2_cluster_prefixed() {
-    BINDING.beside(async |world| {
-        let offered = Offered::new("rowc", "Cluster");
-        apart(world, offered, Isolation::Prefixed, InformerScope::Cluster).await;
-    });
+    BINDING.beside(async |world| row(world, "rowc", "Cluster", Isolation::Prefixed).await);
 }
 
 #[test]
 fn y3_y4_cluster_none() {
-    BINDING.beside(async |world| {
-        together(world, Offered::new("rowd", "Cluster"), InformerScope::Cluster).await;
-    });
+    BINDING.beside(async |world| row(world, "rowd", "Cluster", Isolation::None).await);
 }
 
 #[test]
 fn y4_namespaced_none() {
-    BINDING.beside(async |world| {
-        together(world, Offered::new("rowe", "Namespaced"), InformerScope::Namespaced).await;
-    });
+    BINDING.beside(async |world| row(world, "rowe", "Namespaced", Isolation::None).await);
 }
 
 /// What cannot be kept in step is said on the object and on the binding, and the others go on.
