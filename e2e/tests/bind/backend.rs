@@ -75,7 +75,7 @@ impl<'a> Backend<'a> {
         (this, kubeconfig)
     }
 
-    fn role_binding(&self, role: &str) -> Value {
+    pub(super) fn role_binding(&self, role: &str) -> Value {
         let group = "rbac.authorization.k8s.io";
         json!({
             "metadata": {"name": ACCOUNT}, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::cli::program::{Ran, run};
 
 /// Runs `freeport bind` with the words of `line`.
-async fn freeport(world: &World, line: &str) -> Ran {
+pub(super) async fn freeport(world: &World, line: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
     run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "").await
 }

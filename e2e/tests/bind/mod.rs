@@ -2,9 +2,11 @@
 
 mod backend;
 mod commands;
+mod evicted;
 mod go;
 mod isolation;
 mod konnector;
 mod moments;
 mod quiet;
+mod unseen;
 mod whole;

@@ -173,7 +173,7 @@ impl Bindings {
         }
         let found = self.install(&binding, contract).await?;
         self.keep_in_step(&name, found.bound.clone());
-        let verdicts = verdict::connected(&found, &beating.borrow(), &self.unsynced, &binding);
+        let verdicts = verdict::connected(&found, *beating.borrow(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
         report::on_export(contract, &name, Some(&found)).await?;
         report::on_schemas(contract, &name, &self.local).await?;

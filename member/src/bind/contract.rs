@@ -10,12 +10,13 @@ use api::{
         label,
     },
     label::MEMBER,
-    view::Tolerant,
+    view::{Meta, Tolerant},
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kit::{
     boot::Env,
     client::kubeconfig::{self, Target},
+    failure::{Failure, classify},
     index::Shared,
     objects::{Change, Decoded},
     watch::{Source, Watches},
@@ -173,6 +174,14 @@ impl Contract {
             Ok(_) | Err(Error::Stale) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the cluster namespace goes, or is another one under the same name.
+    pub(crate) async fn has_ended(&self) -> Result<bool, Failure> {
+        let namespaces = Api::<Meta<Namespace>>::all(self.client.clone());
+        let there = namespaces.get(&self.cluster_namespace.name).await.map_err(|error| classify(&error))?;
+        Ok(there.metadata.deletion_timestamp.is_some()
+            || there.uid().as_deref() != Some(&self.cluster_namespace.uid))
     }
 
     /// Whether the provider takes the API of this binding back.

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
 use kit::{
     client::kubeconfig::Target,
+    failure::Failure,
     write::{Error, Writer},
 };
 use kube::ResourceExt;
@@ -37,8 +38,19 @@ const EVERY: Duration = Duration::from_secs(150);
 /// How soon one is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Whether the last heartbeat arrived.
-pub(crate) type Beating = watch::Receiver<Option<bool>>;
+/// How the last heartbeat went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    /// The provider has it.
+    Arrived,
+    /// It did not arrive.
+    Failed,
+    /// The provider has ended the contract (B15).
+    Evicted,
+}
+
+/// How the last one went, if there was one.
+pub(crate) type Beating = watch::Receiver<Option<Beat>>;
 
 /// Of one contract.
 pub(crate) struct Heartbeat {
@@ -46,7 +58,7 @@ pub(crate) struct Heartbeat {
     local: Local,
     secret: String,
     now: fn() -> Timestamp,
-    said: watch::Sender<Option<bool>>,
+    said: watch::Sender<Option<Beat>>,
 }
 
 impl Heartbeat {
@@ -56,7 +68,7 @@ impl Heartbeat {
         Self { contract: contract.clone(), local: local.clone(), secret: secret.to_owned(), now, said }
     }
 
-    /// Whether the last one arrived.
+    /// Tells how each one went.
     pub(crate) fn beating(&self) -> Beating {
         self.said.subscribe()
     }
@@ -71,14 +83,17 @@ impl Heartbeat {
                 self.beat().await
             };
             let wait = match beat.await {
-                Ok(wait) => {
-                    self.said.send_if_modified(|said| said.replace(true) != Some(true));
+                Ok(Some(wait)) => {
+                    self.say(Beat::Arrived);
                     wait
                 }
                 Err(Error::Stale) => AGAIN,
-                Err(error) => {
-                    tracing::warn!(%error, "the provider was not told that we live, trying again");
-                    self.said.send_if_modified(|said| said.replace(false) != Some(false));
+                failed => {
+                    if let Err(error) = failed {
+                        tracing::warn!(%error, "the provider was not told that we live, trying again");
+                    }
+                    let before = *self.said.borrow();
+                    self.say(after(before, self.contract.has_ended().await));
                     AGAIN
                 }
             };
@@ -88,6 +103,10 @@ impl Heartbeat {
                 Ok(()) = changes.changed() => {}
             }
         }
+    }
+
+    fn say(&self, now: Beat) {
+        self.said.send_if_modified(|said| said.replace(now) != Some(now));
     }
 
     /// The provider renews the credential in its Secret.
@@ -129,23 +148,23 @@ impl Heartbeat {
         }
     }
 
-    /// Writes the status if that is due; when the next one is.
-    async fn beat(&self) -> Result<Duration, Error> {
+    /// Writes the status if that is due; when the next one is. Nothing where there is no ClusterBinding.
+    async fn beat(&self) -> Result<Option<Duration>, Error> {
         let Some(binding) = self.contract.known.with(|known| known.cluster_bindings.get("cluster").cloned())
         else {
-            return Ok(AGAIN);
+            return Ok(None);
         };
         let now = (self.now)();
         let have = binding.status.clone().unwrap_or_default();
         let want = self.status(&have, now);
         if let Some(left) = due(&have, &want, now) {
-            return Ok(left);
+            return Ok(Some(left));
         }
         let mut patch = json!({ "status": want });
         patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
         let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await?;
         drop(answer);
-        Ok(EVERY)
+        Ok(Some(EVERY))
     }
 
     fn status(&self, have: &ClusterBindingStatus, now: Timestamp) -> ClusterBindingStatus {
@@ -171,6 +190,16 @@ impl Heartbeat {
     }
 }
 
+/// What a heartbeat that did not arrive means. An API server that starts refuses for a moment what it allows afterwards.
+fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
+    let is_told_again = matches!(before, Some(Beat::Failed | Beat::Evicted));
+    match has_ended {
+        Ok(true) | Err(Failure::NamespaceMissing) => Beat::Evicted,
+        Err(failure) if failure.is_refusal() && is_told_again => Beat::Evicted,
+        Ok(false) | Err(_) => Beat::Failed,
+    }
+}
+
 /// How long the status can stay as it is; nothing where it cannot.
 fn due(have: &ClusterBindingStatus, want: &ClusterBindingStatus, now: Timestamp) -> Option<Duration> {
     let undated =
@@ -186,6 +215,17 @@ fn due(have: &ClusterBindingStatus, want: &ClusterBindingStatus, now: Timestamp)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b15_a_contract_has_ended_when_its_namespace_goes_or_its_credential_is_refused_twice() {
+        let failed = |before, has_ended| after(before, has_ended);
+        assert_eq!(failed(Some(Beat::Arrived), Ok(true)), Beat::Evicted);
+        assert_eq!(failed(None, Err(Failure::NamespaceMissing)), Beat::Evicted);
+        assert_eq!(failed(Some(Beat::Arrived), Err(Failure::Unauthorized)), Beat::Failed);
+        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unauthorized)), Beat::Evicted);
+        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Failed);
+        assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed);
+    }
 
     #[test]
     fn a_heartbeat_is_due_every_two_and_a_half_minutes_or_when_something_else_is_new() {

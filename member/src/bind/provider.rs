@@ -31,7 +31,7 @@ use super::{
     binding::{Bindings, Link},
     contract::Contract,
     credential::Unusable,
-    heartbeat::Heartbeat,
+    heartbeat::{Beating, Heartbeat},
     local::Local,
     namespaces::Namespaces,
     sync::{Bound, Sync, Unsynced},
@@ -189,12 +189,13 @@ async fn serve(
     tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
     let heartbeat = Heartbeat::new(&contract, local, secret, Timestamp::now);
     let namespaces = Namespaces::new(&contract, local);
-    link.send_replace(Link::Up(Box::new(contract.clone()), heartbeat.beating()));
+    let beating = heartbeat.beating();
+    link.send_replace(Link::Up(Box::new(contract.clone()), beating.clone()));
     let mut parts = JoinSet::new();
     parts.spawn(heartbeat.keep(stop.clone()));
     parts.spawn(namespaces.keep(stop.clone()));
-    let syncs =
-        Syncs { contract: contract.clone(), guard, unsynced: bindings.unsynced(), running: BTreeMap::new() };
+    let unsynced = bindings.unsynced();
+    let syncs = Syncs { contract: contract.clone(), guard, unsynced, beating, running: BTreeMap::new() };
     let kept = syncs.keep(bindings, stop);
     tokio::pin!(kept);
     loop {
@@ -215,6 +216,7 @@ struct Syncs {
     contract: Contract,
     guard: Arc<dyn Guard>,
     unsynced: Unsynced,
+    beating: Beating,
     running: BTreeMap<String, (Bound, CancellationToken)>,
 }
 
@@ -259,6 +261,7 @@ impl Syncs {
                 Ok(()) = wanted.changed() => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = unsynced.changed() => {}
+                Ok(()) = self.beating.changed() => {}
                 Some(ended) = tasks.join_next() => match ended {
                     Ok(binding) => {
                         let left = active.remove(&binding).unwrap_or_default().saturating_sub(1);

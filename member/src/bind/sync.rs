@@ -129,7 +129,9 @@ impl Sync {
                 return Ok(Outcome::Done);
             }
             let assigned = place.namespace.as_deref().and_then(|namespace| self.contract.assigned(namespace));
+            let refused = self.copies.refused(assigned.as_deref()).map(Problem::Unwatched);
             if !self.copies.are_told(assigned.as_deref()) {
+                refused.iter().for_each(|problem| self.report(&place, &pair, problem));
                 return Ok(Outcome::Done);
             }
             let rules = Rules {
@@ -139,7 +141,13 @@ impl Sync {
                 orphan: self.bound.orphan,
             };
             match next(&place, &pair, &rules, assigned.as_deref()) {
-                Step::Rest => return Ok(self.in_step(&place)),
+                Step::Rest => {
+                    let Some(problem) = refused.filter(|_| pair.here.is_some()) else {
+                        return Ok(self.in_step(&place));
+                    };
+                    self.report(&place, &pair, &problem);
+                    return Ok(Outcome::Done);
+                }
                 Step::Fail(problem) => {
                     self.report(&place, &pair, &problem);
                     return Ok(Outcome::Done);
@@ -151,7 +159,10 @@ impl Sync {
                         self.report(&place, &pair, &Problem::Refused(message.clone()));
                         return Err(Error::Refused(message));
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        refused.iter().for_each(|problem| self.report(&place, &pair, problem));
+                        return Err(error);
+                    }
                 },
             }
         }

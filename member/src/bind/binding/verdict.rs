@@ -11,7 +11,7 @@ use api::bind::{
 use kube::ResourceExt;
 
 use super::{Found, Link};
-use crate::bind::{contract::Contract, sync::Unsynced};
+use crate::bind::{contract::Contract, heartbeat::Beat, sync::Unsynced};
 
 /// Objects that are named in a condition.
 const NAMED: usize = 3;
@@ -28,8 +28,17 @@ pub(super) fn not_yet(reason: &'static str, message: impl Into<String>) -> Answe
     Answer::No(Severity::Info, reason, message.into())
 }
 
+/// B15.
+fn evicted() -> Answer {
+    error(
+        "Evicted",
+        "the provider has ended the contract: it deleted the cluster namespace, or refuses the credential",
+    )
+}
+
 /// Without a provider. `was_said` is whether the binding has conditions already.
 pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
+    let is_refused = matches!(link, Link::Failing(failure) if failure.is_refusal());
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
@@ -40,20 +49,21 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         }
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
-    [Verdict::new("SecretValid", secret)].into_iter().chain(informers).collect()
+    let connected = is_refused.then(|| Verdict::new("Connected", evicted()));
+    [Verdict::new("SecretValid", secret)].into_iter().chain(informers).chain(connected).collect()
 }
 
 /// With one.
 pub(super) fn connected(
     found: &Found,
-    beating: &Option<bool>,
+    beating: Option<Beat>,
     unsynced: &Unsynced,
     binding: &APIServiceBinding,
 ) -> Vec<Verdict> {
     let was_said = said(binding, "Heartbeating");
     let heartbeat = match beating {
-        Some(true) => Some(Answer::Yes),
-        Some(false) => {
+        Some(Beat::Arrived) => Some(Answer::Yes),
+        Some(Beat::Failed | Beat::Evicted) => {
             let message = "the provider does not take the heartbeat";
             Some(Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into()))
         }
@@ -61,10 +71,11 @@ pub(super) fn connected(
         None if was_said => None,
         None => Some(not_yet("Pending", "no heartbeat was sent yet")),
     };
+    let connected = if beating == Some(Beat::Evicted) { evicted() } else { found.connected.clone() };
     let mut all = vec![
         Verdict::new("SecretValid", Answer::Yes),
         Verdict::new("InformersSynced", Answer::Yes),
-        Verdict::new("Connected", found.connected.clone()),
+        Verdict::new("Connected", connected),
         Verdict::new("SchemaInSync", found.in_sync.clone()),
         Verdict::new("Synced", synced(unsynced, &binding.name_any())),
     ];
@@ -99,4 +110,20 @@ pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
         None => error("APIServiceExportNotFound", format!("the provider has no APIServiceExport {name}")),
     };
     Found { in_sync: connected.clone(), connected, bound: BTreeMap::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::failure::Failure;
+
+    use super::*;
+
+    #[test]
+    fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
+        let says_evicted = |failure| {
+            unconnected(&Link::Failing(failure), true).contains(&Verdict::new("Connected", evicted()))
+        };
+        assert!(says_evicted(Failure::Unauthorized) && says_evicted(Failure::NamespaceMissing));
+        assert!(!says_evicted(Failure::Unreachable("it is away")));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use api::bind::{
@@ -10,6 +10,7 @@ use api::bind::{
     resource::InformerScope,
 };
 use kit::{
+    failure::Failure,
     index::{Readers, Shared},
     metrics::Tally,
     objects::Change,
@@ -38,7 +39,12 @@ struct Watched {
     stop: CancellationToken,
     /// The first list is in the index.
     is_told: bool,
+    /// The provider refuses the watch.
+    refused: Option<Failure>,
 }
+
+/// How often it is looked whether a watch is refused.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The watches of one API. Cloning shares them.
 #[derive(Clone)]
@@ -62,6 +68,30 @@ impl Copies {
         self.watched.with(|all| all.get(&scope).is_some_and(|watched| watched.is_told))
     }
 
+    /// Why nothing is told of where that copy is.
+    pub(super) fn refused(&self, assigned: Option<&str>) -> Option<Failure> {
+        let scope = self.scope(assigned)?;
+        self.watched.with(|all| all.get(&scope)?.refused.clone())
+    }
+
+    /// Takes in which watches are refused. Those whose objects wait for them say so.
+    fn look(&self) {
+        let now = Instant::now();
+        let is_news = self.watched.with(|all| {
+            let mut is_news = false;
+            for watched in all.values_mut() {
+                let troubles = watched.watches.troubles(now).into_iter();
+                let refused = troubles.map(|trouble| trouble.failure).find(Failure::is_refusal);
+                is_news |= watched.refused != refused;
+                watched.refused = refused;
+            }
+            is_news
+        });
+        if is_news {
+            self.store.enqueue_all(Readers::ALL);
+        }
+    }
+
     /// None where nothing can be there yet.
     fn scope(&self, assigned: Option<&str>) -> Option<Scope> {
         match (self.bound.strategy, self.bound.informer_scope) {
@@ -76,7 +106,7 @@ impl Copies {
     /// Watches what has to be watched until `stop`.
     pub(super) async fn keep(self, stop: CancellationToken) {
         let (mut changes, mut tasks) = (self.contract.changes(), JoinSet::new());
-        let mut known = BTreeMap::new();
+        let (mut known, mut looks) = (BTreeMap::new(), tokio::time::interval(LOOK));
         loop {
             changes.mark_unchanged();
             let assigned = self.contract.all_assigned();
@@ -88,6 +118,7 @@ impl Copies {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Ok(()) = changes.changed() => {}
+                _ = looks.tick() => self.look(),
                 Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
             }
         }
@@ -120,7 +151,7 @@ impl Copies {
             let is_new = self.watched.with(|all| !all.contains_key(&scope));
             if is_new {
                 let (watches, stop) = (Watches::default(), CancellationToken::new());
-                let watched = Watched { watches, stop, is_told: false };
+                let watched = Watched { watches, stop, is_told: false, refused: None };
                 let stop = watched.stop.clone();
                 let watch = self.watch(&scope, &watched.watches);
                 self.watched.with(|all| all.insert(scope, watched));

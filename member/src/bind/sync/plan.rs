@@ -5,7 +5,10 @@ use api::bind::{
     mapping::{Mapping, NoPlace, Place, Strategy},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kit::write::{holds, taken_over};
+use kit::{
+    failure::Failure,
+    write::{holds, taken_over},
+};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
@@ -68,6 +71,8 @@ pub(crate) enum Problem {
     NotOurs,
     #[error("it does not decode: {0}")]
     Undecodable(String),
+    #[error("the copy cannot be seen at the provider: {0}")]
+    Unwatched(Failure),
     #[error("{0}")]
     Refused(String),
 }
@@ -79,6 +84,8 @@ impl Problem {
             Self::OwnedByAnother(_) => "OwnedByAnother",
             Self::NotOurs => "NotOurs",
             Self::Undecodable(_) => "Undecodable",
+            Self::Unwatched(Failure::KindMissing) => "NotServed",
+            Self::Unwatched(_) => "NotWatched",
             Self::Refused(_) => "Refused",
         }
     }

@@ -1,0 +1,76 @@
+//! The provider ends a contract while its APIs are used (B15).
+
+use api::bind::export::Phase;
+use e2e::{
+    binding::{
+        BINDING, Offered, becomes, bind_with, binding_says,
+        provider::{contract, offer, request},
+        vanishes,
+    },
+    cluster::Cluster,
+    waiting::eventually,
+};
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRoleBinding};
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::json;
+
+use super::commands::freeport;
+
+/// What is left of a consumer at the provider: Namespaces, and rights on the whole cluster.
+async fn left(leader: &Cluster, cns: &str) -> Vec<String> {
+    let all = ListParams::default();
+    let namespaces = Api::<Namespace>::all(leader.client.clone()).list(&all).await.unwrap();
+    let namespaces = namespaces.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(cns));
+    let rights = Api::<ClusterRoleBinding>::all(leader.client.clone()).list(&all).await.unwrap();
+    let is_theirs = |binding: &&ClusterRoleBinding| {
+        binding.subjects.iter().flatten().any(|subject| subject.namespace.as_deref() == Some(cns))
+    };
+    namespaces.chain(rights.iter().filter(is_theirs).map(ResourceExt::name_any)).collect()
+}
+
+#[test]
+fn b15_a_consumer_that_is_evicted_leaves_nothing_at_the_provider_and_is_told() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (near, far) = (Offered::new("evictnears", "Namespaced"), Offered::new("evictfars", "Cluster"));
+        let mut credential = None;
+        for offered in [&near, &far] {
+            offer(leader, offered, json!({})).await;
+            let (cns, kubeconfig) = contract(world, "evict-east", &offered.plural).await;
+            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            bind_with(east, &offered.plural, offered, kubeconfig).await;
+            credential = Some(cns);
+        }
+        let cns = credential.unwrap();
+        let ns = world.namespace("bind-evict", &["east"]).await;
+        near.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+        far.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
+        let copy = format!("{cns}-foo");
+        becomes("is at the provider", &near.objects(leader, Some(&format!("{cns}-{ns}"))), "foo", |_| true)
+            .await;
+        becomes("is at the provider", &far.objects(leader, None), &copy, |_| true).await;
+        assert!(left(leader, &cns).await.len() > 2, "two Namespaces, and rights");
+
+        leader.release_namespace(&cns).await;
+        for offered in [&near, &far] {
+            binding_says(world, "east", &offered.plural, "Connected", "False", "Evicted").await;
+        }
+        eventually("nothing is left of the consumer", || async {
+            let left = left(leader, &cns).await;
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+        vanishes(&far.objects(leader, None), &copy).await;
+        for (offered, ns) in [(&near, Some(ns.as_str())), (&far, None)] {
+            let object = offered.objects(east, ns).get("foo").await.unwrap();
+            assert_eq!(object.metadata.deletion_timestamp, None, "what the consumer has is its own");
+            freeport(world, &format!("remove {} --context east --force", offered.plural)).await.succeeded();
+            assert!(east.crds().get_opt(&offered.name()).await.unwrap().is_none());
+        }
+        world.release(&ns).await;
+        for offered in [&near, &far] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}

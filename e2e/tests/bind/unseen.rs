@@ -1,0 +1,66 @@
+//! What the provider does not let the konnector see is said, and stops nothing else (C21, X8).
+
+use api::bind::resource::{InformerScope, Isolation};
+use e2e::{
+    binding::{BINDING, Offered, becomes, bind_with, binding_says},
+    seen::event,
+    waiting::eventually,
+};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{backend::Backend, konnector::unbind};
+
+#[test]
+fn c21_x8_a_missing_right_and_an_api_that_is_not_served_are_said() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("unseens", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        bind_with(east, "unseens", &offered, kubeconfig).await;
+        let seen = world.namespace("bind-seen", &["east"]).await;
+        let unseen = world.namespace("bind-unseen", &["east"]).await;
+        let spec = || json!({"spec": {"size": "l"}});
+        offered.create(east, Some(&seen), "foo", spec()).await;
+        let there = offered.objects(leader, Some(&backend.assign(&seen).await));
+        becomes("is at the provider", &there, "foo", |_| true).await;
+
+        let role = format!("freeport-bind-{}", offered.name());
+        let within = format!("{}-{seen}", backend.cluster_namespace);
+        let _: RoleBinding = leader.create(&within, backend.role_binding(&role)).await;
+        let rights = Api::<ClusterRoleBinding>::all(leader.client.clone());
+        let right = rights.get(&format!("{role}-{}", backend.cluster_namespace)).await.unwrap();
+        rights.delete(right.metadata.name.as_ref().unwrap(), &DeleteParams::default()).await.unwrap();
+        offered.create(east, Some(&unseen), "bar", spec()).await;
+        let hidden = offered.objects(leader, Some(&backend.assign(&unseen).await));
+        binding_says(world, "east", "unseens", "Synced", "False", "NotWatched").await;
+        eventually("an Event says it", || event(east, &unseen, "bar", "NotWatched")).await;
+        let change = Patch::Merge(json!({"spec": {"size": "s"}}));
+        let here = offered.objects(east, Some(&seen));
+        here.patch("foo", &PatchParams::default(), &change).await.unwrap();
+        becomes("goes on", &there, "foo", |copy| copy.data["spec"]["size"] == "s").await;
+        let mut again = right;
+        again.metadata.resource_version = None;
+        rights.create(&Default::default(), &again).await.unwrap();
+        becomes("is at the provider", &hidden, "bar", |_| true).await;
+        binding_says(world, "east", "unseens", "Synced", "True", "").await;
+
+        leader.take_crd(&offered.name()).await;
+        binding_says(world, "east", "unseens", "Synced", "False", "NotServed").await;
+        offered.install(leader).await;
+        binding_says(world, "east", "unseens", "Synced", "True", "").await;
+        becomes("is at the provider again", &there, "foo", |_| true).await;
+        unbind(world, "east", &offered).await;
+        for namespace in [seen, unseen] {
+            world.release(&namespace).await;
+        }
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
