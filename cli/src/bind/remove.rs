@@ -183,6 +183,12 @@ impl Ending<'_> {
     async fn is_gone(&self, crds: &[CustomResourceDefinition], here: &mut Eraser<'_>) -> Result<(), Error> {
         let probe = async || {
             if self.binding().await?.is_none() {
+                for crd in crds {
+                    let there = self.cluster.read(&Object::new(crd)).await?;
+                    if there.is_some_and(|there| there.metadata().uid == crd.uid()) {
+                        return Ok(Err(format!("{} is still served", crd.name_any())));
+                    }
+                }
                 return Ok(Ok(()));
             }
             let mut left = 0;
