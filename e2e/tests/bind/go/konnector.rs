@@ -22,21 +22,16 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, WatchParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::objects::{Sides, delete, status_down};
+use super::objects::{Sides, by, delete, status_down, text};
 
 /// No Namespace.
 const EVERYWHERE: &str = "";
-
-/// An error in words: the next pass begins again, as Go's does.
-pub(super) fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
 
 /// In `east`.
 pub(super) struct Konnector<'a> {
@@ -251,8 +246,4 @@ where
 
 fn condition(type_: &str) -> Value {
     json!({"type": type_, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"})
-}
-
-pub(super) fn by() -> PostParams {
-    PostParams { field_manager: Some("konnector".to_owned()), dry_run: false }
 }

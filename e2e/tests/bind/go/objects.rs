@@ -2,11 +2,9 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::Value;
-
-use super::konnector::{by, text};
 
 const FINALIZER: &str = "kubebind.io/syncer";
 
@@ -103,4 +101,13 @@ pub(super) async fn status_down(
 pub(super) async fn delete(api: &Api<DynamicObject>, object: &DynamicObject) -> Result<(), String> {
     let deleted = api.delete(&object.name_any(), &DeleteParams::default()).await;
     deleted.map(drop).map_err(text)
+}
+
+/// An error in words: the next pass begins again, as Go's does.
+pub(super) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+pub(super) fn by() -> PostParams {
+    PostParams { field_manager: Some("konnector".to_owned()), dry_run: false }
 }
