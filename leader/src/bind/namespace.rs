@@ -6,6 +6,8 @@
 
 mod assigned;
 
+use std::time::Duration;
+
 use api::bind::{
     condition::{Answer, Severity, Verdict, conditions},
     export::APIServiceNamespace,
@@ -23,6 +25,9 @@ use serde_json::json;
 
 use self::assigned::{Refused, assigned, is_live, is_made_for, is_shared, reserved, without_exports};
 use super::{ensure, knowledge::Knowledge, known::Key, remove, rights};
+
+/// How soon it is looked again whether a Namespace that is not ours may be used: it is in no watch.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The controller. Cloning shares it.
 #[derive(Clone)]
@@ -62,7 +67,8 @@ impl Namespaces {
             return Ok(Outcome::Done);
         }
         if let Some(refused) = self.make(&key, &name).await? {
-            return self.refuse(&namespace, &refused).await;
+            self.refuse(&namespace, &refused).await?;
+            return Ok(Outcome::Requeue(LOOK_AGAIN));
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
         let apis =

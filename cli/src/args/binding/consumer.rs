@@ -1,0 +1,120 @@
+//! What a consumer does.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::{
+    ApiServiceOptions, Error, Halves, KubeContext, RemoveOptions,
+    args::{installing::RunArgs, offloading::Where},
+};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct ApiServiceArgs {
+    /// Name of the APIServiceBinding.
+    name: String,
+    /// What is wanted of the provider.
+    #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
+    template: Option<String>,
+    /// Kubeconfig of the provider [default: as --kubeconfig].
+    #[arg(long, value_name = "FILE")]
+    provider_kubeconfig: Option<PathBuf>,
+    /// Context of the provider [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    provider_context: Option<String>,
+    /// Do one half; the provider's prints what the consumer's takes with -f.
+    #[arg(long, value_enum)]
+    only: Option<Half>,
+    /// What the provider's half printed, with --only consumer.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "template")]
+    file: Option<PathBuf>,
+    /// With --only provider: the uid of the consumer's Namespace kube-system.
+    #[arg(long, value_name = "UID")]
+    identity: Option<String>,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Half {
+    /// Needs --template and --identity.
+    Provider,
+    /// Needs --file.
+    Consumer,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct RemoveArgs {
+    /// Name of the APIServiceBinding.
+    name: String,
+    /// Kubeconfig of the provider [default: as --kubeconfig].
+    #[arg(long, value_name = "FILE")]
+    provider_kubeconfig: Option<PathBuf>,
+    /// Context of the provider, to end the contract there as well.
+    #[arg(long, value_name = "NAME")]
+    provider_context: Option<String>,
+    /// The copies at the provider stay.
+    #[arg(long)]
+    orphan: bool,
+    /// Do not wait for the provider, which is gone for good.
+    #[arg(long)]
+    force: bool,
+    /// Say what would be deleted or changed; changes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Limit of the wait.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+    #[command(flatten)]
+    place: Where,
+}
+
+impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
+    type Error = Error;
+
+    fn try_from(args: ApiServiceArgs) -> Result<Self, Error> {
+        let lacks = |flag: &str| Error::Argument(format!("--only needs {flag}"));
+        let file = args.provider_kubeconfig.or_else(|| args.place.kubeconfig.clone());
+        let provider = KubeContext { file, name: args.provider_context };
+        let (consumer, template) = (args.place.into(), args.template);
+        let halves = match (args.only, args.file) {
+            (Some(Half::Provider), _) => Halves::Provider {
+                provider,
+                template: template.ok_or_else(|| lacks("--template"))?,
+                identity: args.identity.ok_or_else(|| lacks("--identity"))?,
+            },
+            (Some(Half::Consumer), file) => {
+                Halves::Consumer { consumer, file: file.ok_or_else(|| lacks("--file"))? }
+            }
+            (None, Some(file)) => Halves::Consumer { consumer, file },
+            (None, None) => {
+                Halves::Both { provider, template: template.ok_or_else(|| lacks("--template"))?, consumer }
+            }
+        };
+        let run = args.run.only(Vec::new());
+        if run.dry_run && !matches!(halves, Halves::Consumer { .. }) {
+            return Err(Error::Argument(
+                "--dry-run prints the consumer's objects: add --only consumer and -f, with what --only provider printed".into(),
+            ));
+        }
+        Ok(Self { name: args.name, halves, run })
+    }
+}
+
+impl From<RemoveArgs> for RemoveOptions {
+    fn from(args: RemoveArgs) -> Self {
+        let file = args.provider_kubeconfig.clone().or_else(|| args.place.kubeconfig.clone());
+        let is_named = args.provider_context.is_some() || args.provider_kubeconfig.is_some();
+        Self {
+            name: args.name,
+            consumer: args.place.into(),
+            provider: is_named.then_some(KubeContext { file, name: args.provider_context }),
+            orphan: args.orphan,
+            force: args.force,
+            dry_run: args.dry_run,
+            timeout: Duration::from_secs(args.timeout),
+        }
+    }
+}
