@@ -190,6 +190,7 @@ impl Exports {
 
     /// What no other export of the cluster namespace needs.
     async fn take_back_alone(&self, export: &APIServiceExport) -> Result<(), Error> {
+        let _nobody_gives = self.knowledge.giving.write().await;
         let alone = self.knowledge.known.with(|known| used_alone(export, known));
         let cluster_namespace = export.namespace().unwrap_or_default();
         for (within, api) in &alone.rights {

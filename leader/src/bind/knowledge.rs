@@ -1,6 +1,6 @@
 //! Watches what a provider has to know, and wakes who has to look at it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use api::bind::label;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use kit::{
 };
 use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
 use serde::de::DeserializeOwned;
-use tokio::task::JoinSet;
+use tokio::{sync::RwLock, task::JoinSet};
 
 use super::known::{Key, Known, Place};
 
@@ -33,6 +33,8 @@ pub(super) struct Queues {
 pub(super) struct Knowledge {
     pub(super) known: Shared<Known>,
     pub(super) queues: Queues,
+    /// Whoever gives rights in Namespaces reads: no export takes back what is being given in its name.
+    pub(super) giving: Arc<RwLock<()>>,
     contracts: Tally,
 }
 
@@ -60,6 +62,7 @@ impl Knowledge {
         let pace = std::time::Duration::from_millis(50);
         Self {
             known: Shared::default(),
+            giving: Arc::default(),
             contracts,
             queues: Queues {
                 asks: Queue::new(pace),

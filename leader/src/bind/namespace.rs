@@ -71,11 +71,13 @@ impl Namespaces {
             return Ok(Outcome::Requeue(LOOK_AGAIN));
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
+        let giving = self.knowledge.giving.read().await;
         let apis =
             self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known, is_live));
         for api in apis {
             ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;
         }
+        drop(giving);
         self.say(&namespace, Some(&name), Answer::Yes).await
     }
 
