@@ -163,6 +163,21 @@ fn on_a_real_node(name: &str, grace: u32) -> Value {
     pod
 }
 
+/// What comes of it with the Pod there: Kubernetes collects Pods of Nodes that are not there.
+async fn tried(parties: &Parties, namespace: &str, pod: &Value, todo: &Do) -> Result<(), Refusal> {
+    eventually(&format!("{todo:?} finds the Pod"), || async {
+        match Do::Create(pod.clone()).by(&parties.world.leader().client, namespace, &pods()).await {
+            Ok(()) | Err(Refusal { code: 409, .. }) => {}
+            Err(refusal) => return Err(format!("{refusal:?}")),
+        }
+        match todo.by(&parties.member, namespace, &pods()).await {
+            Err(Refusal { code: 404, .. }) => Err("no Pod".to_owned()),
+            answer => Ok(answer),
+        }
+    })
+    .await
+}
+
 #[test]
 fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
     shared(async |parties| {
@@ -171,44 +186,44 @@ fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
         placed["spec"]["tolerations"] = json!([
             {"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists", "effect": "NoExecute"},
         ]);
-        let others = ["worker", "nowhere", "real"];
-        for pod in [
-            placed,
-            bound("virtual", "freeport-east"),
-            bound("worker", "worker"),
-            pod("nowhere"),
-            on_a_real_node("real", 0),
-            on_a_real_node("going", 30),
-        ] {
-            soon(parties, false, &space, &pods(), Do::Create(pod)).await;
-        }
-        let (member, running) = (
-            &parties.member,
-            json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}}),
-        );
-        for name in others {
-            for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
-                let refused = todo.by(member, &space, &pods()).await.unwrap_err();
+        let virtual_ones = [placed, bound("virtual", "freeport-east")];
+        let others = [bound("worker", "worker"), pod("nowhere"), on_a_real_node("real", 0)];
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap().to_owned();
+        let running =
+            json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}]}});
+        for pod in &others {
+            for todo in [Do::PatchStatus(name(pod), running.clone()), Do::Delete(name(pod))] {
+                let refused = tried(parties, &space, pod, &todo).await.unwrap_err();
                 assert!(refused.is_by_policy(NOT_ITS), "{todo:?}: {refused:?}");
             }
         }
         for todo in
             [Do::Create(hosted("new")), Do::Patch("virtual".into(), note()), Do::DeleteAll("app=web".into())]
         {
-            let refused = todo.by(member, &space, &pods()).await.unwrap_err();
+            let refused = todo.by(&parties.member, &space, &pods()).await.unwrap_err();
             assert_eq!(refused.code, 403, "{todo:?}: {refused:?}");
         }
-        for name in ["virtual", "placed"] {
-            for todo in [Do::PatchStatus(name.into(), running.clone()), Do::Delete(name.into())] {
-                todo.by(member, &space, &pods()).await.unwrap();
+        for pod in &virtual_ones {
+            for todo in [Do::PatchStatus(name(pod), running.clone()), Do::Delete(name(pod))] {
+                tried(parties, &space, pod, &todo).await.unwrap();
             }
         }
         // The taint of a virtual node deletes what does not tolerate it, and no kubelet ends that.
-        soon(parties, false, &space, &pods(), Do::Delete("going".into())).await;
-        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-        within(member, &space, &pods()).delete("going", &at_once).await.unwrap();
-        for name in others {
-            take_away(parties, &space, name).await;
+        eventually("the member ends what is being deleted", || async {
+            let admin = &parties.world.leader().client;
+            for todo in [Do::Create(on_a_real_node("going", 30)), Do::Delete("going".into())] {
+                match todo.by(admin, &space, &pods()).await {
+                    Ok(()) | Err(Refusal { code: 404 | 409, .. }) => {}
+                    Err(refusal) => return Err(format!("{refusal:?}")),
+                }
+            }
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            let ended = within(&parties.member, &space, &pods()).delete("going", &at_once).await;
+            ended.map(drop).map_err(|refusal| refusal.to_string())
+        })
+        .await;
+        for pod in &others {
+            take_away(parties, &space, &name(pod)).await;
         }
         parties.world.release(&space).await;
     });
