@@ -6,6 +6,7 @@
 //! | [`args`] | flags |
 //! | [`known`] | what is known |
 //! | [`knowledge`] | the watches, and who has to look at what they tell |
+//! | [`live`] | whether what is known is what is there |
 //! | [`contract`] | who asks to be a consumer gets a cluster namespace |
 //! | [`credential`] | account, rights and kubeconfig in a cluster namespace |
 //! | [`request`] | what a consumer asks for is judged, and exported |
@@ -21,6 +22,7 @@ mod credential;
 mod export;
 mod knowledge;
 mod known;
+mod live;
 mod namespace;
 mod request;
 mod rights;

@@ -147,6 +147,16 @@ pub struct Meta<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+impl<K> Meta<K> {
+    /// What has this name, to be read.
+    pub fn named(name: &str) -> Self {
+        Self {
+            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+            kind: PhantomData,
+        }
+    }
+}
+
 impl<K> Clone for Meta<K> {
     fn clone(&self) -> Self {
         Self { metadata: self.metadata.clone(), kind: PhantomData }

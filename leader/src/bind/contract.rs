@@ -7,7 +7,11 @@
 use std::time::Duration;
 
 use api::bind::{
-    export::Phase, identity::cluster_namespace, label, offer::BindableResourcesRequest, resource::SecretKey,
+    export::Phase,
+    identity::cluster_namespace,
+    label,
+    offer::{APIServiceExportTemplate, BindableResourcesRequest},
+    resource::SecretKey,
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -24,12 +28,10 @@ use serde_json::{Value, json};
 
 use super::{
     credential::{KUBECONFIG, kubeconfig_secret},
-    knowledge::{Knowledge, patience},
+    knowledge::Knowledge,
     known::{Known, Place},
+    live::{SOON, age, is_newer, looks_again},
 };
-
-/// How soon it is looked again whether the credential is there.
-const SOON: Duration = Duration::from_millis(500);
 
 /// The controller. Cloning shares it.
 #[derive(Clone)]
@@ -136,7 +138,8 @@ impl Contracts {
         let desired = self.knowledge.known.with(|known| desired(&ask, &contract, known));
         match desired {
             Err(refused) => {
-                return match patience(&ask.metadata, Timestamp::now()) {
+                let age = age(&ask.metadata, Timestamp::now());
+                return match looks_again(age, self.is_behind(&refused)).await? {
                     Some(left) => Ok(Outcome::Requeue(left)),
                     None => self.fail(&ask, &refused).await,
                 };
@@ -168,6 +171,16 @@ impl Contracts {
             return Ok(Outcome::Requeue(SOON));
         };
         self.answer(&ask, &contract, kubeconfig).await
+    }
+
+    /// Whether what it was refused for is there.
+    async fn is_behind(&self, refused: &Refused) -> Result<bool, Error> {
+        match refused {
+            Refused::TemplateNotFound(name) => {
+                is_newer::<APIServiceExportTemplate>(&self.writer, name, &[], None).await
+            }
+            Refused::NoIdentity | Refused::NotOurs(_) | Refused::Answer(..) => Ok(false),
+        }
     }
 
     /// Gives the credential, and says so.

@@ -1,9 +1,8 @@
 //! Watches what a provider has to know, and wakes who has to look at it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use api::bind::label;
-use jiff::Timestamp;
 use kit::{
     boot::Env,
     index::Shared,
@@ -12,7 +11,7 @@ use kit::{
     queue::Queue,
     watch::{Source, Watches},
 };
-use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
+use kube::{Api, Resource, ResourceExt, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::{sync::RwLock, task::JoinSet};
 
@@ -36,16 +35,6 @@ pub(super) struct Knowledge {
     /// Whoever gives rights in Namespaces reads: no export takes back what is being given in its name.
     pub(super) giving: Arc<RwLock<()>>,
     contracts: Tally,
-}
-
-/// For how long what is asked for may be missing before it is refused: its own watch may be behind.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How much longer what an object asks for may be missing; nothing if it was waited for.
-pub(super) fn patience(of: &ObjectMeta, now: Timestamp) -> Option<Duration> {
-    let made = of.creation_timestamp.as_ref()?.0;
-    let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
-    PATIENCE.checked_sub(age).filter(|left| !left.is_zero())
 }
 
 /// What a change concerns.

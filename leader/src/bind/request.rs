@@ -30,8 +30,9 @@ use serde_json::json;
 
 use super::{
     contract,
-    knowledge::{Knowledge, patience},
+    knowledge::Knowledge,
     known::{Key, Known},
+    live::{age, is_behind, looks_again},
 };
 
 /// How long a request stays after its end.
@@ -155,10 +156,13 @@ impl Requests {
         let choices = (self.isolation, self.scope);
         match self.knowledge.known.with(|known| desired(&key, &request, known, choices)) {
             Ok(exported) => self.export(&request, exported).await,
-            Err(refused) => match patience(&request.metadata, Timestamp::now()) {
-                Some(left) => Ok(Outcome::Requeue(left)),
-                None => self.fail(&request, &refused).await,
-            },
+            Err(refused) => {
+                let age = age(&request.metadata, Timestamp::now());
+                match looks_again(age, is_behind(&request, &self.knowledge, &self.writer)).await? {
+                    Some(left) => Ok(Outcome::Requeue(left)),
+                    None => self.fail(&request, &refused).await,
+                }
+            }
         }
     }
 
