@@ -22,13 +22,13 @@ impl Backoff {
 }
 
 impl Backoff {
-    /// The waits one after the other, as kube's streams take them.
+    /// The waits one after the other.
     pub fn waits(self) -> Waits {
         Waits { backoff: self, failures: 0, last: None }
     }
 }
 
-/// The waits of a [`Backoff`] one after the other, without end.
+/// The waits of a [`Backoff`] one after the other, without end. Only time without a failure is a success.
 #[derive(Debug)]
 pub struct Waits {
     backoff: Backoff,
@@ -36,23 +36,24 @@ pub struct Waits {
     last: Option<Instant>,
 }
 
-impl Iterator for Waits {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+impl Waits {
+    /// How long to wait after a failure of now.
+    pub fn wait(&mut self) -> Duration {
         let now = Instant::now();
         if self.last.replace(now).is_some_and(|last| now.saturating_duration_since(last) > FORGIVEN) {
             self.failures = 0;
         }
         self.failures = self.failures.saturating_add(1);
-        Some(self.backoff.wait(self.failures))
+        self.backoff.wait(self.failures)
     }
 }
 
-impl kube::runtime::utils::Backoff for Waits {
-    /// Nothing: a stream counts the beginning of a list as a success, and then every list that fails would be the first. Only
-    /// time without a failure is one.
-    fn reset(&mut self) {}
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.wait())
+    }
 }
 
 /// For what is asked of a leader: it may be away for long, and many members ask.
@@ -61,16 +62,6 @@ pub const LEADER: Backoff = Backoff { first: Duration::from_secs(2), longest: Du
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_stream_takes_for_a_success_forgives_nothing() {
-        let mut waits = LEADER.waits();
-        let mut next = || {
-            kube::runtime::utils::Backoff::reset(&mut waits);
-            waits.next().map(|wait| wait.as_secs())
-        };
-        assert_eq!([next(), next(), next()], [Some(2), Some(4), Some(8)]);
-    }
 
     #[test]
     fn waits_double_up_to_the_longest() {

@@ -1,5 +1,7 @@
 //! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
 
+mod failing;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
@@ -8,14 +10,12 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture};
-use kube::{
-    Api, Resource,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::failing::Failing;
 use crate::{
     backoff::Backoff,
     failure::{Failure, classify_watch},
@@ -29,12 +29,6 @@ const OPEN_AFTER: Duration = Duration::from_secs(15);
 
 /// Pauses between attempts of a watch that fails.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Duration::from_secs(8) };
-
-/// How many failures in a row are said once at the most: with the longest pause, a quarter of an hour.
-const SAID_AGAIN: u32 = 128;
-
-/// Time for an answer to an attempt to watch.
-const ANSWER: Duration = Duration::from_secs(2);
 
 /// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
 const RENEW_EVERY: u32 = 60;
@@ -116,35 +110,6 @@ pub struct Trouble {
     pub failure: Failure,
 }
 
-struct Failing {
-    trouble: Trouble,
-    at: Instant,
-    /// In a row.
-    times: u32,
-}
-
-impl Failing {
-    /// Whether it is worth a line in the log: another failure than before, or the same for ever longer.
-    fn again(failing: &mut BTreeMap<&'static str, Self>, trouble: Trouble, now: Instant) -> bool {
-        let before = failing.get(trouble.source.kind).filter(|before| before.attempt_due() >= now);
-        let times = before.map_or(1, |before| before.times.saturating_add(1));
-        let is_news = before.is_none_or(|before| before.trouble != trouble);
-        failing.insert(trouble.source.kind, Self { trouble, at: now, times });
-        is_news || times.is_power_of_two() || times.is_multiple_of(SAID_AGAIN)
-    }
-
-    /// A watch that is open again need not have anything to tell: it did not fail again when it should have. A server that
-    /// just started may refuse once what it grants a moment later.
-    fn lasts(&self, now: Instant) -> bool {
-        self.trouble.failure.is_refusal() && self.times > 1 && now <= self.attempt_due()
-    }
-
-    /// By then the next attempt has been made, and has failed if it fails.
-    fn attempt_due(&self) -> Instant {
-        self.at + PAUSES.wait(self.times.saturating_add(1)) + ANSWER
-    }
-}
-
 impl Watches {
     /// Watches of an API server that may be restored from a backup: before a watch believes a list that comes after its
     /// first one, it asks the guard. If the server was restored, all that was watched is worth nothing, and the watches stop.
@@ -191,19 +156,27 @@ impl Watches {
         lock(&self.0.unlisted).insert(source.kind);
         let (state, mut again) = (self.0.clone(), self.0.again.subscribe());
         let config = config.timeout(RENEW_EVERY).page_size(PAGE);
-        let open = move || watcher(api.clone(), config.clone()).backoff(PAUSES.waits()).boxed();
+        let open = move || watcher(api.clone(), config.clone()).boxed();
         async move {
             let mut events = open();
             let mut listed = false;
+            let (mut pauses, mut pause) = (PAUSES.waits(), None);
             loop {
+                let next = async {
+                    if let Some(pause) = pause {
+                        tokio::time::sleep(pause).await;
+                    }
+                    events.next().await
+                };
                 let event = tokio::select! {
-                    Some(event) = events.next() => event,
+                    Some(event) = next => event,
                     Ok(()) = again.changed() => {
-                        events = open();
+                        (events, pause) = (open(), None);
                         continue;
                     }
                     else => return,
                 };
+                pause = None;
                 // `Init` only begins a list, which may fail again.
                 if !matches!(event, Ok(watcher::Event::Init) | Err(_))
                     && lock(&state.failing).remove(source.kind).is_some()
@@ -233,8 +206,10 @@ impl Watches {
                     Err(error) => {
                         metrics.watch_failed(source.cluster, source.kind);
                         *lock(&state.failed) = Some(Instant::now());
+                        let wait = pauses.wait();
+                        pause = Some(wait);
                         let trouble = Trouble { source, failure: classify_watch(&error) };
-                        if Failing::again(&mut lock(&state.failing), trouble, Instant::now()) {
+                        if Failing::again(&mut lock(&state.failing), trouble, (Instant::now(), wait)) {
                             tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, trying again");
                         }
                     }

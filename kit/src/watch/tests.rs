@@ -50,33 +50,3 @@ async fn what_a_crd_shows_otherwise_is_told_though_its_version_is_the_same() {
         heard = tokio::time::timeout(Duration::from_secs(600), listed) => heard.unwrap(),
     }
 }
-
-#[test]
-fn a_watch_is_in_trouble_while_it_is_refused_again_and_again() {
-    let (mut failing, t) = (BTreeMap::new(), Instant::now());
-    let at = |seconds| t + Duration::from_secs(seconds);
-    let source = Source { cluster: "local", kind: "ServiceExport" };
-    let mut fails = |failure: Failure, at: Instant| {
-        let _ = Failing::again(&mut failing, Trouble { source, failure }, at);
-        let now = &failing[source.kind];
-        (now.lasts(at), now.lasts(at + Duration::from_secs(30)))
-    };
-    assert_eq!(fails(Failure::KindMissing, at(0)), (false, false), "once may be by chance");
-    assert_eq!(fails(Failure::KindMissing, at(2)), (true, false), "open again, and silent");
-    assert_eq!(fails(Failure::KindMissing, at(5)), (true, false));
-    assert_eq!(fails(Failure::Unreachable("gone"), at(10)), (false, false), "the Lease says that");
-    assert_eq!(fails(Failure::KindMissing, at(500)), (false, false), "another time");
-}
-
-#[test]
-fn a_watch_that_fails_for_long_is_said_ever_more_seldom() {
-    let (mut failing, mut at) = (BTreeMap::new(), Instant::now());
-    let source = Source { cluster: "leader", kind: "Lease" };
-    let said = (1..=400).filter(|failures| {
-        at += PAUSES.wait(*failures);
-        Failing::again(&mut failing, Trouble { source, failure: Failure::KindMissing }, at)
-    });
-    assert_eq!(said.collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]);
-    let other = Trouble { source, failure: Failure::Unauthorized };
-    assert!(Failing::again(&mut failing, other, at), "something else");
-}
