@@ -2,8 +2,8 @@
 //! taken back. At the end everything is as the exports say, whatever was done; and the daemons themselves never took away an import
 //! that had to be there, nor touched what is not theirs.
 //!
-//! What is said in the Common Area is believed, so an edit there may say that an import is withdrawn. So half of the Services are
-//! edited in the importing cluster alone: those must not go for a moment.
+//! What is said in the Common Area is believed, so an edit of a record there may say that an import is withdrawn. So half of the Services
+//! are edited in the importing cluster alone: those must not go for a moment. What members say about themselves is edited, too.
 
 use api::{mcs::ServiceExport, name};
 use e2e::{
@@ -40,10 +40,15 @@ fn whatever_somebody_does_to_our_objects_they_become_what_the_exports_say() {
         let (here, there) = services.split_at(SERVICES / 2);
         let here = importing(west, &ns, here).await;
         let there = common_area(world.leader(), &ns, there).await;
+        let presence = presence(world.leader()).await;
         let cases = Cases::of_environment(SEED, EDITS);
         for batch in cases.batches(BATCH) {
             for number in batch {
-                let editor = if number % 2 == 0 { &here } else { &there };
+                let editor = match number % 5 {
+                    0 | 2 => &here,
+                    1 | 3 => &there,
+                    _ => &presence,
+                };
                 editor.edit(cases, number).await;
             }
             // Exports go and come meanwhile.
@@ -117,6 +122,19 @@ async fn common_area<'a>(leader: &'a Cluster, ns: &str, services: &'a [String]) 
         })
     };
     Editor::new(leader, AREA, &kinds, is_of).await
+}
+
+/// Edits what the members say about themselves.
+async fn presence(leader: &Cluster) -> Editor<'_> {
+    let kinds = [
+        ("Lease", "apis/coordination.k8s.io/v1", "leases"),
+        ("MemberClusterAnnounce", "apis/multicluster.crd.antrea.io/v1alpha1", "memberclusterannounces"),
+    ];
+    let is_of_a_member = |object: &Value| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        object["kind"] == "MemberClusterAnnounce" || name.starts_with("freeport-member-")
+    };
+    Editor::new(leader, AREA, &kinds, is_of_a_member).await
 }
 
 /// Objects that look a little like ours, made at the first call, and their versions.
