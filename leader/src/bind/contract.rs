@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use super::{
     credential::{KUBECONFIG, kubeconfig_secret},
     knowledge::Knowledge,
-    known::{Known, Place},
+    known::{Known, Place, granted_templates},
     live::{SOON, age, is_newer, looks_again},
 };
 
@@ -106,7 +106,7 @@ fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known) -> Result<
     if have.annotations().get(label::IDENTITY).is_none_or(|had| had != identity) {
         return Err(Refused::NotOurs(name.to_owned()));
     }
-    let mut granted = granted(have);
+    let mut granted = granted_templates(have);
     match template {
         Some(template) if !granted.iter().any(|had| had == template) => {
             granted.push(template.to_owned());
@@ -114,12 +114,6 @@ fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known) -> Result<
         }
         _ => Ok(Desired::Stays),
     }
-}
-
-/// Names of the templates that the consumer was granted.
-pub(super) fn granted(contract: &Place) -> Vec<String> {
-    let all = contract.annotations().get(label::GRANTED_TEMPLATES).map(String::as_str).unwrap_or_default();
-    all.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 impl Contracts {

@@ -24,6 +24,12 @@ use kube::{Resource, ResourceExt};
 /// A Namespace that is there for a consumer.
 pub(super) type Place = Meta<Namespace>;
 
+/// Names of the templates that the consumer was granted.
+pub(super) fn granted_templates(contract: &Place) -> Vec<String> {
+    let all = contract.annotations().get(label::GRANTED_TEMPLATES).map(String::as_str).unwrap_or_default();
+    all.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 /// An object in a cluster namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {

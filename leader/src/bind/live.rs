@@ -14,9 +14,8 @@ use kit::write::{Error, Writer};
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
 use super::{
-    contract::granted,
     knowledge::Knowledge,
-    known::{Key, Known},
+    known::{Key, Known, granted_templates},
 };
 
 /// For how long what is asked for may come later than the request.
@@ -79,7 +78,7 @@ pub(super) async fn is_behind(
     if is_newer::<Namespace>(writer, &contract, &[(label::BIND, label::CONTRACT)], place.as_ref()).await? {
         return Ok(true);
     }
-    let templates = knowledge.known.with(|known| known.contract(&contract).map(granted));
+    let templates = knowledge.known.with(|known| known.contract(&contract).map(granted_templates));
     for name in templates.unwrap_or_default() {
         let template = meta(&|known| known.templates.get(&name).map(Resource::meta));
         if is_newer::<APIServiceExportTemplate>(writer, &name, &[], template.as_ref()).await? {

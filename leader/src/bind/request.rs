@@ -29,9 +29,8 @@ use kube::{Resource as _, ResourceExt, core::ObjectMeta};
 use serde_json::json;
 
 use super::{
-    contract,
     knowledge::Knowledge,
-    known::{Key, Known},
+    known::{Key, Known, granted_templates},
     live::{age, is_behind, looks_again},
 };
 
@@ -110,7 +109,7 @@ fn judged(
     known: &Known,
     (isolation, scope): (Isolation, InformerScope),
 ) -> Result<(Vec<Granted>, Isolation), Refused> {
-    let names = known.contract(&key.cluster_namespace).map(contract::granted).unwrap_or_default();
+    let names = known.contract(&key.cluster_namespace).map(granted_templates).unwrap_or_default();
     let templates = names.iter().filter_map(|name| known.templates.get(name));
     let crds: BTreeMap<_, _> = known.crds.iter().map(|crd| (crd.name_any(), crd.spec.clone())).collect();
     let bound = known.bound(&key.cluster_namespace);
