@@ -1,19 +1,21 @@
 //! `freeport bind remove`: ends a binding.
 
+mod contract;
+
 use std::time::Duration;
 
 use api::{
-    bind::{binding::APIServiceBinding, export::APIServiceExport, label, resource::Resource},
+    bind::{binding::APIServiceBinding, label, resource::Resource},
     view::Tolerant,
 };
 use k8s_openapi::{
-    api::core::v1::{Namespace, Secret},
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kit::client::kubeconfig::Target;
 use kube::{Api, ResourceExt, api::ApiResource};
 use serde_json::json;
 
+use self::contract::Contract;
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
@@ -59,13 +61,17 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     let binding = ending.binding().await?;
     let secret = binding.as_ref().map(|binding| binding.spec.kubeconfig_secret_ref.name.clone());
     let contract = ending.contract(secret.as_deref()).await?;
+    let contract = match (provider, contract) {
+        (Some(provider), Some(name)) => Some(Contract::of(&consumer, provider, name).await?),
+        _ => None,
+    };
     match &binding {
         Some(binding) => ending.end(binding, secret.as_deref(), say).await?,
         None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
     }
-    match (provider, contract) {
-        (Some(provider), Some(contract)) => end_contract(&provider, &contract, options, say).await,
-        _ => Ok(()),
+    match contract {
+        Some(contract) => contract.end(options, say).await,
+        None => Ok(()),
     }
 }
 
@@ -240,36 +246,5 @@ fn resource(crd: &CustomResourceDefinition) -> Option<ApiResource> {
         api_version: format!("{}/{}", crd.spec.group, version.name),
         kind: crd.spec.names.kind.clone(),
         plural: crd.spec.names.plural.clone(),
-    })
-}
-
-/// Ends the export at the provider and, with the last one, the contract.
-async fn end_contract(
-    provider: &Cluster,
-    contract: &str,
-    options: &RemoveOptions,
-    say: Say<'_>,
-) -> Result<(), Error> {
-    let mut there = Eraser::new(provider, options.dry_run, say);
-    there.delete(&called::<APIServiceExport>(contract, &options.name)).await?;
-    let left: Vec<_> = there.list::<APIServiceExport>(Some(contract), "").await?;
-    if left.iter().any(|export| export.name != options.name) {
-        there.say(&format!("the contract in Namespace {contract} stays: other APIs of it are bound"));
-        return Ok(());
-    }
-    let namespace = Object { namespace: None, ..called::<Namespace>("", contract) };
-    there.delete(&namespace).await?;
-    if options.dry_run {
-        return Ok(());
-    }
-    let probe = async || match provider.read(&namespace).await? {
-        None => Ok(Ok(())),
-        Some(_) => Ok(Err("what was made for its consumer goes first".to_owned())),
-    };
-    let waiting = |message: &str| there.say(&format!("waiting for {namespace} to go: {message}"));
-    rollout::wait(options.timeout, probe, waiting).await?.map_err(|message| Error::Timeout {
-        cluster: provider.name.clone(),
-        missing: format!("{namespace} is still there: {message}"),
-        limit: options.timeout,
     })
 }

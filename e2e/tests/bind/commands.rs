@@ -4,6 +4,7 @@ use api::bind::{binding::APIServiceBinding, export::APIServiceExport, label};
 use e2e::{
     binding::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes},
     cluster::Cluster,
+    waiting::eventually,
     world::World,
 };
 use fleet::program;
@@ -138,9 +139,45 @@ fn two_people_do_one_half_each() {
             .filter(|export| export.name_any() == "halves")
             .collect();
         let cns = exports[0].namespace().unwrap();
+        let foreign = "remove halves --context west --provider-context leader";
+        freeport(world, foreign).await.refused(&[&cns, "west-and-somebody", "it is not touched"]);
         let said = freeport(world, "remove halves --context west --orphan").await.succeeded();
         assert!(said.contains("stay"), "{said}");
         assert!(offered.objects(leader, None).get_opt("foo").await.unwrap().is_some(), "the copy stays");
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
+    BINDING.beside(async |world| {
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let offered = Offered::new("orphans", "Cluster");
+        offered.install(leader).await;
+        freeport(world, &format!("offer orphans --context leader --resource {}", offered.name()))
+            .await
+            .succeeded();
+        let both = "--context west --provider-context leader";
+        let bind = format!("apiservice orphans -t orphans {both} {}", daemons(world, "west"));
+        freeport(world, &bind).await.succeeded();
+        binding_says(world, "west", "orphans", "Ready", "True", "").await;
+        let bound = Api::<APIServiceBinding>::all(west.client.clone()).get("orphans").await.unwrap();
+        let cns = bound.spec.kubeconfig_secret_ref.name;
+        offered.create(west, None, "foo", json!({"spec": {"size": "l"}})).await;
+        let (there, copy) = (offered.objects(leader, None), format!("{cns}-foo"));
+        becomes("is at the provider", &there, &copy, |copy| copy.data["spec"]["size"] == "l").await;
+
+        let said = freeport(world, &format!("remove orphans --orphan {both}")).await.succeeded();
+        assert!(said.contains("stays: the copies would go with it"), "{said}");
+        let exports = leader.api::<APIServiceExport>(&cns);
+        eventually("the export is gone", || async {
+            let there = exports.get_opt("orphans").await.unwrap();
+            there.map_or(Ok(()), |export| Err(format!("{:?}", export.metadata)))
+        })
+        .await;
+        assert!(contracts(leader).await.contains(&cns));
+        assert!(there.get_opt(&copy).await.unwrap().is_some(), "the copy stays");
         leader.release_namespace(&cns).await;
         leader.take_crd(&offered.name()).await;
     });
