@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`args`] | flags |
 //! | [`known`] | what is known |
-//! | [`knowledge`] | the watches, and who has to look at what they tell |
+//! | [`knowledge`] | the watches, and the queues of the controllers |
+//! | [`concerns`] | whom a change concerns: pure |
 //! | [`live`] | whether what is known is what is there |
 //! | [`contract`] | who asks to be a consumer gets a cluster namespace |
 //! | [`credential`] | account, rights and kubeconfig in a cluster namespace |
@@ -17,6 +18,7 @@
 //! It needs no Common Area, and its failures are its own.
 
 mod args;
+mod concerns;
 mod contract;
 mod credential;
 mod export;
@@ -27,7 +29,7 @@ mod namespace;
 mod request;
 mod rights;
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use api::label::LEADER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -51,6 +53,9 @@ use self::{
     namespace::Namespaces,
     request::Requests,
 };
+
+/// How often it is looked whether accounts, credentials and rights are still there: they are in no watch.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 /// Serves consumers until the daemon shall stop, if it was told to.
 pub(crate) async fn run(env: Env, args: BindArgs) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::bind::export::Phase;
+use api::bind::{binding::ClusterBinding, export::Phase};
 use e2e::{
     audit,
     binding::{
@@ -55,6 +55,25 @@ async fn measured(world: &World, daemon: &str, (metric, label, is): (&str, &str,
         }
     })
     .await;
+}
+
+/// How often the leader looked at something of a contract.
+async fn looked(world: &World) -> Vec<(String, f64)> {
+    let metrics = Metrics::read(world.daemon(LEADER).listen).await.unwrap();
+    let all = metrics.by("freeport_reconcile_total", "controller").into_iter();
+    all.filter(|(controller, _)| controller.starts_with("bind-")).collect()
+}
+
+/// Whatever a konnector says of itself, and however often: nobody else has to do anything.
+async fn heartbeats_wake_no_controller(world: &World, cns: &str) {
+    let before = looked(world).await;
+    let beats = world.leader().api::<ClusterBinding>(cns);
+    for nth in 0..20 {
+        let beat = Patch::Merge(json!({"status": {"heartbeatInterval": format!("{nth}m0s")}}));
+        beats.patch_status("cluster", &PatchParams::default(), &beat).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(looked(world).await, before);
 }
 
 /// While no konnector runs.
@@ -111,6 +130,8 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
             becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
             binding_says(world, "east", &offered.plural, "Ready", "True", "").await;
         }
+        quiet(world).await;
+        heartbeats_wake_no_controller(world, &cns).await;
         quiet(world).await;
         for how in [End::Stop, End::Crash] {
             let mark = audit::mark(world);

@@ -24,15 +24,12 @@ use kube::{Api, Resource, ResourceExt, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{knowledge::Knowledge, known::Place};
+use super::{LOOK_AGAIN, knowledge::Knowledge, known::Place};
 
 /// Name of the account, and of its rights.
 pub(super) const BINDER: &str = "kube-binder";
 /// Name of the Secret, and its key.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
-
-/// How often it is looked whether all of it is still there.
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 /// How consumers reach this cluster.
 #[derive(Clone, Debug)]

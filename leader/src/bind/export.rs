@@ -23,7 +23,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::{
-    ensure,
+    LOOK_AGAIN, ensure,
     knowledge::Knowledge,
     known::{Key, Known, Place},
     remove,
@@ -148,7 +148,7 @@ impl Exports {
             let patch = json!({"metadata": {"resourceVersion": export.resource_version()}, "status": {"conditions": all}});
             self.writer.merge(export, Some("status"), patch).await?;
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::Requeue(LOOK_AGAIN))
     }
 
     async fn end(

@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use api::bind::label;
+use api::{
+    bind::{binding::ClusterBinding, export::APIServiceExportRequest, label},
+    view::{Meta, Tolerant},
+};
 use kit::{
     boot::Env,
     index::Shared,
@@ -15,7 +18,10 @@ use kube::{Api, Resource, ResourceExt, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::{sync::RwLock, task::JoinSet};
 
-use super::known::{Key, Known, Place};
+use super::{
+    concerns::{self, Concerns, Event},
+    known::{Key, Known, Place},
+};
 
 /// The queues of the controllers.
 #[derive(Clone)]
@@ -35,14 +41,6 @@ pub(super) struct Knowledge {
     /// Whoever gives rights in Namespaces reads: no export takes back what is being given in its name.
     pub(super) giving: Arc<RwLock<()>>,
     contracts: Tally,
-}
-
-/// What a change concerns.
-enum Concerns {
-    /// One cluster namespace.
-    Contract(String),
-    /// Whatever waits for something that is offered.
-    Offer,
 }
 
 impl Knowledge {
@@ -75,87 +73,116 @@ impl Knowledge {
             "CustomResourceDefinition",
             (Api::all(all()), exported),
             |known, change| known.crds.change(change),
-            |_| Concerns::Offer,
+            |_, _, _| Concerns::Offer,
         );
         begin.watch(
             "APIServiceExportTemplate",
             (Api::all(all()), plain()),
             |known, change| known.templates.change(change),
-            |_| Concerns::Offer,
+            |_, _, _| Concerns::Offer,
         );
         begin.watch(
             "BindableResourcesRequest",
             (asks, plain()),
             |known, change| known.asks.change(change),
-            |_| Concerns::Offer,
+            |_, ask, _| Concerns::Ask(ask.name_any()),
         );
         begin.watch(
             "APIServiceExportRequest",
             (Api::all(all()), plain()),
-            |known, change| known.requests.change(change),
-            inside,
+            |known, change| known.requests.change(change.map(without_parameters)),
+            |_, request, _| Concerns::Request(Key::of(request)),
         );
         begin.watch(
             "APIServiceExport",
             (Api::all(all()), plain()),
             |known, change| known.exports.change(change),
-            inside,
+            |known, export, event| {
+                let before = known.exports.named(&Key::of(export).pair());
+                concerns::of_export(before, export.object.as_ref().ok(), export, event)
+            },
         );
         begin.watch(
             "BoundSchema",
             (Api::all(all()), plain()),
             |known, change| known.schemas.change(change),
-            inside,
+            |known, schema, event| {
+                let before = known.schemas.named(&Key::of(schema).pair());
+                concerns::of_schema(before, schema.object.as_ref().ok(), schema, event)
+            },
         );
         begin.watch(
             "APIServiceNamespace",
             (Api::all(all()), plain()),
             |known, change| known.namespaces.change(change),
-            inside,
+            |_, namespace, _| Concerns::Space(Key::of(namespace)),
         );
         begin.watch(
             "ClusterBinding",
-            (Api::all(all()), plain()),
-            |known, change| known.cluster_bindings.change(change),
-            inside,
+            (Api::<Meta<ClusterBinding>>::all(all()), plain()),
+            |_, _| {},
+            |_, binding, event| concerns::of_cluster_binding(binding, event),
         );
         begin.watch(
             "Namespace",
             (Api::all(all()), places),
             |known, change| known.places.change(change),
-            |place: &Place| {
-                let made_for = place.annotations().get(label::API_SERVICE_NAMESPACE);
-                let of = made_for.and_then(|name| Some(name.split_once('/')?.0.to_owned()));
-                Concerns::Contract(of.unwrap_or_else(|| place.name_any()))
-            },
+            |_, place: &Place, _| concerns::of_place(place),
         );
     }
 
     /// Who has to look again.
     fn wake(&self, concerns: &Concerns) {
-        let is_of = |namespace: Option<&String>| match concerns {
-            Concerns::Contract(name) => namespace == Some(name),
-            Concerns::Offer => true,
-        };
         let queues = &self.queues;
         self.known.with(|known| {
             self.contracts.count("", known.contracts().map(|(state, many)| (["provider", state], many)));
-            queues.asks.enqueue(known.asks.iter().map(ResourceExt::name_any));
-            let contracts = known.places.iter().map(ResourceExt::name_any);
-            queues.credentials.enqueue(contracts.filter(|name| is_of(Some(name))));
-            queues.requests.enqueue(keys(&known.requests, is_of));
-            queues.exports.enqueue(keys(&known.exports, is_of));
-            queues.namespaces.enqueue(keys(&known.namespaces, is_of));
+            match concerns {
+                Concerns::All | Concerns::Offer | Concerns::Contract(_) => {
+                    queues.asks.enqueue(known.asks.iter().map(ResourceExt::name_any));
+                }
+                Concerns::Ask(name) => queues.asks.enqueue([name.clone()]),
+                _ => {}
+            }
+            match concerns {
+                Concerns::All => queues.credentials.enqueue(known.places.iter().map(ResourceExt::name_any)),
+                Concerns::Contract(name) | Concerns::Credential(name) => {
+                    queues.credentials.enqueue([name.clone()]);
+                }
+                _ => {}
+            }
+            match concerns {
+                Concerns::All | Concerns::Offer => queues.requests.enqueue(keys(&known.requests, None)),
+                Concerns::Contract(of) | Concerns::Exports(of) => {
+                    queues.requests.enqueue(keys(&known.requests, Some(of)));
+                }
+                Concerns::Request(key) => queues.requests.enqueue([key.clone()]),
+                _ => {}
+            }
+            match concerns {
+                Concerns::All => queues.exports.enqueue(keys(&known.exports, None)),
+                Concerns::Contract(of) | Concerns::Exports(of) => {
+                    queues.exports.enqueue(keys(&known.exports, Some(of)));
+                }
+                Concerns::Export(key) => queues.exports.enqueue([key.clone()]),
+                _ => {}
+            }
+            queues.namespaces.enqueue(concerns::spaces(concerns, known));
         });
     }
 }
 
-fn keys<P: Resource>(of: &Decoded<P>, is_of: impl Fn(Option<&String>) -> bool) -> Vec<Key> {
-    of.iter().filter(|object| is_of(object.meta().namespace.as_ref())).map(Key::of).collect()
+/// Nobody reads them here, and each may be as large as an object can be.
+fn without_parameters(mut request: Tolerant<APIServiceExportRequest>) -> Tolerant<APIServiceExportRequest> {
+    if let Ok(request) = &mut request.object {
+        request.spec.parameters = None;
+    }
+    request
 }
 
-fn inside<P: Resource>(object: &P) -> Concerns {
-    Concerns::Contract(object.meta().namespace.clone().unwrap_or_default())
+/// Of one cluster namespace, or of all.
+fn keys<P: Resource>(all: &Decoded<P>, of: Option<&String>) -> Vec<Key> {
+    let is_of = |object: &&P| of.is_none() || object.meta().namespace.as_ref() == of;
+    all.iter().filter(is_of).map(Key::of).collect()
 }
 
 struct Begin<'a> {
@@ -171,17 +198,21 @@ impl Begin<'_> {
         kind: &'static str,
         (api, config): (Api<P>, watcher::Config),
         fold: fn(&mut Known, Change<P>),
-        concerns: fn(&P) -> Concerns,
+        concerns: fn(&Known, &P, Event) -> Concerns,
     ) where
         P: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
     {
         let knowledge = self.this.clone();
         let sink = move |change: Change<P>| {
-            let concerned = match &change {
-                Change::Apply(object) | Change::Remove(object) => concerns(object),
-                Change::Reset(_) => Concerns::Offer,
-            };
-            knowledge.known.with(|known| fold(known, change));
+            let concerned = knowledge.known.with(|known| {
+                let concerned = match &change {
+                    Change::Apply(object) => concerns(known, object, Event::Applied),
+                    Change::Remove(object) => concerns(known, object, Event::Removed),
+                    Change::Reset(_) => Concerns::All,
+                };
+                fold(known, change);
+                concerned
+            });
             knowledge.wake(&concerned);
         };
         let source = Source { cluster: "local", kind };

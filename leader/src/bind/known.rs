@@ -7,7 +7,6 @@ use std::{
 
 use api::{
     bind::{
-        binding::ClusterBinding,
         bound_schema::BoundSchema,
         export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace},
         label,
@@ -45,6 +44,13 @@ impl Key {
         }
     }
 
+    /// The APIServiceNamespace that a Namespace was made for.
+    pub(super) fn made_for(place: &Place) -> Option<Self> {
+        let (cluster_namespace, name) =
+            place.annotations().get(label::API_SERVICE_NAMESPACE)?.split_once('/')?;
+        Some(Self { cluster_namespace: cluster_namespace.to_owned(), name: name.to_owned() })
+    }
+
     pub(super) fn pair(&self) -> (String, String) {
         (self.cluster_namespace.clone(), self.name.clone())
     }
@@ -66,7 +72,6 @@ pub(super) struct Known {
     pub(super) exports: Decoded<APIServiceExport>,
     pub(super) schemas: Decoded<BoundSchema>,
     pub(super) namespaces: Decoded<APIServiceNamespace>,
-    pub(super) cluster_bindings: Decoded<ClusterBinding>,
     /// Cluster namespaces, and Namespaces that stand for those of consumers.
     pub(super) places: Objects<Place>,
 }

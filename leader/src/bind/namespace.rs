@@ -24,10 +24,10 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use self::assigned::{Refused, assigned, is_live, is_made_for, is_shared, reserved, without_exports};
-use super::{ensure, knowledge::Knowledge, known::Key, remove, rights};
+use super::{LOOK_AGAIN, ensure, knowledge::Knowledge, known::Key, remove, rights};
 
 /// How soon it is looked again whether a Namespace that is not ours may be used: it is in no watch.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const MAY_BE_LET: Duration = Duration::from_secs(30);
 
 /// The controller. Cloning shares it.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl Namespaces {
         }
         if let Some(refused) = self.make(&key, &name).await? {
             self.refuse(&namespace, &refused).await?;
-            return Ok(Outcome::Requeue(LOOK_AGAIN));
+            return Ok(Outcome::Requeue(MAY_BE_LET));
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
         let giving = self.knowledge.giving.read().await;
@@ -78,7 +78,8 @@ impl Namespaces {
             ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;
         }
         drop(giving);
-        self.say(&namespace, Some(&name), Answer::Yes).await
+        self.say(&namespace, Some(&name), Answer::Yes).await?;
+        Ok(Outcome::Requeue(LOOK_AGAIN))
     }
 
     /// Makes the Namespace, unless it is there.
