@@ -116,6 +116,12 @@ fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known) -> Result<
     }
 }
 
+/// Only of what was read: another request may have been granted something meanwhile.
+fn granting(have: &Place, granted: &str) -> Value {
+    let annotations = json!({label::GRANTED_TEMPLATES: granted});
+    json!({"metadata": {"resourceVersion": have.resource_version(), "annotations": annotations}})
+}
+
 impl Contracts {
     /// One pass of the request of this name.
     pub(super) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
@@ -151,8 +157,7 @@ impl Contracts {
                 };
             }
             Ok(Desired::Grant(have, granted)) => {
-                let patch = json!({"metadata": {"annotations": {label::GRANTED_TEMPLATES: granted}}});
-                self.writer.merge(&have, None, patch).await?;
+                self.writer.merge(&have, None, granting(&have, &granted)).await?;
             }
             Ok(Desired::Stays) => {}
         }
@@ -280,7 +285,7 @@ mod tests {
             known.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
         }
         let annotations = json!({label::IDENTITY: identity, label::GRANTED_TEMPLATES: granted});
-        let place = json!({"metadata": {"name": "cns", "labels": {label::BIND: label::CONTRACT}, "annotations": annotations}});
+        let place = json!({"metadata": {"name": "cns", "resourceVersion": "7", "labels": {label::BIND: label::CONTRACT}, "annotations": annotations}});
         known.places.change(Change::Apply(serde_json::from_value(place).unwrap()));
         known
     }
@@ -294,7 +299,9 @@ mod tests {
         assert_eq!(namespace.annotations()[label::CLUSTER_PRETTY_NAME], "east");
         assert_eq!(namespace.annotations()[label::GRANTED_TEMPLATES], "small");
         let again = desired(&ask("a", "large"), "cns", &known("a", "small"));
-        assert!(matches!(again, Ok(Desired::Grant(_, granted)) if granted == "small,large"));
+        let Ok(Desired::Grant(have, granted)) = again else { panic!("{again:?}") };
+        assert_eq!(granted, "small,large");
+        assert_eq!(granting(&have, &granted)["metadata"]["resourceVersion"], "7", "no other grant is lost");
         assert!(matches!(desired(&ask("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
     }
 
