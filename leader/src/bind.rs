@@ -13,6 +13,7 @@
 //! | [`request`] | what a consumer asks for is judged, and exported |
 //! | [`export`] | whether the schemas of an export are there; its rights |
 //! | [`namespace`] | a Namespace here for one of a consumer |
+//! | [`turns`] | one request of a consumer after the other |
 //! | [`rights`] | what a consumer may do: pure |
 //!
 //! It needs no Common Area, and its failures are its own.
@@ -28,6 +29,7 @@ mod live;
 mod namespace;
 mod request;
 mod rights;
+mod turns;
 
 use std::{fmt::Debug, time::Duration};
 

@@ -8,5 +8,6 @@ mod isolation;
 mod konnector;
 mod moments;
 mod quiet;
+mod requests;
 mod unseen;
 mod whole;

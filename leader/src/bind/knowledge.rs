@@ -21,6 +21,7 @@ use tokio::{sync::RwLock, task::JoinSet};
 use super::{
     concerns::{self, Concerns, Event},
     known::{Key, Known, Place},
+    turns::Turns,
 };
 
 /// The queues of the controllers.
@@ -40,6 +41,8 @@ pub(super) struct Knowledge {
     pub(super) queues: Queues,
     /// Whoever gives rights in Namespaces reads: no export takes back what is being given in its name.
     pub(super) giving: Arc<RwLock<()>>,
+    /// Whoever judges a request of a consumer is alone with that: another one may ask for the same.
+    pub(super) turns: Turns,
     contracts: Tally,
 }
 
@@ -50,6 +53,7 @@ impl Knowledge {
         Self {
             known: Shared::default(),
             giving: Arc::default(),
+            turns: Turns::default(),
             contracts,
             queues: Queues {
                 asks: Queue::new(pace),

@@ -46,6 +46,17 @@ pub(super) fn of_export(export: &APIServiceExport, known: &Known) -> Vec<Right> 
     rights
 }
 
+/// Whether an API of the export has Namespaces at its consumer.
+pub(super) fn has_namespaces(export: &APIServiceExport, known: &Known) -> bool {
+    let cluster_namespace = export.namespace().unwrap_or_default();
+    export.spec.resources.iter().any(|resource| is_namespaced(&cluster_namespace, &resource.name(), known))
+}
+
+fn is_namespaced(cluster_namespace: &str, api: &str, known: &Known) -> bool {
+    let schema = known.schema(cluster_namespace, api);
+    schema.is_some_and(|schema| schema.spec.scope == InformerScope::Namespaced)
+}
+
 /// APIs of which a consumer has objects in Namespaces of its own, by the exports that `count`.
 pub(super) fn in_namespaces(
     cluster_namespace: &str,
@@ -54,11 +65,7 @@ pub(super) fn in_namespaces(
 ) -> Vec<String> {
     let exports = known.exports_of(cluster_namespace).filter(|export| count(export));
     let apis = exports.flat_map(|export| export.spec.resources.iter().map(|resource| resource.name()));
-    let is_namespaced = |api: &String| {
-        let schema = known.schema(cluster_namespace, api);
-        schema.is_some_and(|schema| schema.spec.scope == InformerScope::Namespaced)
-    };
-    apis.filter(is_namespaced).collect()
+    apis.filter(|api| is_namespaced(cluster_namespace, api, known)).collect()
 }
 
 /// The right to an API in a Namespace.

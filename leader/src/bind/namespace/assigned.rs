@@ -46,8 +46,10 @@ pub(super) fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known
     if rights::in_namespaces(&key.cluster_namespace, known, is_live).is_empty() {
         return None;
     }
-    let is_none =
-        known.exports_of(&key.cluster_namespace).any(|export| export.spec.isolation == Isolation::None);
+    // Requests that contradict each other are refused: all of these say the same.
+    let is_none = known.exports_of(&key.cluster_namespace).any(|export| {
+        export.spec.isolation == Isolation::None && is_live(export) && rights::has_namespaces(export, known)
+    });
     Some(if is_none { key.name.clone() } else { prefixed_namespace(&key.cluster_namespace, &key.name) })
 }
 
@@ -135,6 +137,14 @@ mod tests {
         assert_eq!(of("", &known("None")).as_deref(), Some("team1"));
         assert_eq!(of("said", &known("None")).as_deref(), Some("said"), "what was said once stays");
         assert_eq!(of("", &Known::default()), None);
+        let mut known = known("Prefixed");
+        for (name, deleted, api) in [("far", None, "other"), ("going", Some("2026-01-01T00:00:00Z"), "m")] {
+            let export = json!({"metadata": {"name": name, "namespace": "cns", "deletionTimestamp": deleted},
+                "spec": {"informerScope": "Namespaced", "isolation": "None", "resources": [{"group": "g", "resource": api}]}});
+            known.exports.change(Change::Apply(serde_json::from_value(export).unwrap()));
+        }
+        let with_others = of("", &known);
+        assert_eq!(with_others.as_deref(), Some("cns-team1"), "others have no Namespaces, or are going");
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! Requests of one consumer that get in each other's way. No konnector takes part.
+
+use api::bind::{
+    export::{APIServiceExport, APIServiceExportRequest, Phase},
+    label,
+};
+use e2e::{
+    binding::{
+        BINDING, Offered,
+        provider::{contract, offer, request},
+    },
+    cluster::Cluster,
+    waiting::eventually,
+};
+use futures::future::join_all;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+fn of(offered: &Offered) -> Value {
+    json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]})
+}
+
+async fn is_pending(leader: &Cluster, cns: &str, name: &str, reason: &str) {
+    let asked = leader.api::<APIServiceExportRequest>(cns);
+    eventually(&format!("request {name} waits: {reason}"), || async {
+        let status = asked.get(name).await.unwrap().status.unwrap_or_default();
+        let says = status.conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason));
+        if status.phase == Phase::Pending && says { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+}
+
+#[test]
+fn b16_of_many_requests_for_one_api_at_once_one_is_granted() {
+    BINDING.beside(async |world| {
+        let (leader, offered) = (world.leader(), Offered::new("crowds", "Namespaced"));
+        offer(leader, &offered, json!({})).await;
+        let (cns, _) = contract(world, "crowd", "crowds").await;
+        let names: Vec<_> = (0..8).map(|nth| format!("crowd{nth}")).collect();
+        let all = names.iter().map(|name| request(world, &cns, name, of(&offered)));
+        let all = join_all(all).await;
+        let (granted, refused): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(phase, _)| *phase == Phase::Succeeded);
+        let exports = leader.api::<APIServiceExport>(&cns).list(&ListParams::default()).await.unwrap().items;
+        assert_eq!((granted.len(), exports.len()), (1, 1), "{refused:?}");
+        assert!(refused.iter().all(|(_, reason)| reason == "AlreadyBound"), "{refused:?}");
+
+        // Its Namespaces have one place for all APIs.
+        let other = Offered::new("crowdothers", "Namespaced");
+        offer(leader, &other, json!({label::ISOLATION: "None"})).await;
+        contract(world, "crowd", "crowdothers").await;
+        let otherwise = request(world, &cns, "crowdothers", of(&other)).await;
+        assert_eq!(otherwise, (Phase::Failed, "DifferentIsolation".into()));
+        leader.release_namespace(&cns).await;
+        for offered in [&offered, &other] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}
+
+#[test]
+fn a_request_waits_for_the_end_of_an_export_that_is_going() {
+    BINDING.beside(async |world| {
+        let (leader, offered) = (world.leader(), Offered::new("goings", "Namespaced"));
+        offer(leader, &offered, json!({})).await;
+        let (cns, _) = contract(world, "going", "goings").await;
+        assert_eq!(request(world, &cns, "goings", of(&offered)).await.0, Phase::Succeeded);
+        let more = json!({"resources": [{"group": offered.resource().group, "resource": "goings", "versions": ["v1"]}]});
+        let requests = leader.api::<APIServiceExportRequest>(&cns);
+        requests.delete("goings", &DeleteParams::default()).await.unwrap();
+        assert_eq!(request(world, &cns, "goings", more).await.0, Phase::Succeeded, "C9: it has just that");
+
+        let exports = leader.api::<APIServiceExport>(&cns);
+        let held = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        let params = PatchParams::default();
+        let before = exports.patch("goings", &params, &held(json!(["example.com/held"]))).await.unwrap();
+        exports.delete("goings", &DeleteParams::default()).await.unwrap();
+        requests.delete("goings", &DeleteParams::default()).await.unwrap();
+        let again = json!({"metadata": {"name": "goings"}, "spec": of(&offered)});
+        let _: APIServiceExportRequest = leader.create(&cns, again).await;
+        is_pending(leader, &cns, "goings", "ExportIsGoing").await;
+        exports.patch("goings", &params, &held(Value::Null)).await.unwrap();
+        eventually("the request is granted", || async {
+            let status = requests.get("goings").await.unwrap().status.unwrap_or_default();
+            if status.phase == Phase::Succeeded { Ok(()) } else { Err(format!("{status:?}")) }
+        })
+        .await;
+        let after = exports.get("goings").await.unwrap();
+        assert_ne!(after.uid(), before.uid());
+        assert!(after.metadata.deletion_timestamp.is_none());
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
