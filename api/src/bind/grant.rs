@@ -43,6 +43,8 @@ pub struct Refused {
     pub message: String,
 }
 
+/// Reason: no template that was granted has all that is asked for.
+pub const NOT_GRANTED: &str = "NotGranted";
 /// Condition of a request: what it asks for can be exported.
 pub const EXPORTS_READY: &str = "ExportsReady";
 /// Condition of a request: its claims are in order.
@@ -76,7 +78,7 @@ pub fn granted(
     let mut seen = BTreeSet::new();
     for resource in &request.resources {
         if !seen.insert(resource.name()) {
-            return Err(no("NotGranted", format!("{} is asked for twice", resource.name())));
+            return Err(no(NOT_GRANTED, format!("{} is asked for twice", resource.name())));
         }
     }
     within_a_template(request, offered.templates)?;
@@ -100,7 +102,7 @@ fn within_a_template(
     templates: &[APIServiceExportTemplateSpec],
 ) -> Result<(), Refused> {
     if templates.is_empty() {
-        return Err(no("NotGranted", "no template was granted to this consumer".into()));
+        return Err(no(NOT_GRANTED, "no template was granted to this consumer".into()));
     }
     let lacking = templates.iter().map(|template| beyond(request, template));
     // The template that comes nearest says what is too much.
@@ -108,7 +110,7 @@ fn within_a_template(
     match nearest.is_empty() {
         true => Ok(()),
         false => Err(no(
-            "NotGranted",
+            NOT_GRANTED,
             format!("the templates that were granted do not have {}", nearest.join(", ")),
         )),
     }

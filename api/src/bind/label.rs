@@ -19,6 +19,8 @@ pub const PROVIDER_UID: &str = "kube-bind.io/provider-uid";
 
 /// On a Namespace of the provider: which APIServiceNamespace it was made for, as `<cluster namespace>/<name>`.
 pub const API_SERVICE_NAMESPACE: &str = "kube-bind.io/api-service-namespace";
+/// On a Namespace of the provider that was made for one consumer: `true` where others have objects in it, too.
+pub const SHARED: &str = "multicluster.freeport.dev/shared";
 /// On what both sides may own: `provider` or `consumer`.
 pub const OWNER: &str = "kube-bind.io/owner";
 /// On an APIServiceBinding: what it binds, for people.

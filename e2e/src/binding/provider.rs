@@ -2,6 +2,7 @@
 
 use api::bind::{
     export::{APIServiceExportRequest, Phase},
+    label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
     resource::Isolation,
 };
@@ -15,7 +16,9 @@ use crate::{cluster::Cluster, waiting::eventually, world::World};
 /// The provider offers the API by a template of its name.
 pub async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
     offered.install(leader).await;
-    install(leader, &bind::offer(&offered.resource(), Isolation::default())).await;
+    let without_prefix = annotations[label::ISOLATION] == "None";
+    let isolation = if without_prefix { Isolation::None } else { Isolation::default() };
+    install(leader, &bind::offer(&offered.resource(), isolation)).await;
     let resource = json!({"group": offered.resource().group, "resource": offered.plural});
     let _: APIServiceExportTemplate = leader
         .create_cluster_wide(json!({

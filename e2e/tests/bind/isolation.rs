@@ -1,23 +1,31 @@
-//! Two consumers of one API at once, in every isolation: where their objects are at the provider, and whose they are.
+//! Two consumers of one API at once, in every isolation and both informer scopes: where their objects are at the provider, and whose they
+//! are.
 
 use api::bind::{
-    export::APIServiceNamespace,
+    export::{APIServiceExport, APIServiceNamespace, Phase},
+    label,
     mapping::Place,
     resource::{InformerScope, Isolation},
 };
 use e2e::{
-    binding::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    binding::{
+        BINDING, Offered, becomes, bind_with, binding_says,
+        provider::{contract, offer, request},
+        vanishes,
+    },
+    daemon::{End, LEADER},
     seen::event,
     waiting::eventually,
     world::World,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
 
-use super::{backend::Backend, konnector::unbind};
+use super::konnector::unbind;
 
 const CONSUMERS: [&str; 2] = ["east", "west"];
 
@@ -25,7 +33,8 @@ const CONSUMERS: [&str; 2] = ["east", "west"];
 struct Row<'a> {
     world: &'a World,
     offered: &'a Offered,
-    backends: Vec<Backend<'a>>,
+    /// Cluster namespaces of the consumers.
+    contracts: Vec<String>,
     isolation: Isolation,
     /// Of both consumers, where the API has Namespaces there.
     namespace: Option<String>,
@@ -38,19 +47,25 @@ impl<'a> Row<'a> {
         isolation: Isolation,
         scope: InformerScope,
     ) -> Self {
-        offered.install(world.leader()).await;
-        let mut backends = Vec::new();
+        let leader = world.leader();
+        offer(leader, offered, json!({label::ISOLATION: format!("{isolation:?}")})).await;
+        let mut contracts = Vec::new();
         for consumer in CONSUMERS {
-            let (backend, kubeconfig) = Backend::begin(world, consumer, offered, (isolation, scope)).await;
-            bind_with(world.cluster(consumer), &offered.plural, offered, kubeconfig).await;
-            backends.push(backend);
+            let (plural, of) = (&offered.plural, [offered.resource()]);
+            let (cns, kubeconfig) = contract(world, &format!("{plural}-{consumer}"), plural).await;
+            let (phase, reason) = request(world, &cns, plural, json!({"resources": of})).await;
+            assert_eq!(phase, Phase::Succeeded, "{reason}");
+            let export = leader.api::<APIServiceExport>(&cns).get(plural).await.unwrap();
+            assert_eq!((export.spec.isolation, export.spec.informer_scope), (isolation, scope));
+            bind_with(world.cluster(consumer), plural, offered, kubeconfig).await;
+            contracts.push(cns);
         }
         let is_namespaced = offered.crd.spec.scope == "Namespaced" && isolation != Isolation::Namespaced;
         let namespace = match is_namespaced {
             true => Some(world.namespace(&format!("bind-{}", offered.plural), &CONSUMERS).await),
             false => None,
         };
-        Self { world, offered, backends, isolation, namespace }
+        Self { world, offered, contracts, isolation, namespace }
     }
 
     fn here(&self, consumer: usize) -> Api<DynamicObject> {
@@ -61,13 +76,10 @@ impl<'a> Row<'a> {
         let cluster = self.world.cluster(CONSUMERS[consumer]);
         let content = json!({"spec": {"size": size}});
         self.offered.create(cluster, self.namespace.as_deref(), name, content).await;
-        if let Some(namespace) = &self.namespace {
-            self.backends[consumer].assign(namespace).await;
-        }
     }
 
     fn place(&self, consumer: usize, name: &str) -> Place {
-        let cns = self.backends[consumer].cluster_namespace.as_str();
+        let cns = self.contracts[consumer].as_str();
         match (self.offered.crd.spec.scope.as_str(), self.isolation, &self.namespace) {
             ("Namespaced", Isolation::Prefixed, Some(namespace)) => {
                 Place::within(format!("{cns}-{namespace}"), name)
@@ -99,17 +111,34 @@ impl<'a> Row<'a> {
         there.patch_status(&at, &PatchParams::default(), &status).await.unwrap();
     }
 
+    /// Who a Namespace that both use was made for.
+    async fn made_for(&self, namespace: &str) -> Option<String> {
+        let there = Api::<Namespace>::all(self.world.leader().client.clone()).get_opt(namespace).await;
+        let there = there.unwrap().filter(|there| there.metadata.deletion_timestamp.is_none())?;
+        there.annotations().get(label::API_SERVICE_NAMESPACE).cloned()
+    }
+
+    /// One consumer after the other ends it; a Namespace that both use goes with the last.
     async fn end(self) {
-        for consumer in CONSUMERS {
+        let (leader, shared) = (self.world.leader(), self.namespace.as_deref());
+        let shared = shared.filter(|_| self.isolation == Isolation::None);
+        for (consumer, next) in CONSUMERS.into_iter().zip([self.contracts.get(1), None]) {
             unbind(self.world, consumer, self.offered).await;
+            let Some(namespace) = shared else { continue };
+            let heir = next.map(|contract| format!("{contract}/{namespace}"));
+            eventually(&format!("Namespace {namespace} is of {heir:?}"), || async {
+                let is = self.made_for(namespace).await;
+                if is == heir { Ok(()) } else { Err(format!("{is:?}")) }
+            })
+            .await;
         }
         if let Some(namespace) = &self.namespace {
             self.world.release(namespace).await;
         }
-        for backend in &self.backends {
-            backend.release().await;
+        for contract in &self.contracts {
+            leader.release_namespace(contract).await;
         }
-        self.world.leader().take_crd(&self.offered.name()).await;
+        leader.take_crd(&self.offered.name()).await;
     }
 }
 
@@ -123,7 +152,7 @@ async fn apart(world: &World, offered: Offered, isolation: Isolation, scope: Inf
         let copy = row.copied(consumer, "foo", size).await;
         let owners: Vec<_> = copy.owner_references().iter().map(|owner| owner.name.as_str()).collect();
         let is_owned = offered.crd.spec.scope == "Cluster";
-        assert_eq!(owners, is_owned.then_some(row.backends[consumer].cluster_namespace.as_str()).as_slice());
+        assert_eq!(owners, is_owned.then_some(row.contracts[consumer].as_str()).as_slice());
         row.says(consumer, "foo", CONSUMERS[consumer]).await;
     }
     for (consumer, name) in CONSUMERS.into_iter().enumerate() {
@@ -157,41 +186,65 @@ async fn together(world: &World, offered: Offered, scope: InformerScope) {
     row.end().await;
 }
 
-/// Both informer scopes, of an API each.
-async fn row(world: &World, plural: &str, crd_scope: &str, isolation: Isolation) {
-    let of = async |scope: InformerScope| {
-        let offered = Offered::new(&format!("{plural}{scope:?}").to_lowercase(), crd_scope);
-        match isolation {
-            Isolation::None => together(world, offered, scope).await,
-            _ => apart(world, offered, isolation, scope).await,
-        }
-    };
-    tokio::join!(of(InformerScope::Namespaced), of(InformerScope::Cluster));
+async fn row(world: &World, plural: &str, crd_scope: &str, isolation: Isolation, scope: InformerScope) {
+    let offered = Offered::new(plural, crd_scope);
+    match isolation {
+        Isolation::None => together(world, offered, scope).await,
+        _ => apart(world, offered, isolation, scope).await,
+    }
+}
+
+/// By a leader that was told nothing of the scope.
+fn namespaced(plural: &str, crd_scope: &str, isolation: Isolation) {
+    BINDING.beside(async |world| row(world, plural, crd_scope, isolation, InformerScope::Namespaced).await);
 }
 
 #[test]
 fn y1_namespaced_prefixed() {
-    BINDING.beside(async |world| row(world, "rowa", "Namespaced", Isolation::Prefixed).await);
+    namespaced("rowa", "Namespaced", Isolation::Prefixed);
 }
 
 #[test]
 fn o3_namespaced_converted() {
-    BINDING.beside(async |world| row(world, "rowb", "Namespaced", Isolation::Namespaced).await);
+    namespaced("rowb", "Namespaced", Isolation::Namespaced);
 }
 
 #[test]
 fn m2_cluster_prefixed() {
-    BINDING.beside(async |world| row(world, "rowc", "Cluster", Isolation::Prefixed).await);
+    namespaced("rowc", "Cluster", Isolation::Prefixed);
 }
 
 #[test]
 fn y3_y4_cluster_none() {
-    BINDING.beside(async |world| row(world, "rowd", "Cluster", Isolation::None).await);
+    namespaced("rowd", "Cluster", Isolation::None);
 }
 
 #[test]
 fn y4_namespaced_none() {
-    BINDING.beside(async |world| row(world, "rowe", "Namespaced", Isolation::None).await);
+    namespaced("rowe", "Namespaced", Isolation::None);
+}
+
+/// The same rows, all at once, by a leader that lets consumers watch the whole cluster.
+#[test]
+fn every_isolation_with_informer_scope_cluster() {
+    BINDING.alone(async |world| {
+        world.end(LEADER, End::Stop).await;
+        let spec = world.daemon(LEADER).spec.clone();
+        world.fleet.run(spec.env("FREEPORT_BIND_SCOPE", "cluster")).await.unwrap();
+        world.is_there(LEADER).await;
+        let of = async |plural: &str, crd_scope: &str, isolation: Isolation| {
+            row(world, plural, crd_scope, isolation, InformerScope::Cluster).await;
+        };
+        tokio::join!(
+            of("wida", "Namespaced", Isolation::Prefixed),
+            of("widb", "Namespaced", Isolation::Namespaced),
+            of("widc", "Cluster", Isolation::Prefixed),
+            of("widd", "Cluster", Isolation::None),
+            of("wide", "Namespaced", Isolation::None),
+        );
+        world.end(LEADER, End::Stop).await;
+        world.start(LEADER).await;
+    });
 }
 
 /// What cannot be kept in step is said on the object and on the binding, and the others go on.
@@ -222,7 +275,7 @@ fn what_cannot_be_in_step_is_said_and_the_others_go_on() {
         binding_says(world, "east", "rowf", "Synced", "True", "").await;
 
         // The Namespace goes: objects, then the APIServiceNamespace.
-        let asked = leader.api::<APIServiceNamespace>(&row.backends[0].cluster_namespace);
+        let asked = leader.api::<APIServiceNamespace>(&row.contracts[0]);
         assert!(asked.get_opt(ns).await.unwrap().is_some());
         east.release_namespace(ns).await;
         vanishes(&there, "good").await;

@@ -1,8 +1,8 @@
 //! A Namespace of a consumer gets one here.
 //!
 //! Watches APIServiceNamespaces and the Namespaces that were made for them. Writes the Namespace, the consumer's rights in it and, after that,
-//! `status.namespace`. Deletes the Namespace of an APIServiceNamespace that goes, if we made it for that and no other one needs it, or else
-//! the consumer's rights in it; one that is missing deletes nothing. A pass begins with what is there, so it may run twice.
+//! `status.namespace`. Deletes the Namespace of an APIServiceNamespace that goes, if we made it and no other one needs it, or else
+//! the consumer's rights in it; one that is missing deletes nothing. Without a prefix several consumers share a Namespace: it goes with the last. A pass begins with what is there, so it may run twice.
 
 mod assigned;
 
@@ -20,14 +20,23 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt};
-use serde_json::json;
+use kube::{Resource, ResourceExt, core::ObjectMeta};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use self::assigned::{Refused, assigned, is_live, is_made_for, is_shared, reserved, without_exports};
+use self::assigned::{Ending, Refused, Use, assigned, ending, is_live, reserved, use_of, without_exports};
 use super::{LOOK_AGAIN, ensure, knowledge::Knowledge, known::Key, remove, rights};
 
 /// How soon it is looked again whether a Namespace that is not ours may be used: it is in no watch.
 const MAY_BE_LET: Duration = Duration::from_secs(30);
+
+/// Whether a Namespace is there to be used.
+enum Made {
+    IsThere,
+    /// It is being deleted.
+    Goes,
+    NotOurs,
+}
 
 /// The controller. Cloning shares it.
 #[derive(Clone)]
@@ -66,9 +75,13 @@ impl Namespaces {
             self.writer.merge(&namespace, None, json!({"metadata": metadata})).await?;
             return Ok(Outcome::Done);
         }
-        if let Some(refused) = self.make(&key, &name).await? {
-            self.refuse(&namespace, &refused).await?;
-            return Ok(Outcome::Requeue(MAY_BE_LET));
+        match self.make(&key, &name).await? {
+            Made::IsThere => {}
+            Made::Goes => return Ok(Outcome::Requeue(MAY_BE_LET)),
+            Made::NotOurs => {
+                self.refuse(&namespace, &Refused::NotOurs(name)).await?;
+                return Ok(Outcome::Requeue(MAY_BE_LET));
+            }
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
         let giving = self.knowledge.giving.read().await;
@@ -83,11 +96,11 @@ impl Namespaces {
     }
 
     /// Makes the Namespace, unless it is there.
-    async fn make(&self, key: &Key, name: &str) -> Result<Option<Refused>, Error> {
+    async fn make(&self, key: &Key, name: &str) -> Result<Made, Error> {
         let place = self.knowledge.known.with(|known| known.places.get(name).cloned());
-        if place.is_some_and(|place| is_made_for(&place, key) && place.metadata.deletion_timestamp.is_none())
-        {
-            return Ok(None);
+        let is_going = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_some();
+        if place.is_some_and(|place| use_of(&place, key) == Use::Free && !is_going(&place.metadata)) {
+            return Ok(Made::IsThere);
         }
         let mut want = Namespace::default();
         want.metadata.name = Some(name.to_owned());
@@ -96,16 +109,32 @@ impl Namespaces {
         // One that was adopted is in no watch.
         let there = match self.writer.read(&want).await {
             Err(Error::Gone) => match self.writer.put(None, &want).await {
-                Ok(_) => return Ok(None),
+                Ok(_) => return Ok(Made::IsThere),
                 Err(Error::Stale) => self.writer.read(&want).await?,
                 Err(error) => return Err(error),
             },
             there => there?,
         };
-        let says = |key: &str| there.annotations().get(key).map(String::as_str);
-        let is_made = says(label::API_SERVICE_NAMESPACE) == Some(key.to_string().as_str());
-        let may = is_made || says(label::ADOPT) == Some("true");
-        Ok((!may).then(|| Refused::NotOurs(name.to_owned())))
+        match use_of(&there, key) {
+            Use::NotOurs => Ok(Made::NotOurs),
+            // What is going is made anew.
+            Use::Free | Use::ToShare if is_going(&there.metadata) => Ok(Made::Goes),
+            Use::Free => Ok(Made::IsThere),
+            Use::ToShare => {
+                // First, so that nobody takes an object of the others for one of its own.
+                self.annotate(&there, json!({label::SHARED: "true"})).await?;
+                tracing::info!(namespace = name, with = %key, "consumers share a Namespace");
+                Ok(Made::IsThere)
+            }
+        }
+    }
+
+    async fn annotate<P>(&self, place: &P, annotations: Value) -> Result<(), Error>
+    where
+        P: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let metadata = json!({"resourceVersion": place.resource_version(), "annotations": annotations});
+        self.writer.merge(place, None, json!({ "metadata": metadata })).await.map(drop)
     }
 
     async fn refuse(&self, namespace: &APIServiceNamespace, refused: &Refused) -> Result<Outcome, Error> {
@@ -147,31 +176,26 @@ impl Namespaces {
         if !namespace.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
             return Ok(Outcome::Done);
         }
-        let made = self.knowledge.known.with(|known| {
-            let name = name.as_deref()?;
-            let place = known.places.get(name).filter(|place| is_made_for(place, key))?;
-            (!is_shared(key, name, known)).then(|| place.clone())
-        });
-        match made {
-            Some(place) if place.metadata.deletion_timestamp.is_some() => Ok(Outcome::Done),
-            Some(place) => {
+        let within = name.unwrap_or_default();
+        match self.knowledge.known.with(|known| ending(key, namespace, &within, known)) {
+            Ending::Delete(place) if place.metadata.deletion_timestamp.is_some() => return Ok(Outcome::Done),
+            Ending::Delete(place) => {
                 self.writer.delete(&place, false).await?;
-                tracing::info!(namespace = place.name_any(), "the consumer's Namespace is gone: so is ours");
-                Ok(Outcome::Done)
+                tracing::info!(namespace = within, "the consumer's Namespace is gone: so is ours");
+                return Ok(Outcome::Done);
             }
-            None => {
-                // One that was there before stays, without the rights in it.
-                let apis = self
-                    .knowledge
-                    .known
-                    .with(|known| rights::in_namespaces(&key.cluster_namespace, known, |_| true));
-                for api in apis {
-                    let within = name.as_deref().unwrap_or_default();
-                    remove(&self.writer, &rights::within(within, &key.cluster_namespace, &api)).await?;
-                }
-                self.writer.release(namespace, &[label::BIND_FINALIZER]).await?;
-                Ok(Outcome::Done)
+            Ending::HandOver(place, heir) => {
+                self.annotate(&place, json!({label::API_SERVICE_NAMESPACE: heir.to_string()})).await?;
             }
+            Ending::Stays => {}
         }
+        // One that others use, or that was there before, stays without the rights in it.
+        let apis =
+            self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known, |_| true));
+        for api in apis {
+            remove(&self.writer, &rights::within(&within, &key.cluster_namespace, &api)).await?;
+        }
+        self.writer.release(namespace, &[label::BIND_FINALIZER]).await?;
+        Ok(Outcome::Done)
     }
 }

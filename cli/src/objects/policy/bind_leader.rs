@@ -5,6 +5,7 @@
 //!
 //! - A Namespace is the leader's if its label says so: a cluster namespace, or one that stands for a Namespace of a consumer. One that
 //!   somebody lets it use (annotation `multicluster.freeport.dev/adopt`) gets RoleBindings and nothing else.
+//!   It says of one that it made for several consumers that they share it.
 //! - In a cluster namespace it writes the account of the consumer and its kubeconfig, under their names.
 //! - It gives rights to that account alone, and of ClusterRoles those that it has the right to `bind`: that of cluster namespaces, nowhere
 //!   else, and those of APIs that are offered.
@@ -66,6 +67,13 @@ string(namespaceObject.metadata.?annotations[?'kube-bind.io/api-service-namespac
         "isAdopted",
         "
 namespaceObject.metadata.?annotations[?'multicluster.freeport.dev/adopt'].orValue('') == 'true'",
+    ),
+    // Several consumers have objects in it.
+    (
+        "isShared",
+        "
+variables.within == 'objects' &&
+namespaceObject.metadata.?annotations[?'multicluster.freeport.dev/shared'].orValue('') == 'true'",
     ),
     ("subjects", "variables.written.?subjects.orValue([])"),
     // The cluster namespace of the consumer that gets rights; nothing where it is somebody else.
@@ -138,7 +146,7 @@ variables.about + 'it writes Secrets of type Opaque, not ' + string(variables.wr
         holds: "
 !variables.isBinding || !variables.stays ||
 (variables.within == 'contract' ? variables.consumer == request.namespace :
- variables.isAdopted || variables.madeFor.startsWith(variables.consumer + '/'))",
+ variables.isAdopted || variables.isShared || variables.madeFor.startsWith(variables.consumer + '/'))",
         refused: Refused::Forbidden,
         rule: "the leader gives a consumer rights in its cluster namespace, and in Namespaces that are for it",
         says: "variables.about + 'Namespace ' + request.namespace + ' is not for consumer ' + variables.consumer",
@@ -226,6 +234,7 @@ mod tests {
             format!("['{}', '{}']", bind::CONTRACT, bind::OBJECTS),
             format!("'{}'", bind::API_SERVICE_NAMESPACE),
             format!("'{}'", bind::ADOPT),
+            format!("'{}'", bind::SHARED),
             format!("finalizer == '{}'", bind::BIND_FINALIZER),
             format!("'{}'].orValue('') != '{}'", label::MANAGED_BY, label::FREEPORT),
         ] {

@@ -43,12 +43,13 @@ string(variables.written.metadata.?annotations[?'kube-bind.io/cluster-namespace'
     ),
     ("annotationsBefore", "variables.before.metadata.?annotations.orValue({})"),
     ("saidBefore", "string(variables.annotationsBefore[?'kube-bind.io/cluster-namespace'].orValue(''))"),
-    // Where no other consumer has objects: in a Namespace of its own, or under a name or an owner of its own.
+    // Where no other consumer has objects: in a Namespace of its own that it does not share, or under a name or an owner of its own.
     (
         "isItsPlace",
         "
 variables.isInNamespace ?
 request.namespace == variables.consumer || request.namespace.startsWith(variables.consumer + '-') ||
+namespaceObject.metadata.?annotations[?'multicluster.freeport.dev/shared'].orValue('') != 'true' &&
 namespaceObject.metadata.?annotations[?'kube-bind.io/api-service-namespace'].orValue('')
     .startsWith(variables.consumer + '/') :
 variables.objectName.startsWith(variables.consumer + '-') ||
@@ -161,9 +162,13 @@ mod tests {
         let policy = policy(Isolation::Prefixed);
         assert_eq!(policy.name, "freeport-bind-objects-mangodbs.example.com");
         let text = policy.body.to_string();
-        for word in
-            [label::CLUSTER_NAMESPACE, label::API_SERVICE_NAMESPACE, label::CONSUMER_UID, label::ADOPT]
-        {
+        for word in [
+            label::CLUSTER_NAMESPACE,
+            label::API_SERVICE_NAMESPACE,
+            label::SHARED,
+            label::CONSUMER_UID,
+            label::ADOPT,
+        ] {
             assert!(text.contains(&format!("'{word}'")), "{word}");
         }
     }

@@ -39,9 +39,8 @@ impl Refused {
 
 /// Name of the Namespace here; nothing as long as nothing is exported that has Namespaces. What was said once stays.
 pub(super) fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known) -> Option<String> {
-    let said = namespace.status.as_ref().and_then(|status| status.namespace.clone());
-    if let Some(said) = said.filter(|said| !said.is_empty()) {
-        return Some(said);
+    if let Some(said) = said(namespace) {
+        return Some(said.to_owned());
     }
     if rights::in_namespaces(&key.cluster_namespace, known, is_live).is_empty() {
         return None;
@@ -85,18 +84,83 @@ pub(super) fn without_exports(namespace: &APIServiceNamespace) -> Option<Vec<Own
     (!exports.is_empty()).then_some(others)
 }
 
-/// Whether the Namespace was made for this APIServiceNamespace.
-pub(super) fn is_made_for(place: &Place, key: &Key) -> bool {
-    let is_ours = place.labels().get(label::BIND).is_some_and(|value| value == label::OBJECTS);
-    is_ours && place.annotations().get(label::API_SERVICE_NAMESPACE) == Some(&key.to_string())
+/// What a Namespace that is there is to an APIServiceNamespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It was made for this, or is let be used, or others have it already beside the one that it was made for.
+    Free,
+    /// It was made for another consumer's Namespace of the same name: this one is the second in it.
+    ToShare,
+    /// It is somebody else's.
+    NotOurs,
 }
 
-/// Whether another APIServiceNamespace has its objects in this Namespace.
-pub(super) fn is_shared(key: &Key, name: &str, known: &Known) -> bool {
-    known.namespaces.iter().any(|other| {
-        Key::of(other) != *key
-            && other.status.as_ref().and_then(|status| status.namespace.as_deref()) == Some(name)
-    })
+pub(super) fn use_of<P: Resource>(there: &P, key: &Key) -> Use {
+    let is = |annotation: &str| there.annotations().get(annotation).is_some_and(|value| value == "true");
+    if is_made_for(there, key) || is(label::ADOPT) {
+        return Use::Free;
+    }
+    match is_without_prefix(there, key) {
+        true if is(label::SHARED) => Use::Free,
+        true => Use::ToShare,
+        false => Use::NotOurs,
+    }
+}
+
+/// Whether the Namespace was made for this APIServiceNamespace.
+fn is_made_for<P: Resource>(place: &P, key: &Key) -> bool {
+    is_made(place) && place.annotations().get(label::API_SERVICE_NAMESPACE) == Some(&key.to_string())
+}
+
+fn is_made<P: Resource>(place: &P) -> bool {
+    place.labels().get(label::BIND).is_some_and(|value| value == label::OBJECTS)
+}
+
+/// Whether it was made for a consumer's Namespace of the same name, as this is one: for isolation None.
+fn is_without_prefix<P: Resource>(place: &P, key: &Key) -> bool {
+    let made_for = place.annotations().get(label::API_SERVICE_NAMESPACE);
+    let of = made_for.and_then(|made_for| Some(made_for.split_once('/')?.1));
+    is_made(place) && of == Some(&place.name_any()) && of == Some(&key.name)
+}
+
+/// What becomes of the Namespace when the APIServiceNamespace goes.
+#[derive(Clone, Debug)]
+pub(super) enum Ending {
+    /// It goes as well.
+    Delete(Place),
+    /// Others have objects in it: it is this one's from now on.
+    HandOver(Place, Key),
+    /// It stays as it is.
+    Stays,
+}
+
+pub(super) fn ending(key: &Key, namespace: &APIServiceNamespace, name: &str, known: &Known) -> Ending {
+    let Some(place) = known.places.get(name) else { return Ending::Stays };
+    let (is_its, was_said) = (is_made_for(place, key), said(namespace) == Some(name));
+    if !is_its && !(was_said && is_without_prefix(place, key)) {
+        return Ending::Stays;
+    }
+    match heir(key, name, known) {
+        None => Ending::Delete(place.clone()),
+        Some(heir) if is_its => Ending::HandOver(place.clone(), heir),
+        Some(_) => Ending::Stays,
+    }
+}
+
+/// Another one that has its objects there, or is going to. Of several that go at the same time just one is the last.
+fn heir(key: &Key, name: &str, known: &Known) -> Option<Key> {
+    let is_in = |other: &&APIServiceNamespace| {
+        let of = Key::of(*other);
+        of != *key && assigned(&of, other, known).as_deref() == Some(name)
+    };
+    let is_live = |other: &&APIServiceNamespace| other.metadata.deletion_timestamp.is_none();
+    let (live, going): (Vec<_>, Vec<_>) = known.namespaces.iter().filter(is_in).partition(is_live);
+    let later = going.into_iter().map(Key::of).filter(|other| other > key);
+    live.into_iter().map(Key::of).chain(later).next()
+}
+
+fn said(namespace: &APIServiceNamespace) -> Option<&str> {
+    namespace.status.as_ref()?.namespace.as_deref().filter(|said| !said.is_empty())
 }
 
 #[cfg(test)]
@@ -174,21 +238,62 @@ mod tests {
         assert_eq!(without_exports(&owned(json!([other]))), None);
     }
 
+    fn place(name: &str, made_for: &str, more: serde_json::Value) -> Place {
+        let mut annotations = json!({label::API_SERVICE_NAMESPACE: made_for});
+        annotations.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let labels = json!({label::BIND: label::OBJECTS});
+        let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    #[test]
+    fn a_namespace_without_prefix_is_for_all_consumers_that_have_one_of_its_name() {
+        let of = |place: &Place| use_of(place, &key());
+        let none = || json!({});
+        assert_eq!(of(&place("cns-team1", "cns/team1", none())), Use::Free);
+        assert_eq!(of(&place("team1", "other/team1", none())), Use::ToShare);
+        assert_eq!(of(&place("team1", "other/team1", json!({label::SHARED: "true"}))), Use::Free);
+        assert_eq!(of(&place("other-team1", "other/team1", json!({label::SHARED: "true"}))), Use::NotOurs);
+        assert_eq!(of(&place("team2", "other/team2", none())), Use::NotOurs);
+        let mut users = place("team1", "other/team1", none());
+        users.metadata.labels = None;
+        assert_eq!(of(&users), Use::NotOurs);
+        users.metadata.annotations = Some([(label::ADOPT.to_owned(), "true".to_owned())].into());
+        assert_eq!(of(&users), Use::Free);
+    }
+
+    /// How it ends for `cns/team1`, beside APIServiceNamespaces `team1` of others: the cluster namespace, where it is, whether it goes.
+    fn ends(made_for: &str, said: &str, others: &[(&str, &str, bool)]) -> String {
+        let mut known = known("None");
+        known.places.change(Change::Apply(place("team1", made_for, json!({}))));
+        for (contract, status, goes) in others {
+            let deleted = goes.then_some("2026-01-01T00:00:00Z");
+            let mut other = json!(namespace(status));
+            other["metadata"]["namespace"] = json!(contract);
+            other["metadata"]["deletionTimestamp"] = json!(deleted);
+            known.namespaces.change(Change::Apply(serde_json::from_value(other).unwrap()));
+        }
+        match ending(&key(), &namespace(said), "team1", &known) {
+            Ending::Delete(_) => "goes".into(),
+            Ending::HandOver(_, heir) => format!("is of {heir}"),
+            Ending::Stays => "stays".into(),
+        }
+    }
+
     #[test]
     fn d7_only_what_was_made_for_it_goes_and_only_with_the_last() {
-        let place = |made_for: &str, value: &str| -> Place {
-            serde_json::from_value(json!({"metadata": {"name": "team1", "labels": {label::BIND: value},
-                "annotations": {label::API_SERVICE_NAMESPACE: made_for}}}))
-            .unwrap()
-        };
-        assert!(is_made_for(&place("cns/team1", label::OBJECTS), &key()));
-        assert!(!is_made_for(&place("cns/other", label::OBJECTS), &key()));
-        assert!(!is_made_for(&place("cns/team1", "adopted"), &key()));
-        let mut known = known("None");
-        assert!(!is_shared(&key(), "team1", &known));
-        let mut other = namespace("team1");
-        other.metadata.namespace = Some("other".into());
-        known.namespaces.change(Change::Apply(serde_json::from_value(json!(other)).unwrap()));
-        assert!(is_shared(&key(), "team1", &known));
+        let (ours, theirs) = ("cns/team1", "a/team1");
+        assert_eq!(ends(ours, "team1", &[]), "goes");
+        assert_eq!(ends(ours, "", &[]), "goes", "it was made, and then not said");
+        assert_eq!(ends(ours, "team1", &[("a", "a-team1", false)]), "goes", "the other one is elsewhere");
+        assert_eq!(ends(ours, "team1", &[("b", "team1", false)]), "is of b/team1");
+        assert_eq!(ends(theirs, "team1", &[("a", "team1", false)]), "stays");
+        assert_eq!(ends(theirs, "team1", &[]), "goes", "the last one");
+        assert_eq!(ends(theirs, "", &[]), "stays", "it was never its own");
+        assert_eq!(ends("cns/other", "team1", &[]), "stays");
+        // Both go: the later one takes it along, whoever it was made for.
+        assert_eq!(ends(theirs, "team1", &[("a", "team1", true)]), "goes");
+        assert_eq!(ends(ours, "team1", &[("d", "team1", true)]), "is of d/team1");
+        assert_eq!(ends(theirs, "team1", &[("d", "team1", true)]), "stays");
     }
 }

@@ -9,7 +9,7 @@ use api::bind::{
         APIServiceExport, APIServiceExportRequest, APIServiceExportRequestSpec, APIServiceExportSpec,
         APIServiceNamespace, APIServiceNamespaceSpec,
     },
-    grant::{EXPORTS_READY, Granted, Offered, Refused, granted},
+    grant::{EXPORTS_READY, Granted, NOT_GRANTED, Offered, Refused, granted},
     label,
     offer::APIServiceExportTemplate,
     resource::{InformerScope, Isolation, Resource},
@@ -96,13 +96,18 @@ fn judged(
     for template in templates {
         match judge(std::slice::from_ref(&template.spec), isolation_of(template).unwrap_or(isolation)) {
             Ok(granted) => return Ok(granted),
-            Err(error) => refused = refused.or(Some(error)),
+            Err(error) => refused = Some(nearer(refused, error)),
         }
     }
     match refused {
         Some(refused) => Err(refused),
         None => judge(&[], isolation),
     }
+}
+
+/// What is wrong by a template that has all that is asked for says more than that another one has not.
+fn nearer(one: Option<Refused>, other: Refused) -> Refused {
+    one.filter(|one| one.reason != NOT_GRANTED || other.reason == NOT_GRANTED).unwrap_or(other)
 }
 
 fn isolation_of(template: &APIServiceExportTemplate) -> Option<Isolation> {
@@ -231,6 +236,19 @@ mod tests {
         exports(&mut known, "other", "None", "Namespaced");
         let exported = of(&known).map(|exported| exported.export.spec.isolation);
         assert_eq!(exported, Ok(Isolation::None), "by the template that does not contradict");
+    }
+
+    #[test]
+    fn the_template_that_comes_nearest_says_why() {
+        let no = |reason| Refused { condition: EXPORTS_READY, reason, message: String::new() };
+        let nearest = |all: [&'static str; 2]| {
+            all.into_iter()
+                .fold(None, |one, other| Some(nearer(one, no(other))))
+                .map(|refused| refused.reason)
+        };
+        assert_eq!(nearest([NOT_GRANTED, "DifferentScopes"]), Some("DifferentScopes"));
+        assert_eq!(nearest(["DifferentScopes", NOT_GRANTED]), Some("DifferentScopes"));
+        assert_eq!(nearest(["AlreadyBound", "DifferentScopes"]), Some("AlreadyBound"));
     }
 
     #[test]
