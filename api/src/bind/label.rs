@@ -53,6 +53,9 @@ pub const CONTRACT: &str = "contract";
 pub const OBJECTS: &str = "objects";
 /// Annotation of a cluster namespace: names of the templates that the consumer was granted, with commas between.
 pub const GRANTED_TEMPLATES: &str = "multicluster.freeport.dev/granted-templates";
+/// Annotation of a cluster namespace, which an administrator sets: `true` where its consumer reads objects of the whole cluster also under
+/// isolation Namespaced. Go's konnector cannot do with less.
+pub const READS_ALL: &str = "multicluster.freeport.dev/reads-all";
 /// Annotation of a template: the isolation of what it grants, whatever the leader's flag says.
 pub const ISOLATION: &str = "multicluster.freeport.dev/isolation";
 /// Annotation of the Secret with a credential: when it is renewed.

@@ -5,6 +5,7 @@ mod consumer;
 mod leader;
 mod member;
 mod objects;
+mod withdrawn;
 
 use e2e::{
     binding::{BINDING, GROUP, Offered, install},

@@ -103,21 +103,31 @@ impl Exports {
             self.writer.hold(&export, label::BIND_FINALIZER).await?;
             return Ok(Outcome::Done);
         }
-        for right in &rights {
+        self.give(&contract, &rights).await?;
+        self.say(&export, hash).await
+    }
+
+    /// Those outside of the consumer's Namespaces.
+    async fn give(&self, contract: &Place, rights: &[Right]) -> Result<(), Error> {
+        let name = contract.name_any();
+        for right in rights {
             match right {
                 Right::Within(api) => {
-                    let name = contract.name_any();
                     drop(ensure(&self.writer, &rights::within(&name, &name, api)).await?);
+                    // Its mark may have been taken off.
+                    if !rights.contains(&Right::Reading(api.clone())) {
+                        remove(&self.writer, &rights::everywhere(contract, api, true)).await?;
+                    }
                 }
                 Right::Everywhere(api) => {
-                    drop(ensure(&self.writer, &rights::everywhere(&contract, api, false)).await?);
+                    drop(ensure(&self.writer, &rights::everywhere(contract, api, false)).await?);
                 }
                 Right::Reading(api) => {
-                    drop(ensure(&self.writer, &rights::everywhere(&contract, api, true)).await?);
+                    drop(ensure(&self.writer, &rights::everywhere(contract, api, true)).await?);
                 }
             }
         }
-        self.say(&export, hash).await
+        Ok(())
     }
 
     async fn say(
@@ -179,7 +189,10 @@ impl Exports {
         let name = contract.name_any();
         for right in rights {
             match right {
-                Right::Within(api) => remove(&self.writer, &rights::within(&name, &name, &api)).await?,
+                Right::Within(api) => {
+                    remove(&self.writer, &rights::within(&name, &name, &api)).await?;
+                    remove(&self.writer, &rights::everywhere(contract, &api, true)).await?;
+                }
                 Right::Everywhere(api) | Right::Reading(api) => {
                     remove(&self.writer, &rights::everywhere(contract, &api, false)).await?;
                 }

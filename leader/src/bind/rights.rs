@@ -3,6 +3,7 @@
 use api::{
     bind::{
         export::APIServiceExport,
+        label,
         resource::{InformerScope, Isolation},
     },
     name,
@@ -32,11 +33,17 @@ pub(super) enum Right {
 /// Rights that come with an export. Those in the Namespaces of a consumer come with its APIServiceNamespaces.
 pub(super) fn of_export(export: &APIServiceExport, known: &Known) -> Vec<Right> {
     let cluster_namespace = export.namespace().unwrap_or_default();
+    let marks =
+        known.contract(&cluster_namespace).and_then(|contract| contract.annotations().get(label::READS_ALL));
+    let reads_all = marks.is_some_and(|value| value == "true");
     let mut rights = Vec::new();
     for resource in &export.spec.resources {
         let api = resource.name();
         let Some(schema) = known.schema(&cluster_namespace, &api) else { continue };
         match (schema.spec.scope, export.spec.isolation, schema.spec.informer_scope) {
+            (InformerScope::Cluster, Isolation::Namespaced, _) if reads_all => {
+                rights.extend([Right::Within(api.clone()), Right::Reading(api)]);
+            }
             (InformerScope::Cluster, Isolation::Namespaced, _) => rights.push(Right::Within(api)),
             (InformerScope::Cluster, ..) => rights.push(Right::Everywhere(api)),
             (InformerScope::Namespaced, _, InformerScope::Cluster) => rights.push(Right::Reading(api)),
@@ -133,6 +140,10 @@ mod tests {
     use super::*;
 
     fn rights(scope: &str, isolation: &str, informers: &str) -> (Vec<Right>, usize) {
+        given(scope, isolation, informers, false)
+    }
+
+    fn given(scope: &str, isolation: &str, informers: &str, marked: bool) -> (Vec<Right>, usize) {
         let mut known = Known::default();
         let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
         let schema = json!({"metadata": {"name": "m.g", "namespace": "cns"}, "spec": {"informerScope": informers, "group": "g",
@@ -141,6 +152,9 @@ mod tests {
         let export = json!({"metadata": {"name": "x", "namespace": "cns"}, "spec": {"informerScope": informers,
             "isolation": isolation, "resources": [{"group": "g", "resource": "m"}]}});
         let export: APIServiceExport = serde_json::from_value(export).unwrap();
+        let marks = marked.then(|| json!({label::READS_ALL: "true"}));
+        let contract = json!({"metadata": {"name": "cns", "labels": {label::BIND: label::CONTRACT}, "annotations": marks}});
+        known.places.change(Change::Apply(serde_json::from_value(contract).unwrap()));
         known.exports.change(Change::Apply(serde_json::from_value(json!(export)).unwrap()));
         (of_export(&export, &known), in_namespaces("cns", &known, |_| true).len())
     }
@@ -152,6 +166,13 @@ mod tests {
         assert_eq!(rights("Namespaced", "None", "Cluster"), (vec![Right::Reading(api())], 1));
         assert_eq!(rights("Cluster", "Namespaced", "Cluster"), (vec![Right::Within(api())], 0));
         assert_eq!(rights("Cluster", "Prefixed", "Namespaced"), (vec![Right::Everywhere(api())], 0));
+    }
+
+    #[test]
+    fn a_consumer_that_an_administrator_marked_reads_all_objects_of_a_converted_api() {
+        let both = vec![Right::Within("m.g".into()), Right::Reading("m.g".into())];
+        assert_eq!(given("Cluster", "Namespaced", "Namespaced", true), (both, 0));
+        assert_eq!(given("Namespaced", "Prefixed", "Namespaced", true), (vec![], 1), "no other one");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 //! its daemon shows in all tests of `bind`.
 
 use api::{bind::label, label::LEADER};
-use cli::objects::bind;
 use e2e::{
     account::by_token,
     binding::{
-        BINDING, GROUP, Offered, install,
+        BINDING, GROUP, Offered,
         provider::{contract, offer},
     },
     fixture::SYSTEM,
@@ -14,7 +13,7 @@ use e2e::{
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     core::v1::{Namespace, Secret, ServiceAccount},
-    rbac::v1::{ClusterRoleBinding, RoleBinding},
+    rbac::v1::ClusterRoleBinding,
 };
 use kube::{
     Api, Client, Error,
@@ -37,7 +36,7 @@ fn named(name: &str) -> Value {
 }
 
 /// Gives a ClusterRole to ServiceAccount `kube-binder` of a Namespace.
-fn gives(name: &str, role: &str, of: &str) -> Value {
+pub(super) fn gives(name: &str, role: &str, of: &str) -> Value {
     json!({
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
@@ -53,6 +52,9 @@ fn changed(mut object: Value, change: impl FnOnce(&mut Value)) -> Do {
 /// A user's Namespace, and one that the leader may use.
 const THEIRS: &str = "guarded-theirs";
 const ADOPTED: &str = "guarded-adopted";
+/// Namespaces that were made for another consumer: one that is shared, and one that is its own.
+const SHARED: &str = "guarded-shared";
+const ANOTHERS: &str = "guarded-anothers";
 const NOT_MADE: &str = "it was not made for a consumer";
 
 fn on_namespaces(cns: &str) -> Vec<Attempt> {
@@ -237,6 +239,13 @@ fn the_leader_writes_what_is_of_a_contract_and_nothing_else() {
         admin.create_namespace(THEIRS).await;
         let adopt = json!({"metadata": {"name": ADOPTED, "annotations": {label::ADOPT: "true"}}});
         let _: Namespace = admin.create_cluster_wide(adopt).await;
+        for (name, shared) in [(SHARED, "true"), (ANOTHERS, "false")] {
+            let annotations =
+                json!({label::API_SERVICE_NAMESPACE: format!("other/{name}"), label::SHARED: shared});
+            let labels = json!({label::BIND: label::OBJECTS});
+            let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+            let _: Namespace = admin.create_cluster_wide(json!({ "metadata": metadata })).await;
+        }
         let _: ServiceAccount = admin.create(THEIRS, named("kube-binder")).await;
         let managed = json!({"app.kubernetes.io/managed-by": "freeport"});
         let _: Secret =
@@ -257,6 +266,11 @@ fn the_leader_writes_what_is_of_a_contract_and_nothing_else() {
             let attempts: Vec<_> = attempts.iter().filter(other).cloned().collect();
             try_all(&leader, namespace, &attempts, is_wrong).await;
         }
+        let ours = format!("kube-binder-{cns}-x");
+        let given = || Do::DryCreate(gives(&ours, &role, &cns));
+        let others = [attempt("rights in another's", &bindings(), given(), "is not for consumer")];
+        try_all(&leader, ANOTHERS, &others, is_wrong).await;
+        passes(&leader, SHARED, &bindings(), given()).await;
         try_all(&leader, EVERYWHERE, &everywhere(&cns, &role), is_wrong).await;
         try_all(&leader, SYSTEM, &at_home(), is_wrong).await;
         takes_no_token(&leader, THEIRS).await;
@@ -273,35 +287,9 @@ fn the_leader_writes_what_is_of_a_contract_and_nothing_else() {
         for secret in ["guarded-answer", "guarded-ours"] {
             admin.delete::<Secret>(SYSTEM, secret).await;
         }
-        for namespace in [THEIRS, ADOPTED, &cns] {
+        for namespace in [THEIRS, ADOPTED, SHARED, ANOTHERS, &cns] {
             admin.release_namespace(namespace).await;
         }
-        admin.take_crd(&offered.name()).await;
-    });
-}
-
-/// An API that is not offered any more: what was given of it can be taken back.
-#[test]
-fn what_was_given_of_an_api_is_taken_back_when_it_is_not_offered_any_more() {
-    BINDING.beside(async |world| {
-        let (admin, offered) = (world.leader(), Offered::new("withdrawns", "Namespaced"));
-        offered.install(admin).await;
-        let offer = bind::offer(&offered.resource(), Default::default());
-        install(admin, &offer).await;
-        let (namespace, role) = ("withdrawn-adopted", format!("freeport-bind-withdrawns.{GROUP}"));
-        let adopt = json!({"metadata": {"name": namespace, "annotations": {label::ADOPT: "true"}}});
-        let _: Namespace = admin.create_cluster_wide(adopt).await;
-        let leader = by_token(world, "leader", SYSTEM, LEADER).await;
-        let given = gives("kube-binder-some-x", &role, "some");
-        passes(&leader, namespace, &bindings(), Do::Create(given)).await;
-        for object in offer.iter().filter(|object| object.resource.kind.starts_with("ClusterRole")) {
-            let gone = Do::Delete(object.name.clone());
-            gone.by(&admin.client, EVERYWHERE, &object.resource).await.unwrap();
-        }
-        let gone = Do::Delete("kube-binder-some-x".into());
-        gone.by(&leader, namespace, &bindings()).await.unwrap();
-        assert!(admin.api::<RoleBinding>(namespace).get_opt("kube-binder-some-x").await.unwrap().is_none());
-        admin.release_namespace(namespace).await;
         admin.take_crd(&offered.name()).await;
     });
 }

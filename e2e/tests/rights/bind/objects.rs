@@ -5,6 +5,7 @@ use cli::objects::bind;
 use e2e::{
     account::by_token,
     binding::{BINDING, GROUP, Offered, install},
+    waiting::eventually,
     world::World,
 };
 use k8s_openapi::api::{
@@ -15,7 +16,10 @@ use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
 use super::{Consumer, attempt, is_wrong, note, until_refused};
-use crate::rights::attempt::{Attempt, Do, try_all, within};
+use crate::rights::{
+    attempt::{Attempt, Do, EVERYWHERE, try_all, within},
+    samples::namespaces,
+};
 
 /// Two consumers of one API.
 struct Two<'a> {
@@ -155,6 +159,18 @@ fn a_lost_annotation_is_put_back_by_whose_place_it_is() {
         ];
         two.refused(second, &attempts).await;
         two.done(&first.client, take("foo", first)).await;
+
+        // Others have objects there as well: whose it was nobody knows any more.
+        let shared = json!({"metadata": {"annotations": {"multicluster.freeport.dev/shared": "true"}}});
+        Do::Patch(two.space.clone(), shared).by(two.admin(), EVERYWHERE, &namespaces()).await.unwrap();
+        eventually("foo is nobody's", || async {
+            two.done(two.admin(), Do::Patch("foo".into(), lost.clone())).await;
+            match take("foo", first).by(&first.client, &two.space, &kind).await {
+                Err(refusal) if refusal.is_by_policy(says) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
         two.end().await;
     });
 }
