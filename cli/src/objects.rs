@@ -113,7 +113,7 @@ impl std::fmt::Display for Object {
 const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 
 /// Namespace [`SYSTEM`]. The API server refuses Pods there that ask for more than ours do.
-fn system_namespace() -> Object {
+pub(crate) fn system_namespace() -> Object {
     let mut metadata = named(SYSTEM);
     metadata.labels.get_or_insert_default().insert(POD_SECURITY.into(), "restricted".into());
     Object::new(&Namespace { metadata, ..Namespace::default() })

@@ -24,9 +24,9 @@ use super::{
 use crate::{
     Error, Run,
     cluster::{Cluster, known, list},
-    eraser::Say,
+    eraser::{Eraser, Say},
     install::MANAGER,
-    objects::SYSTEM,
+    objects::{self, SYSTEM},
     rollout,
 };
 
@@ -87,9 +87,19 @@ pub(super) async fn contract(
     let asked: Api<BindableResourcesRequest> = Api::namespaced(provider.client.clone(), SYSTEM);
     let body = body(ask, author(provider).await?);
     let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-    let created = provider
-        .request(format!("create a BindableResourcesRequest in {SYSTEM}"), asked.create(&params, &body))
-        .await?;
+    let create = async || {
+        let doing = format!("create a BindableResourcesRequest in {SYSTEM}");
+        provider.request(doing, known(asked.create(&params, &body))).await
+    };
+    let created = match create().await? {
+        Some(created) => Some(created),
+        // Another backend than ours answers in whatever Namespace it is asked.
+        None => {
+            Eraser::new(provider, false, &mut *say).create(&objects::system_namespace()).await?;
+            create().await?
+        }
+    };
+    let created = created.ok_or_else(|| provider.refuse(format!("it has no Namespace {SYSTEM}")))?;
     let name = created.name_any();
     say(&format!("{}: asked for a contract: BindableResourcesRequest {SYSTEM}/{name}", provider.name));
     let answered = wait(provider, &asked, &name, run, say).await?;

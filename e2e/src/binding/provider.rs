@@ -44,6 +44,7 @@ pub async fn contract(world: &World, identity: &str, template: &str) -> (String,
         }
     })
     .await;
+    assert_eq!(status.conditions[0].reason, "SecretReady");
     let at = status.kubeconfig_secret_ref.unwrap();
     let secret = leader.api::<Secret>(SYSTEM).get(&at.name).await.unwrap();
     let answer: Value = serde_json::from_slice(&secret.data.unwrap()[&at.key].0).unwrap();

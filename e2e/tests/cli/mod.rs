@@ -2,6 +2,7 @@
 //! are a ClusterSet with its daemons, which tests have for themselves one after the other; two are a pair on which nothing
 //! is installed until a test does it.
 
+mod another_backend;
 mod clusters;
 mod contents;
 mod member_set;

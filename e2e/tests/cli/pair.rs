@@ -2,6 +2,7 @@
 //! something else; daemons inside, which these clusters without nodes do not run.
 
 use crate::cli::{
+    another_backend,
     clusters::{CLUSTERS, Clusters, PAIR},
     contents::Contents,
     dns, offloading,
@@ -21,6 +22,7 @@ fn a_pair_from_nothing() {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
             ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
         }
+        another_backend::is_asked_for_a_contract(clusters).await;
         dns::imports_come_first(clusters).await;
         kubectl_applies_what_a_dry_run_prints(clusters).await;
         names_are_kept(clusters).await;

@@ -4,6 +4,8 @@
 //! answer, and the status. Deletes requests whose time after the end is over. The same identity always gets the same cluster namespace,
 //! so a pass may run twice.
 
+mod judge;
+
 use std::time::Duration;
 
 use api::bind::{
@@ -14,10 +16,7 @@ use api::bind::{
     resource::SecretKey,
 };
 use jiff::Timestamp;
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Namespace, Secret},
-};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::{
     boot::Env,
     queue::Outcome,
@@ -26,10 +25,10 @@ use kit::{
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
+use self::judge::{Desired, Refused, answering, desired, granting, response};
 use super::{
     credential::{KUBECONFIG, kubeconfig_secret},
     knowledge::Knowledge,
-    known::{Known, Place, granted_templates},
     live::{SOON, age, is_newer, looks_again},
 };
 
@@ -40,86 +39,6 @@ pub(super) struct Contracts {
     pub(super) knowledge: Knowledge,
     pub(super) writer: Writer,
     pub(super) prefix: String,
-}
-
-/// Why somebody does not become a consumer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Refused {
-    #[error("spec.clusterIdentity.identity is empty")]
-    NoIdentity,
-    #[error("there is no APIServiceExportTemplate {0}")]
-    TemplateNotFound(String),
-    #[error("Namespace {0} is there already, and is not the cluster namespace of this identity")]
-    NotOurs(String),
-    #[error("the answer cannot be written to Secret {0}: {1}")]
-    Answer(String, String),
-}
-
-impl Refused {
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::NoIdentity => "NoIdentity",
-            Self::TemplateNotFound(_) => "TemplateNotFound",
-            Self::NotOurs(_) => "NotOurs",
-            Self::Answer(..) => "AnswerRefused",
-        }
-    }
-}
-
-/// What is to be written for a consumer.
-#[derive(Clone, Debug)]
-enum Desired {
-    Create(Namespace),
-    /// Another value of this annotation.
-    Grant(Place, String),
-    Stays,
-}
-
-/// What the cluster namespace of this name has to be.
-fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known) -> Result<Desired, Refused> {
-    let spec = &ask.spec;
-    let identity = spec.cluster_identity.identity.as_deref().unwrap_or_default();
-    if identity.is_empty() {
-        return Err(Refused::NoIdentity);
-    }
-    let template = spec.template_ref.as_ref().map(|template| template.name.as_str());
-    if let Some(template) = template.filter(|template| known.templates.get(template).is_none()) {
-        return Err(Refused::TemplateNotFound(template.to_owned()));
-    }
-    let Some(have) = known.contract(name) else {
-        let granted = template.map(|template| (label::GRANTED_TEMPLATES, template));
-        let called = spec.cluster_identity.pretty_name.clone().filter(|name| !name.is_empty());
-        let called = called.unwrap_or_else(|| ask.name_any());
-        let annotations = [
-            (label::IDENTITY, identity),
-            (label::AUTHOR, spec.author.as_str()),
-            (label::CLUSTER_PRETTY_NAME, called.as_str()),
-        ];
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        namespace.labels_mut().insert(label::BIND.to_owned(), label::CONTRACT.to_owned());
-        namespace.annotations_mut().extend(
-            annotations.into_iter().chain(granted).map(|(key, value)| (key.to_owned(), value.to_owned())),
-        );
-        return Ok(Desired::Create(namespace));
-    };
-    if have.annotations().get(label::IDENTITY).is_none_or(|had| had != identity) {
-        return Err(Refused::NotOurs(name.to_owned()));
-    }
-    let mut granted = granted_templates(have);
-    match template {
-        Some(template) if !granted.iter().any(|had| had == template) => {
-            granted.push(template.to_owned());
-            Ok(Desired::Grant(have.clone(), granted.join(",")))
-        }
-        _ => Ok(Desired::Stays),
-    }
-}
-
-/// Only of what was read: another request may have been granted something meanwhile.
-fn granting(have: &Place, granted: &str) -> Value {
-    let annotations = json!({label::GRANTED_TEMPLATES: granted});
-    json!({"metadata": {"resourceVersion": have.resource_version(), "annotations": annotations}})
 }
 
 impl Contracts {
@@ -199,7 +118,7 @@ impl Contracts {
         secret.metadata.namespace = Some(self.env.namespace.clone());
         let written = match self.writer.read(&secret).await {
             Ok(there) => {
-                self.writer.merge(&there, None, json!({"data": {at.key.clone(): answer}})).await.map(drop)
+                self.writer.merge(&there, None, answering(&there, ask, &at.key, &answer)).await.map(drop)
             }
             Err(Error::Gone) => {
                 secret.metadata.owner_references = ask.controller_owner_ref(&()).map(|owner| vec![owner]);
@@ -216,7 +135,7 @@ impl Contracts {
         }
         tracing::info!(request = ask.name_any(), cluster_namespace = contract, "somebody became a consumer");
         let more = json!({"namespace": contract, "kubeconfigSecretRef": at});
-        self.say(ask, Phase::Succeeded, ("Succeeded", "the credential is in the Secret"), more).await
+        self.say(ask, Phase::Succeeded, ("SecretReady", "the credential is in the Secret"), more).await
     }
 
     async fn fail(&self, ask: &BindableResourcesRequest, refused: &Refused) -> Result<Outcome, Error> {
@@ -255,68 +174,5 @@ impl Contracts {
             Some(left) if !left.is_zero() => Ok(Outcome::Requeue(left)),
             _ => self.writer.delete(ask, false).await.map(|()| Outcome::Done),
         }
-    }
-}
-
-/// The credential, as kube-bind answers.
-fn response(kubeconfig: &ByteString) -> Value {
-    json!({
-        "kind": "BindingResourceResponse", "apiVersion": "kube-bind.io/v1alpha2", "authentication": {},
-        "kubeconfig": kubeconfig, "requests": null,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use kit::objects::Change;
-
-    use super::*;
-
-    fn ask(identity: &str, template: &str) -> BindableResourcesRequest {
-        let of = json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
-        serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": of})).unwrap()
-    }
-
-    fn known(identity: &str, granted: &str) -> Known {
-        let mut known = Known::default();
-        for name in ["small", "large"] {
-            let template =
-                json!({"metadata": {"name": name}, "spec": {"scope": "Namespaced", "resources": []}});
-            known.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
-        }
-        let annotations = json!({label::IDENTITY: identity, label::GRANTED_TEMPLATES: granted});
-        let place = json!({"metadata": {"name": "cns", "resourceVersion": "7", "labels": {label::BIND: label::CONTRACT}, "annotations": annotations}});
-        known.places.change(Change::Apply(serde_json::from_value(place).unwrap()));
-        known
-    }
-
-    #[test]
-    fn the_same_identity_has_one_cluster_namespace_with_all_that_it_was_granted() {
-        let Ok(Desired::Create(namespace)) = desired(&ask("a", "small"), "other", &known("a", "")) else {
-            panic!("not created")
-        };
-        assert_eq!(namespace.annotations()[label::IDENTITY], "a");
-        assert_eq!(namespace.annotations()[label::CLUSTER_PRETTY_NAME], "east");
-        assert_eq!(namespace.annotations()[label::GRANTED_TEMPLATES], "small");
-        let again = desired(&ask("a", "large"), "cns", &known("a", "small"));
-        let Ok(Desired::Grant(have, granted)) = again else { panic!("{again:?}") };
-        assert_eq!(granted, "small,large");
-        assert_eq!(granting(&have, &granted)["metadata"]["resourceVersion"], "7", "no other grant is lost");
-        assert!(matches!(desired(&ask("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
-    }
-
-    #[test]
-    fn an_identity_keeps_its_cluster_namespace_under_another_prefix() {
-        assert_eq!(known("a", "").contract_of("a").as_deref(), Some("cns"));
-        assert_eq!(known("a", "").contract_of("b"), None);
-        assert_eq!(known("", "").contract_of(""), None);
-    }
-
-    #[test]
-    fn anothers_cluster_namespace_is_not_given() {
-        let refused = |ask, known| desired(&ask, "cns", &known).unwrap_err();
-        assert_eq!(refused(ask("a", "small"), known("b", "")), Refused::NotOurs("cns".into()));
-        assert_eq!(refused(ask("", "small"), known("", "")), Refused::NoIdentity);
-        assert_eq!(refused(ask("a", "gone"), known("a", "")), Refused::TemplateNotFound("gone".into()));
     }
 }

@@ -1,0 +1,76 @@
+//! A contract with a provider that Freeport did not install: kube-bind's backend with `--frontend-disabled`, which is played.
+
+use api::bind::offer::{APIServiceExportTemplate, BindableResourcesRequest};
+use cli::objects::{SYSTEM, bind};
+use e2e::{binding::install, waiting::eventually};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::cli::clusters::Clusters;
+
+/// Answers whoever asks, as the backend does.
+async fn answers(clusters: &Clusters) {
+    let cluster = clusters.cluster("spoke");
+    let asked = cluster.api::<BindableResourcesRequest>(SYSTEM);
+    let name = eventually("somebody asks for a contract", || async {
+        let all = asked.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        all.iter().map(ResourceExt::name_any).next().ok_or_else(|| "nobody".to_owned())
+    })
+    .await;
+    let at = json!({"name": format!("{name}-binding-response"), "key": "binding-response"});
+    let answer = json!({"kind": "BindingResourceResponse", "apiVersion": "kube-bind.io/v1alpha2", "authentication": {},
+        "kubeconfig": ByteString(b"played".to_vec()), "requests": null});
+    let _: Secret = cluster
+        .create(
+            SYSTEM,
+            json!({"metadata": {"name": at["name"]}, "stringData": {"binding-response": answer.to_string()}}),
+        )
+        .await;
+    let status = json!({"phase": "Succeeded", "namespace": "cluster-x", "kubeconfigSecretRef": at});
+    asked
+        .patch_status(&name, &PatchParams::default(), &Patch::Merge(json!({ "status": status })))
+        .await
+        .unwrap();
+}
+
+/// It has no Namespace of ours. Nothing is left of it here.
+pub(crate) async fn is_asked_for_a_contract(clusters: &Clusters) {
+    let spoke = clusters.cluster("spoke");
+    let namespaces = Api::<Namespace>::all(spoke.client.clone());
+    assert!(namespaces.get_opt(SYSTEM).await.unwrap().is_none());
+    install(spoke, &bind::provider_crds()).await;
+    let resources = json!([{"group": "example.com", "resource": "mangodbs", "versions": ["v1"]}]);
+    let template =
+        json!({"metadata": {"name": "played"}, "spec": {"scope": "Namespaced", "resources": resources}});
+    eventually("the CRDs are served", || async {
+        let templates = Api::<APIServiceExportTemplate>::all(spoke.client.clone());
+        templates.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    let _: APIServiceExportTemplate = spoke.create_cluster_wide(template).await;
+    let line = "bind apiservice played -t played --only provider --identity u1 --provider-context spoke";
+    let (ran, ()) = tokio::join!(clusters.freeport(line), answers(clusters));
+    let printed = ran.succeeded();
+    assert!(printed.contains("kind: BindingResourceResponse"), "{printed}");
+    assert!(printed.contains("resource: mangodbs"), "{printed}");
+    spoke.release_namespace(SYSTEM).await;
+    for crd in bind::provider_crds() {
+        spoke.crds().delete(&crd.name, &DeleteParams::default()).await.unwrap();
+    }
+    eventually("the CRDs are gone", || async {
+        for crd in bind::provider_crds() {
+            if spoke.crds().get_opt(&crd.name).await.unwrap().is_some() {
+                return Err(crd.name);
+            }
+        }
+        Ok(())
+    })
+    .await;
+}
