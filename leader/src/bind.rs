@@ -7,6 +7,7 @@
 //! | [`known`] | what is known |
 //! | [`knowledge`] | the watches, and the queues of the controllers |
 //! | [`concerns`] | whom a change concerns: pure |
+//! | [`lean`] | what is kept of what consumers write: pure |
 //! | [`live`] | whether what is known is what is there |
 //! | [`contract`] | who asks to be a consumer gets a cluster namespace |
 //! | [`credential`] | account, rights and kubeconfig in a cluster namespace |
@@ -25,6 +26,7 @@ mod credential;
 mod export;
 mod knowledge;
 mod known;
+mod lean;
 mod live;
 mod namespace;
 mod request;

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use api::{
-    bind::{binding::ClusterBinding, export::APIServiceExportRequest, label},
-    view::{Meta, Tolerant},
+    bind::{binding::ClusterBinding, label},
+    view::Meta,
 };
 use kit::{
     boot::Env,
@@ -21,6 +21,7 @@ use tokio::{sync::RwLock, task::JoinSet};
 use super::{
     concerns::{self, Concerns, Event},
     known::{Key, Known, Place},
+    lean,
     turns::Turns,
 };
 
@@ -94,7 +95,10 @@ impl Knowledge {
         begin.watch(
             "APIServiceExportRequest",
             (Api::all(all()), plain()),
-            |known, change| known.requests.change(change.map(without_parameters)),
+            |known, change| {
+                let change = lean::requests(&known.requests, change);
+                known.requests.change(change);
+            },
             |_, request, _| Concerns::Request(Key::of(request)),
         );
         begin.watch(
@@ -118,7 +122,10 @@ impl Knowledge {
         begin.watch(
             "APIServiceNamespace",
             (Api::all(all()), plain()),
-            |known, change| known.namespaces.change(change),
+            |known, change| {
+                let change = lean::namespaces(&known.namespaces, change);
+                known.namespaces.change(change);
+            },
             |_, namespace, _| Concerns::Space(Key::of(namespace)),
         );
         begin.watch(
@@ -173,14 +180,6 @@ impl Knowledge {
             queues.namespaces.enqueue(concerns::spaces(concerns, known));
         });
     }
-}
-
-/// Nobody reads them here, and each may be as large as an object can be.
-fn without_parameters(mut request: Tolerant<APIServiceExportRequest>) -> Tolerant<APIServiceExportRequest> {
-    if let Ok(request) = &mut request.object {
-        request.spec.parameters = None;
-    }
-    request
 }
 
 /// Of one cluster namespace, or of all.
