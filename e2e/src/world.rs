@@ -22,7 +22,11 @@ pub const PACE: Pace = Pace::lasting(6);
 
 /// [`PACE`] in the environment of a daemon: name and value.
 pub fn pace() -> (String, String) {
-    ("FREEPORT_LEASE_SECONDS".to_owned(), PACE.seconds().to_string())
+    paced(PACE)
+}
+
+fn paced(pace: Pace) -> (String, String) {
+    ("FREEPORT_LEASE_SECONDS".to_owned(), pace.seconds().to_string())
 }
 
 /// Control planes of a test program that run at once, besides those that most tests share. Each takes from two cores what tests need,
@@ -35,6 +39,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
+    /// How often they renew their Leases: [`PACE`], unless something is measured.
+    pub pace: Pace,
     clusters: Vec<Cluster>,
     /// Its part of [`PLANES`].
     room: Mutex<Option<SemaphorePermit<'static>>>,
@@ -48,7 +54,7 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), clusters, room: Mutex::new(None) }
+        Self { fleet, daemons: Vec::new(), pace: PACE, clusters, room: Mutex::new(None) }
     }
 
     /// [`at_once`](Self::at_once), as soon as there is room.
@@ -80,7 +86,7 @@ impl World {
         let say = &mut |line: &str| eprintln!("{line}");
         let mut daemons = cluster_set::set_up_as(&self.fleet, set, say).await.unwrap();
         for daemon in &mut daemons {
-            daemon.spec.env.extend([pace()]);
+            daemon.spec.env.extend([paced(self.pace)]);
         }
         daemons
     }
