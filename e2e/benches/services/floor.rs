@@ -141,7 +141,7 @@ impl Floor {
     }
 
     /// An importer, which begins now.
-    pub(crate) fn imports(&mut self, cluster: &str) {
+    pub(crate) fn imports(&mut self, cluster: &'static str) {
         let services = self.objects::<Service>(cluster, SIDE.namespace());
         let service_imports = self.objects::<ServiceImport>(cluster, SIDE.namespace());
         let slices = self.objects::<EndpointSlice>(cluster, SIDE.namespace());
@@ -154,14 +154,14 @@ impl Floor {
             let template = template.clone();
             async move {
                 let name = exported(heard.object());
-                let (service, slice) = (template.service(&name), template.slice(&name));
-                let import = template.service_import(&name);
+                let (service, slice) = (template.service(cluster, &name), template.slice(cluster, &name));
+                let import = template.service_import(cluster, &name);
                 match heard {
                     Heard::New(_) => {
                         let (made, _) = join(services.create(&service), slices.create(&slice)).await;
                         let import = with_address(import, &made);
                         service_imports.create(&import).await;
-                        service_imports.apply_status(&template.import_status(&name)).await;
+                        service_imports.apply_status(&template.import_status(cluster, &name)).await;
                     }
                     Heard::Changed(_) => {
                         join(services.delete(&service), slices.delete(&slice)).await;
@@ -180,7 +180,7 @@ impl Floor {
                 if record.data["spec"]["kind"] != ENDPOINT_SLICE {
                     return;
                 }
-                let slice = template.slice(&template.service_of_slice_record(&record.name_any()));
+                let slice = template.slice(cluster, &template.service_of_slice_record(&record.name_any()));
                 let mark = mark(&record.data["spec"]["endpointSlice"]);
                 let changed = template.changed(&slice["endpoints"], mark);
                 slices.patch(&slice, &json!({ "endpoints": changed })).await;

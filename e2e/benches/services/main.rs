@@ -1,5 +1,6 @@
 //! What Services cost: `cargo bench -p e2e --bench services`, and `-- --help` for its flags. Three control planes without nodes: `east`
-//! exports, `leader` and `west` import; they and the daemons share this machine, so ratios to the floor count and not seconds.
+//! exports and imports, `west` imports, `leader` leads and is a member without imports; they and the daemons share this machine, so
+//! ratios to the floor count and not seconds.
 //!
 //! Everything is measured from outside: by watches of our own, from the audit logs and metrics of the API servers, and from what the
 //! kernel says of processes. [`floor`] is what the same writes cost without daemons.
@@ -10,6 +11,7 @@ mod args;
 mod endpoints;
 mod floor;
 mod meter;
+mod page;
 mod phase;
 mod process;
 mod run;
@@ -27,17 +29,25 @@ use self::{
     phase::member,
     run::{Phase, Run, Side},
     seen::Seen,
-    set::{IMPORTER, IMPORTERS, Set},
+    set::{EXPORTER, IMPORTER, IMPORTERS, Set},
 };
 
 fn main() {
     let args = Args::parse();
     if args.runs.is_none() {
-        e2e::shared::RUNTIME.block_on(measure(&args));
+        let run = e2e::shared::RUNTIME.block_on(measure(&args));
+        println!("{}", page::tables(&[run]));
+    }
+    let runs = args.folder().map(|folder| Run::read_all(&folder)).unwrap_or_default();
+    if let Some(page) = &args.page {
+        page::write(page, &runs);
+    }
+    if let Some(folder) = &args.svg {
+        page::draw(folder, &runs);
     }
 }
 
-async fn measure(args: &Args) {
+async fn measure(args: &Args) -> Run {
     let bench = Bench::new(args).await;
     let mut run = Run {
         release: args.release.clone(),
@@ -59,6 +69,7 @@ async fn measure(args: &Args) {
         }
     }
     bench.set.world.discard().await;
+    run
 }
 
 /// After each turn: a run takes long, and whoever ends it has what was measured so far.
@@ -87,7 +98,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Who works on this side, if not the daemons.
-    fn floor(&self, side: Side, importers: &[&str]) -> Option<Floor> {
+    fn floor(&self, side: Side, importers: &[&'static str]) -> Option<Floor> {
         (side == Side::Floor).then(|| {
             let mut floor = Floor::of(&self.set, &self.template);
             importers.iter().for_each(|importer| floor.imports(importer));
@@ -129,7 +140,7 @@ impl<'a> Bench<'a> {
         if side == Side::Freeport {
             set.stop(&member(IMPORTER)).await;
         }
-        let (seen, mut floor) = (Seen::watch(set, side), self.floor(side, &["leader"]));
+        let (seen, mut floor) = (Seen::watch(set, side), self.floor(side, &[EXPORTER]));
         let mut phases = vec![phase::join(set, &seen, names, floor.as_mut()).await];
         if args.wants(What::Churn) {
             for rate in &args.rates {

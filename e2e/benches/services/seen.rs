@@ -83,7 +83,8 @@ impl State {
     }
 
     fn slice(&mut self, object: &EndpointSlice, is_there: bool) {
-        let service = object.labels().get(api::label::MCS_SERVICE_NAME).cloned();
+        // The exporter's own are those of users.
+        let Some(service) = object.labels().get(api::label::MCS_SERVICE_NAME).cloned() else { return };
         let all = object.endpoints.iter().flatten();
         let count = if is_there { all.clone().count() } else { 0 };
         let mark = endpoints::mark(all.flat_map(|endpoint| &endpoint.addresses).map(String::as_str));
@@ -91,7 +92,7 @@ impl State {
             import.slices.insert(object.name_any(), count);
             import.marks.extend(mark.map(|mark| (mark, Instant::now())));
         };
-        self.take_in(object, is_there, service.map(|service| (service, change)));
+        self.take_in(object, is_there, Some((service, change)));
     }
 
     fn other<K: Resource<DynamicType = ()>>(&mut self, object: &K, is_there: bool) {

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use crate::{endpoints, meter, run::Side};
 
 pub(crate) const EXPORTER: &str = "east";
-pub(crate) const IMPORTERS: [&str; 2] = ["leader", "west"];
+/// Who has the Namespace: a cluster imports what it exports, too. The leader's member has nothing to import.
+pub(crate) const IMPORTERS: [&str; 2] = [EXPORTER, IMPORTER];
 /// The member whose imports are looked at one by one, and which starts last.
 pub(crate) const IMPORTER: &str = "west";
 /// Requests at once of one client.
@@ -26,7 +27,7 @@ pub(crate) const AT_ONCE: usize = 16;
 const PORT: (&str, i32) = ("http", 80);
 
 impl Side {
-    /// Of users, in each cluster. The floor has one of its own, for daemons that start later.
+    /// Of users. The floor has one of its own, for daemons that start later.
     pub(crate) fn namespace(self) -> &'static str {
         match self {
             Self::Freeport => "bench",
@@ -54,8 +55,9 @@ impl Set {
         world.pace = Pace::default();
         let composition = Composition::of_all(&world.fleet, SET);
         world.add_set(&composition).await;
-        world.namespace_everywhere(Side::Freeport.namespace()).await;
-        world.namespace_everywhere(Side::Floor.namespace()).await;
+        for side in [Side::Freeport, Side::Floor] {
+            world.namespace(side.namespace(), &IMPORTERS).await;
+        }
         world.namespace(Side::Floor.area(), &["leader"]).await;
         Self { world: Arc::new(world) }
     }

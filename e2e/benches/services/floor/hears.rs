@@ -106,6 +106,8 @@ impl Queue {
         let heard = match (self.heard.remove(&name), heard) {
             // Nothing was done about it yet.
             (Some(Heard::New(_)), Heard::Changed(object)) => Heard::New(object),
+            // What is withdrawn is taken out because of that.
+            (Some(Heard::Changed(object)), Heard::Gone(_)) => Heard::Changed(object),
             (_, heard) => heard,
         };
         self.heard.insert(name.clone(), heard);

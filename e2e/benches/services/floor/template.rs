@@ -1,21 +1,25 @@
 //! What the daemons wrote about one Service. The floor writes the same about others, under their names.
 
+use std::collections::HashMap;
+
 use api::{
     label,
     mcs::{ServiceExport, ServiceImport},
+    name,
     resource_export::{ENDPOINT_SLICE, ResourceExport, SERVICE},
     resource_import::ResourceImport,
 };
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::Resource;
 use serde_json::{Value, json};
 
 use crate::{
     endpoints,
     run::Side,
-    set::{EXPORTER, IMPORTER, Set},
+    set::{EXPORTER, IMPORTERS, Set},
 };
 
-/// Each is the text of an object.
+/// Each text is that of an object.
 pub(crate) struct Template {
     /// The Service that it is about.
     name: String,
@@ -23,51 +27,65 @@ pub(crate) struct Template {
     slice_record: String,
     import: String,
     export_status: String,
+    /// By importing cluster.
+    imported: HashMap<&'static str, Imported>,
+}
+
+/// What an importing cluster has.
+struct Imported {
     service: String,
-    service_import: String,
+    import: String,
     import_status: String,
     slice: String,
 }
 
+impl Imported {
+    async fn of(set: &Set, cluster: &str, name: &str) -> Self {
+        let (cluster, ns) = (set.world.cluster(cluster), Side::Freeport.namespace());
+        let import = only(&cluster.listed::<ServiceImport>(ns).await.unwrap(), |_| true);
+        let is_derived = |service: &Value| service["metadata"]["name"] == name::imported_service(name).as_str();
+        let service = only(&cluster.listed::<Service>(ns).await.unwrap(), is_derived);
+        let mut service = written::<Service>(&service, Side::Floor.namespace());
+        for given in ["clusterIP", "clusterIPs"] {
+            service["spec"].as_object_mut().unwrap().remove(given);
+        }
+        let is_imported = |slice: &Value| slice["metadata"]["labels"][label::MCS_SERVICE_NAME] == name;
+        let slice = only(&cluster.listed::<EndpointSlice>(ns).await.unwrap(), is_imported);
+        Self {
+            service: service.to_string(),
+            import: written::<ServiceImport>(&import, Side::Floor.namespace()).to_string(),
+            import_status: status::<ServiceImport>(&import).to_string(),
+            slice: written::<EndpointSlice>(&slice, Side::Floor.namespace()).to_string(),
+        }
+    }
+}
+
 /// What an API server says of an object and nobody writes.
-const GIVEN: [&str; 7] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "managedFields",
-    "namespace",
-    "ownerReferences",
-];
+const GIVEN: [&str; 5] = ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"];
 
 impl Template {
     /// Of a Service that is exported and imported, with its first endpoints.
     pub(crate) async fn of(set: &Set, name: &str) -> Self {
         let (ns, area) = (Side::Freeport.namespace(), Side::Freeport.area());
-        let (leader, east) = (set.world.leader(), set.world.cluster(EXPORTER));
-        let west = set.world.cluster(IMPORTER);
+        let leader = set.world.leader();
         let records = leader.listed::<ResourceExport>(area).await.unwrap();
-        let of_kind = |kind: &str| records.iter().find(|record| record["spec"]["kind"] == kind).unwrap();
-        let export = only(&east.listed::<ServiceExport>(ns).await.unwrap(), |_| true);
-        let service_import = only(&west.listed::<ServiceImport>(ns).await.unwrap(), |_| true);
-        let is_imported = |object: &Value| object["metadata"]["labels"][label::MCS_SERVICE_NAME] == name;
-        let service = only(&west.listed::<Service>(ns).await.unwrap(), |_| true);
-        let mut service = written(&service, &kind::<Service>());
-        for given in ["clusterIP", "clusterIPs"] {
-            service["spec"].as_object_mut().unwrap().remove(given);
-        }
-        let slice = only(&west.listed::<EndpointSlice>(ns).await.unwrap(), is_imported);
+        let record = |kind: &str| {
+            let record = only(&records, |record| record["spec"]["kind"] == kind);
+            written::<ResourceExport>(&record, Side::Floor.area()).to_string()
+        };
         let import = only(&leader.listed::<ResourceImport>(area).await.unwrap(), |_| true);
+        let exports = set.world.cluster(EXPORTER).listed::<ServiceExport>(ns).await.unwrap();
+        let mut imported = HashMap::new();
+        for cluster in IMPORTERS {
+            imported.insert(cluster, Imported::of(set, cluster, name).await);
+        }
         Self {
             name: name.to_owned(),
-            service_record: written(of_kind(SERVICE), &kind::<ResourceExport>()).to_string(),
-            slice_record: written(of_kind(ENDPOINT_SLICE), &kind::<ResourceExport>()).to_string(),
-            import: written(&import, &kind::<ResourceImport>()).to_string(),
-            export_status: status(&export, &kind::<ServiceExport>()).to_string(),
-            service: service.to_string(),
-            service_import: written(&service_import, &kind::<ServiceImport>()).to_string(),
-            import_status: status(&service_import, &kind::<ServiceImport>()).to_string(),
-            slice: written(&slice, &kind::<EndpointSlice>()).to_string(),
+            service_record: record(SERVICE),
+            slice_record: record(ENDPOINT_SLICE),
+            import: written::<ResourceImport>(&import, Side::Floor.area()).to_string(),
+            export_status: status::<ServiceExport>(&only(&exports, |_| true)).to_string(),
+            imported,
         }
     }
 
@@ -87,20 +105,20 @@ impl Template {
         self.about(name, &self.export_status)
     }
 
-    pub(super) fn service(&self, name: &str) -> Value {
-        self.about(name, &self.service)
+    pub(super) fn service(&self, cluster: &str, name: &str) -> Value {
+        self.about(name, &self.imported[cluster].service)
     }
 
-    pub(super) fn service_import(&self, name: &str) -> Value {
-        self.about(name, &self.service_import)
+    pub(super) fn service_import(&self, cluster: &str, name: &str) -> Value {
+        self.about(name, &self.imported[cluster].import)
     }
 
-    pub(super) fn import_status(&self, name: &str) -> Value {
-        self.about(name, &self.import_status)
+    pub(super) fn import_status(&self, cluster: &str, name: &str) -> Value {
+        self.about(name, &self.imported[cluster].import_status)
     }
 
-    pub(super) fn slice(&self, name: &str) -> Value {
-        self.about(name, &self.slice)
+    pub(super) fn slice(&self, cluster: &str, name: &str) -> Value {
+        self.about(name, &self.imported[cluster].slice)
     }
 
     /// The same endpoints with another number.
@@ -128,33 +146,23 @@ fn only(objects: &[Value], is: impl Fn(&Value) -> bool) -> Value {
     one
 }
 
-/// As it was written: lists leave the kind out, and writes have no status.
-fn written(object: &Value, kind: &Value) -> Value {
-    let mut object = of_kind(object, kind);
+/// As it was written, in another Namespace: lists leave the kind out, and writes have no status.
+fn written<K: Resource<DynamicType = ()>>(object: &Value, namespace: &str) -> Value {
+    let mut object = object.clone();
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.insert("namespace".to_owned(), json!(namespace));
+    for given in GIVEN {
+        metadata.remove(given);
+    }
     object.as_object_mut().unwrap().remove("status");
     object
 }
 
-fn status(object: &Value, kind: &Value) -> Value {
-    let of = of_kind(object, kind);
+fn status<K: Resource<DynamicType = ()>>(object: &Value) -> Value {
     json!({
-        "apiVersion": of["apiVersion"], "kind": of["kind"], "metadata": {"name": of["metadata"]["name"]},
-        "status": of["status"],
+        "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": object["metadata"]["name"]},
+        "status": object["status"],
     })
-}
-
-fn of_kind(object: &Value, kind: &Value) -> Value {
-    let mut object = object.clone();
-    for (field, value) in kind.as_object().unwrap() {
-        object[field] = value.clone();
-    }
-    let metadata = object["metadata"].as_object_mut().unwrap();
-    for given in GIVEN {
-        metadata.remove(given);
-    }
-    object
-}
-
-fn kind<K: kube::Resource<DynamicType = ()>>() -> Value {
-    json!({"apiVersion": K::api_version(&()), "kind": K::kind(&())})
 }

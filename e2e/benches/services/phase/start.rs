@@ -19,7 +19,7 @@ use crate::{
     meter::{self, Meter},
     run::{Phase, Side},
     seen::Seen,
-    set::{IMPORTER, Set},
+    set::{EXPORTER, IMPORTER, Set},
 };
 
 /// A member that starts with imports waiting: until the first and until all can be used. `floor` is who starts on that side.
@@ -31,7 +31,7 @@ pub(crate) async fn join(
 ) -> Phase {
     let side = if floor.is_some() { Side::Floor } else { Side::Freeport };
     set.export_all(side, names).await;
-    seen.all_ready("leader", names.len()).await;
+    seen.all_ready(EXPORTER, names.len()).await;
     set.quiet().await;
     let meter = Meter::start(set, side).await;
     let begun = Instant::now();
