@@ -71,8 +71,10 @@ pub fn written(world: &World, since: &Mark) -> Vec<Written> {
     let of = |(cluster, from): (&&'static str, &u64)| {
         let events = complete_lines(world, cluster, *from);
         let cluster: &'static str = cluster;
-        let events: Vec<_> =
-            events.lines().map(|line| Written { cluster, event: serde_json::from_str(line).unwrap() }).collect();
+        let events: Vec<_> = events
+            .lines()
+            .map(|line| Written { cluster, event: serde_json::from_str(line).unwrap() })
+            .collect();
         events
     };
     CLUSTERS.iter().zip(&since.0).flat_map(of).collect()
@@ -83,7 +85,8 @@ pub fn written(world: &World, since: &Mark) -> Vec<Written> {
 pub fn writes(world: &World, since: &Mark) -> Vec<String> {
     let ours = written(world, since).into_iter().filter(Written::is_ours);
     let line = |Written { cluster, event }: Written| {
-        let (user, uri) = (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
+        let (user, uri) =
+            (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
         let (verb, code, time) = (&event["verb"], &event["responseStatus"]["code"], &event["stageTimestamp"]);
         format!("{time} {cluster} {user} {verb} {uri} {code}")
     };

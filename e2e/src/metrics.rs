@@ -56,7 +56,8 @@ impl Metrics {
         let mut sums = BTreeMap::new();
         for (has, value) in self.values(metric) {
             let of = labels.iter().map(|label| {
-                let found = has.split([',', '{', '}']).find_map(|pair| pair.strip_prefix(label)?.strip_prefix('='));
+                let found =
+                    has.split([',', '{', '}']).find_map(|pair| pair.strip_prefix(label)?.strip_prefix('='));
                 found.unwrap_or_default().trim_matches('"')
             });
             *sums.entry(of.collect::<Vec<_>>().join(" ")).or_default() += value;

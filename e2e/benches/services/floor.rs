@@ -17,6 +17,7 @@ mod template;
 use std::sync::Arc;
 
 use api::{
+    label,
     mcs::{ServiceExport, ServiceImport},
     resource_export::{ENDPOINT_SLICE, ResourceExport, SERVICE},
     resource_import::ResourceImport,
@@ -97,9 +98,14 @@ impl Floor {
             let (records, template) = (to.clone(), template.clone());
             async move {
                 let Heard::Changed(slice) = heard else { return };
+                // What its own cluster imports is no source.
+                if slice.labels().contains_key(label::MCS_SERVICE_NAME) {
+                    return;
+                }
                 let service = crate::set::service_of(&slice);
                 let record = template.slice_record(&service);
-                let changed = template.changed(&record["spec"]["endpointSlice"]["endpoints"], mark(&slice.data));
+                let changed =
+                    template.changed(&record["spec"]["endpointSlice"]["endpoints"], mark(&slice.data));
                 let changed = json!({"spec": {"endpointSlice": {"endpoints": changed}}});
                 records.patch(&record, &changed).await;
             }

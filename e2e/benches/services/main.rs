@@ -34,6 +34,7 @@ use self::{
 
 fn main() {
     let args = Args::parse();
+    end_with_any_panic();
     if args.runs.is_none() {
         let run = e2e::shared::RUNTIME.block_on(measure(&args));
         println!("{}", page::tables(&[run]));
@@ -45,6 +46,15 @@ fn main() {
     if let Some(folder) = &args.svg {
         page::draw(folder, &runs);
     }
+}
+
+/// What a task of the floor could not do, nobody waits for in vain. The clusters end with this process.
+fn end_with_any_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        std::process::exit(1);
+    }));
 }
 
 async fn measure(args: &Args) -> Run {

@@ -18,7 +18,8 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
 /// The most memory it had since it began or since [`forget_peak`].
 pub(crate) fn peak_megabytes(pid: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
     peak.unwrap_or(0.0) * 1024.0 / 1e6
 }
 

@@ -94,7 +94,8 @@ impl Run {
     /// Those in a folder, by the names of their files.
     pub(crate) fn read_all(folder: &Path) -> Vec<Self> {
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
+        let mut files: Vec<_> =
+            files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
         files.sort();
         files.iter().map(|file| Self::read(file)).collect()
     }

@@ -68,6 +68,7 @@ impl Set {
             Side::Freeport => self.start_all().await,
             Side::Floor => self.stop_all().await,
         }
+        self.quiet().await;
     }
 
     pub(crate) async fn stop_all(&self) {
@@ -131,7 +132,8 @@ impl Set {
     /// Gives the Service other endpoints.
     pub(crate) async fn change(&self, side: Side, name: &str, mark: u32) {
         let addresses = endpoints::addresses(mark);
-        let endpoint = |a: &String| json!({"addresses": [a], "conditions": {"ready": true}, "nodeName": "n1"});
+        let endpoint =
+            |a: &String| json!({"addresses": [a], "conditions": {"ready": true}, "nodeName": "n1"});
         let endpoints: Value = addresses.iter().map(endpoint).collect();
         let east = self.world.cluster(EXPORTER);
         let _: EndpointSlice =

@@ -43,7 +43,8 @@ impl Imported {
     async fn of(set: &Set, cluster: &str, name: &str) -> Self {
         let (cluster, ns) = (set.world.cluster(cluster), Side::Freeport.namespace());
         let import = only(&cluster.listed::<ServiceImport>(ns).await.unwrap(), |_| true);
-        let is_derived = |service: &Value| service["metadata"]["name"] == name::imported_service(name).as_str();
+        let is_derived =
+            |service: &Value| service["metadata"]["name"] == name::imported_service(name).as_str();
         let service = only(&cluster.listed::<Service>(ns).await.unwrap(), is_derived);
         let mut service = written::<Service>(&service, Side::Floor.namespace());
         for given in ["clusterIP", "clusterIPs"] {

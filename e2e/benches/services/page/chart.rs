@@ -57,9 +57,9 @@ impl Chart {
                 Some(Rectangle::new([(left, 0.0), (left + width * 0.95, value)], color.filled()))
             });
             let drawn = chart.draw_series(rectangles).unwrap();
-            drawn.label(bar.clone()).legend(move |(x, y)| {
-                Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled())
-            });
+            drawn
+                .label(bar.clone())
+                .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled()));
         }
         for (at, group) in self.groups.iter().enumerate() {
             let Some(target) = group.target else { continue };

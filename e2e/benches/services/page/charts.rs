@@ -15,7 +15,12 @@ pub(crate) fn draw(folder: &Path, runs: &[Run]) {
     for (name, chart) in [
         ("times", times(&all)),
         ("latency", latency(&all)),
-        ("cpu", daemons("CPU for all Services in and out", "s", [1.5, 3.0, 2.5], &all, |of, daemon| of.cpu(daemon))),
+        (
+            "cpu",
+            daemons("CPU for all Services in and out", "s", [1.5, 3.0, 2.5], &all, |of, daemon| {
+                of.cpu(daemon)
+            }),
+        ),
         ("memory", daemons("Peak memory", "MB", [25.0, 35.0, 30.0], &all, |of, daemon| of.memory(daemon))),
         ("writes", writes(&all)),
     ] {
@@ -55,9 +60,8 @@ fn latency(all: &[Figures<'_>]) -> Chart {
             figure(of.run.phases.iter().find(|phase| phase.what == "single" && phase.side == side)?)
         }
     };
-    let change = |figure: fn(&Phase) -> Option<f64>| {
-        move |of: &Figures<'_>, side| figure(of.phase("churn 50", side)?)
-    };
+    let change =
+        |figure: fn(&Phase) -> Option<f64>| move |of: &Figures<'_>, side| figure(of.phase("churn 50", side)?);
     beside_floors(
         "One export, and a change of endpoints at 50 a second",
         "ms",

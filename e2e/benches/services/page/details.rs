@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    figures::Figures,
-    head, row,
-};
+use super::{figures::Figures, head, row};
 use crate::run::{Phase, Run, Side};
 
 pub(super) fn tables(run: &Run) -> String {

@@ -39,17 +39,25 @@ const TARGETS: [Target; 28] = [
     target("one export, p50", "<= 1.5 floor", |of| ratio(of.single(p50), "ms", 1.5)),
     target("– p99", "<= 2 floor", |of| ratio(of.single(p99), "ms", 2.0)),
     target("endpoint change at 1/s, p50", "", |of| ratio(of.beside_floor("churn 1", p50), "ms", f64::MAX)),
-    target("endpoint change at 50/s, p50", "<= 1.5 floor", |of| ratio(of.beside_floor("churn 50", p50), "ms", 1.5)),
+    target("endpoint change at 50/s, p50", "<= 1.5 floor", |of| {
+        ratio(of.beside_floor("churn 50", p50), "ms", 1.5)
+    }),
     target("– p99", "<= 3 p50", steadiness),
-    target("endpoint change at 500/s, p50", "", |of| ratio(of.beside_floor("churn 500", p50), "ms", f64::MAX)),
+    target("endpoint change at 500/s, p50", "", |of| {
+        ratio(of.beside_floor("churn 500", p50), "ms", f64::MAX)
+    }),
     target("CPU, all in and out: leader", "1.5 s for 1,000", |of| cpu(of, LEADING, 1.5)),
     target("– exporter", "3 s for 1,000", |of| cpu(of, EXPORTING, 3.0)),
     target("– importer", "2.5 s for 1,000", |of| cpu(of, IMPORTING, 2.5)),
     target("peak memory: leader", "25 MB", |of| unit(of.memory(LEADING), "MB", 25.0)),
     target("– exporter", "35 MB", |of| unit(of.memory(EXPORTING), "MB", 35.0)),
     target("– importer", "30 MB", |of| unit(of.memory(IMPORTING), "MB", 30.0)),
-    target("– exporter, for each Service more", "<= 12 kB", |of| unit(of.memory_growth(EXPORTING), "kB", 12.0)),
-    target("join: first import", "< 1 s", |of| unit(of.phase("join", Side::Freeport)?.first_seconds, "s", 1.0)),
+    target("– exporter, for each Service more", "<= 12 kB", |of| {
+        unit(of.memory_growth(EXPORTING), "kB", 12.0)
+    }),
+    target("join: first import", "< 1 s", |of| {
+        unit(of.phase("join", Side::Freeport)?.first_seconds, "s", 1.0)
+    }),
     target("– all imports", "<= 1.25 floor", |of| ratio(of.beside_floor("join", seconds), "s", 1.25)),
     target("restart of all daemons: all looked at", "< 2 s", |of| {
         unit(of.phase("restart", Side::Freeport)?.first_seconds, "s", 2.0)
@@ -59,7 +67,9 @@ const TARGETS: [Target; 28] = [
     }),
     target("– writes, Leases aside", "0", |of| plain(Some(restart_writes(of)?), 0.0)),
     target("idle: CPU of the busiest daemon", "< 0.1 % of a core", idle),
-    target("endpoint change at 50/s, most Services against fewest", "<= 1.2", |of| plain(of.latency_growth(), 1.2)),
+    target("endpoint change at 50/s, most Services against fewest", "<= 1.2", |of| {
+        plain(of.latency_growth(), 1.2)
+    }),
 ];
 
 pub(super) fn table(runs: &[Run]) -> String {

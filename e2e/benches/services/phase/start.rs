@@ -23,12 +23,7 @@ use crate::{
 };
 
 /// A member that starts with imports waiting: until the first and until all can be used. `floor` is who starts on that side.
-pub(crate) async fn join(
-    set: &Set,
-    seen: &Seen,
-    names: &[String],
-    mut floor: Option<&mut Floor>,
-) -> Phase {
+pub(crate) async fn join(set: &Set, seen: &Seen, names: &[String], mut floor: Option<&mut Floor>) -> Phase {
     let side = if floor.is_some() { Side::Floor } else { Side::Freeport };
     set.export_all(side, names).await;
     seen.all_ready(EXPORTER, names.len()).await;
