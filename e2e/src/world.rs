@@ -22,11 +22,7 @@ pub const PACE: Pace = Pace::lasting(6);
 
 /// [`PACE`] in the environment of a daemon: name and value.
 pub fn pace() -> (String, String) {
-    paced(PACE)
-}
-
-fn paced(pace: Pace) -> (String, String) {
-    ("FREEPORT_LEASE_SECONDS".to_owned(), pace.seconds().to_string())
+    ("FREEPORT_LEASE_SECONDS".to_owned(), PACE.seconds().to_string())
 }
 
 /// Control planes of a test program that run at once, besides those that most tests share. Each takes from two cores what tests need,
@@ -39,8 +35,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
-    /// How often they renew their Leases: [`PACE`], unless something is measured.
-    pub pace: Pace,
+    /// Environment in which they run: [`pace`], unless something is measured.
+    pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
     /// Its part of [`PLANES`].
     room: Mutex<Option<SemaphorePermit<'static>>>,
@@ -54,7 +50,7 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), pace: PACE, clusters, room: Mutex::new(None) }
+        Self { fleet, daemons: Vec::new(), env: vec![pace()], clusters, room: Mutex::new(None) }
     }
 
     /// [`at_once`](Self::at_once), as soon as there is room.
@@ -86,7 +82,7 @@ impl World {
         let say = &mut |line: &str| eprintln!("{line}");
         let mut daemons = cluster_set::set_up_as(&self.fleet, set, say).await.unwrap();
         for daemon in &mut daemons {
-            daemon.spec.env.extend([paced(self.pace)]);
+            daemon.spec.env.extend(self.env.clone());
         }
         daemons
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{lease::Pace, mcs::ServiceExport};
+use api::mcs::ServiceExport;
 use e2e::{
     daemon::End,
     fixture::{AREA, SET},
@@ -24,6 +24,12 @@ pub(crate) const IMPORTERS: [&str; 2] = [EXPORTER, IMPORTER];
 pub(crate) const IMPORTER: &str = "west";
 /// Requests at once of one client.
 pub(crate) const AT_ONCE: usize = 16;
+/// Higher than anybody measures. Leases have the usual pace.
+const LIMITS: [(&str, &str); 3] = [
+    ("FREEPORT_MAX_IMPORTS", "20000"),
+    ("FREEPORT_MAX_RECORDS_PER_MEMBER", "100000"),
+    ("FREEPORT_MAX_BYTES_PER_MEMBER", "1Gi"),
+];
 const PORT: (&str, i32) = ("http", 80);
 
 impl Side {
@@ -52,7 +58,7 @@ pub(crate) struct Set {
 impl Set {
     pub(crate) async fn up() -> Self {
         let mut world = World::bring_up("bench-services", &["leader", EXPORTER, IMPORTER]).await;
-        world.pace = Pace::default();
+        world.env = LIMITS.map(|(limit, number)| (limit.to_owned(), number.to_owned())).into();
         let composition = Composition::of_all(&world.fleet, SET);
         world.add_set(&composition).await;
         for side in [Side::Freeport, Side::Floor] {

@@ -7,12 +7,13 @@ use std::{
 
 use futures::StreamExt;
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::DynamicObject,
     runtime::{WatchStreamExt, watcher},
 };
 use tokio::task::JoinSet;
 
+use super::objects::Objects;
 use crate::set::AT_ONCE;
 
 /// Between two attempts of a watch.
@@ -35,15 +36,14 @@ impl Heard {
 /// Does `act` about each object that is new, different or gone. Of what changed several times meanwhile, the last state counts.
 pub(super) fn hears<F>(
     working: &mut JoinSet<()>,
-    objects: &Api<DynamicObject>,
+    objects: &Objects,
     act: impl Fn(Heard) -> F + Send + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let events = watcher(objects.clone(), watcher::Config::default()).default_backoff().boxed();
+    let mut events = watcher(objects.0.clone(), watcher::Config::default()).default_backoff().boxed();
     working.spawn(async move {
         let (mut queue, mut acts) = (Queue::default(), JoinSet::new());
-        let mut events = events;
         loop {
             tokio::select! {
                 event = events.next() => match event {

@@ -1,8 +1,9 @@
 //! Writes, as daemons make them.
 
+use e2e::cluster::Cluster;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
-    Api, Client, Resource,
+    Api, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::Value;
@@ -14,11 +15,11 @@ const MANAGER: &str = "floor";
 pub(super) struct Objects(pub(super) Api<DynamicObject>);
 
 impl Objects {
-    pub(super) fn of<K>(client: Client, namespace: &str) -> Self
+    pub(super) fn of<K>(cluster: &Cluster, namespace: &str) -> Self
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Self(Api::namespaced_with(client, namespace, &ApiResource::erase::<K>(&())))
+        Self(Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<K>(&())))
     }
 
     pub(super) async fn create(&self, object: &Value) -> DynamicObject {

@@ -28,12 +28,15 @@ pub(crate) fn draw(folder: &Path, runs: &[Run]) {
     }
 }
 
+/// What is drawn of one side of a run.
+type OfSide = dyn Fn(&Figures<'_>, Side) -> Option<f64>;
+
 /// Two bars for each run: its own, and its floor.
 fn beside_floors(
     title: &'static str,
     unit: &'static str,
     all: &[Figures<'_>],
-    groups: &[(&str, &dyn Fn(&Figures<'_>, Side) -> Option<f64>)],
+    groups: &[(&str, &OfSide)],
 ) -> Chart {
     let bars = all.iter().flat_map(|of| [of.run.release.clone(), format!("{}: floor", of.run.release)]);
     let groups = groups.iter().map(|(name, value)| Group {
