@@ -1,6 +1,7 @@
 //! Endpoints that change.
 
 use std::{
+    collections::HashSet,
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use crate::{
     set::{IMPORTER, Set},
 };
 
-/// Writes of users at once. More than there are Services would change one twice at once.
+/// Writes of users at once.
 const AT_ONCE: usize = 64;
 
 /// No number is used twice.
@@ -67,16 +68,20 @@ fn arrived(seen: &Seen, change: &Change) -> Option<Instant> {
     seen.changed(IMPORTER, &change.service, change.mark)
 }
 
-/// Makes so many at this rate; a machine that is too slow for it makes them later.
+/// Makes so many at this rate; a machine that is too slow for it makes them later. A Service gets one change at a time: of two at once the
+/// later one could be overtaken, and would never be seen.
 async fn changes(set: &Set, side: Side, names: &[String], rate: u32, count: u32) -> Vec<Change> {
     let mut begins = interval(Duration::from_secs(1) / rate);
     begins.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let (mut made, mut making) = (Vec::new(), JoinSet::new());
+    let (mut made, mut making, mut busy) = (Vec::<Change>::new(), JoinSet::new(), HashSet::new());
     for name in names.iter().cycle().take(count as usize) {
         begins.tick().await;
-        while making.len() >= AT_ONCE.min(names.len()) {
-            made.extend(making.join_next().await.map(Result::unwrap));
+        while making.len() >= AT_ONCE || busy.contains(name) {
+            let change: Change = making.join_next().await.unwrap().unwrap();
+            busy.remove(&change.service);
+            made.push(change);
         }
+        busy.insert(name.clone());
         let (set, service, mark) = (set.clone(), name.clone(), MARK.fetch_add(1, Ordering::Relaxed));
         making.spawn(async move {
             let begun = Instant::now();
