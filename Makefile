@@ -1,6 +1,6 @@
 # Short names for what is done often. What CI checks is in .ci/run, one place per command.
 
-.PHONY: check fmt-check lint manifests-check test fmt manifests quickstart clean-fleet
+.PHONY: check fmt-check lint manifests-check test bench bench-pages fmt manifests quickstart clean-fleet
 
 # What a change has to pass besides `make test`.
 check:
@@ -17,6 +17,18 @@ manifests-check:
 
 test:
 	bash .ci/run tests
+
+# Figures of Services (docs/performance.md), best on a machine that does nothing else. RELEASE names their column, BENCH has more flags.
+RELEASE = unreleased
+BENCH =
+FIGURES = $(CURDIR)/docs/performance
+PAGES = --page "$(CURDIR)/docs/performance.md" --svg "$(FIGURES)"
+bench:
+	cargo bench --package e2e --bench services -- --release "$(RELEASE)" --json "$(FIGURES)/$(RELEASE).json" $(PAGES) $(BENCH)
+
+# Tables and charts of what was measured before.
+bench-pages:
+	cargo bench --profile dev --package e2e --bench services -- --runs "$(FIGURES)" $(PAGES)
 
 fmt:
 	cargo fmt --all

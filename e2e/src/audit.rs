@@ -1,44 +1,94 @@
 //! Who wrote what: the API servers' audit logs, which hold every request that writes.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+};
 
 use serde_json::Value;
 
 use crate::fixture::{AREA, CLUSTERS, World};
 
 /// A point in all audit logs.
-pub struct Mark(Vec<usize>);
+#[derive(Clone)]
+pub struct Mark(Vec<u64>);
 
 pub fn mark(world: &World) -> Mark {
-    Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster).len()).collect())
+    Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster, 0).len() as u64).collect())
 }
 
-fn complete_lines(world: &World, cluster: &str) -> String {
-    let log: PathBuf = world.fleet.cluster(cluster).unwrap().audit_log();
-    let mut text = fs::read_to_string(log).unwrap_or_default();
-    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-    text
+/// Those after so many bytes.
+fn complete_lines(world: &World, cluster: &str, from: u64) -> String {
+    let log = world.fleet.cluster(cluster).unwrap().audit_log();
+    let mut text = Vec::new();
+    if let Ok(mut log) = File::open(log) {
+        log.seek(SeekFrom::Start(from)).unwrap();
+        log.read_to_end(&mut text).unwrap();
+    }
+    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+    String::from_utf8(text).unwrap()
+}
+
+/// A request that writes.
+pub struct Written {
+    pub cluster: &'static str,
+    event: Value,
+}
+
+impl Written {
+    /// Whether one of our daemons made it, that it was no renewal of a Lease and no dry run.
+    pub fn is_ours(&self) -> bool {
+        let members = format!("system:serviceaccount:{AREA}:freeport-member-");
+        let user = self.text("/user/username");
+        let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
+            || user.ends_with(":kube-binder")
+            || user.starts_with(&members);
+        let uri = self.text("/requestURI");
+        ours && !uri.contains("/leases") && !uri.contains("dryRun=All")
+    }
+
+    /// Of what it is about.
+    pub fn namespace(&self) -> &str {
+        self.text("/objectRef/namespace")
+    }
+
+    /// Verb and kind: `patch serviceexports/status`.
+    pub fn what(&self) -> String {
+        let (verb, kind) = (self.text("/verb"), self.text("/objectRef/resource"));
+        match self.text("/objectRef/subresource") {
+            "" => format!("{verb} {kind}"),
+            part => format!("{verb} {kind}/{part}"),
+        }
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.event.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// The requests of anybody that write, since then, refused ones too.
+pub fn written(world: &World, since: &Mark) -> Vec<Written> {
+    let of = |(cluster, from): (&&'static str, &u64)| {
+        let events = complete_lines(world, cluster, *from);
+        let cluster: &'static str = cluster;
+        let events: Vec<_> = events
+            .lines()
+            .map(|line| Written { cluster, event: serde_json::from_str(line).unwrap() })
+            .collect();
+        events
+    };
+    CLUSTERS.iter().zip(&since.0).flat_map(of).collect()
 }
 
 /// The requests of our daemons that write, since then, refused ones too; without Leases and dry runs. Each is
 /// `time cluster user verb uri code`.
 pub fn writes(world: &World, since: &Mark) -> Vec<String> {
-    let members = format!("system:serviceaccount:{AREA}:freeport-member-");
-    let mut writes = Vec::new();
-    for (cluster, from) in CLUSTERS.iter().zip(&since.0) {
-        for line in complete_lines(world, cluster)[*from..].lines() {
-            let event: Value = serde_json::from_str(line).unwrap();
-            let (user, uri) =
-                (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
-            let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
-                || user.ends_with(":kube-binder")
-                || user.starts_with(&members);
-            if ours && !uri.contains("/leases") && !uri.contains("dryRun=All") {
-                let (verb, code, time) =
-                    (&event["verb"], &event["responseStatus"]["code"], &event["stageTimestamp"]);
-                writes.push(format!("{time} {cluster} {user} {verb} {uri} {code}"));
-            }
-        }
-    }
-    writes
+    let ours = written(world, since).into_iter().filter(Written::is_ours);
+    let line = |Written { cluster, event }: Written| {
+        let (user, uri) =
+            (event["user"]["username"].as_str().unwrap(), event["requestURI"].as_str().unwrap());
+        let (verb, code, time) = (&event["verb"], &event["responseStatus"]["code"], &event["stageTimestamp"]);
+        format!("{time} {cluster} {user} {verb} {uri} {code}")
+    };
+    ours.map(line).collect()
 }

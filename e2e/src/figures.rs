@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// Median, 99th of a hundred, and the longest.
 pub struct Percentiles {
-    count: usize,
-    p50: Duration,
-    p99: Duration,
-    longest: Duration,
+    pub count: usize,
+    pub p50: Duration,
+    pub p99: Duration,
+    pub longest: Duration,
 }
 
 pub fn percentiles(mut times: Vec<Duration>) -> Percentiles {
@@ -17,7 +17,6 @@ pub fn percentiles(mut times: Vec<Duration>) -> Percentiles {
 }
 
 pub fn say(what: &str, figures: &Percentiles) {
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let Percentiles { count, p50, p99, longest } = figures;
     println!(
         "{what}: p50 {:.0} ms, p99 {:.0} ms, longest {:.0} ms, of {count}",
@@ -25,4 +24,8 @@ pub fn say(what: &str, figures: &Percentiles) {
         ms(*p99),
         ms(*longest)
     );
+}
+
+pub fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

@@ -50,6 +50,21 @@ impl Metrics {
         sums
     }
 
+    /// The sums of the metric by the values of several labels, in their order and with spaces between; a label that is not there counts
+    /// as empty.
+    pub fn by_all(&self, metric: &str, labels: &[&str]) -> BTreeMap<String, f64> {
+        let mut sums = BTreeMap::new();
+        for (has, value) in self.values(metric) {
+            let of = labels.iter().map(|label| {
+                let found =
+                    has.split([',', '{', '}']).find_map(|pair| pair.strip_prefix(label)?.strip_prefix('='));
+                found.unwrap_or_default().trim_matches('"')
+            });
+            *sums.entry(of.collect::<Vec<_>>().join(" ")).or_default() += value;
+        }
+        sums
+    }
+
     /// Whether anything is said about this.
     pub fn mentions(&self, what: &str) -> bool {
         self.0.contains(what)

@@ -35,6 +35,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
+    /// Environment in which they run: [`pace`], unless something is measured.
+    pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
     /// Its part of [`PLANES`].
     room: Mutex<Option<SemaphorePermit<'static>>>,
@@ -48,7 +50,7 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), clusters, room: Mutex::new(None) }
+        Self { fleet, daemons: Vec::new(), env: vec![pace()], clusters, room: Mutex::new(None) }
     }
 
     /// [`at_once`](Self::at_once), as soon as there is room.
@@ -80,7 +82,7 @@ impl World {
         let say = &mut |line: &str| eprintln!("{line}");
         let mut daemons = cluster_set::set_up_as(&self.fleet, set, say).await.unwrap();
         for daemon in &mut daemons {
-            daemon.spec.env.extend([pace()]);
+            daemon.spec.env.extend(self.env.clone());
         }
         daemons
     }

@@ -1,0 +1,77 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// One export after the other.
+    Single,
+    /// Many exports at once.
+    Bulk,
+    /// Their withdrawal.
+    Withdraw,
+    /// Endpoints that change at a steady rate.
+    Churn,
+    /// A member that starts with imports waiting.
+    Join,
+    /// All daemons start again.
+    Restart,
+    /// A minute in which nothing happens.
+    Idle,
+}
+
+/// Measures what Services cost, beside the floor. Clusters and daemons share this machine: ratios count and not seconds.
+#[derive(Parser, Debug)]
+pub(crate) struct Args {
+    /// What to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = What::value_variants().to_vec())]
+    pub(crate) what: Vec<What>,
+    /// How many Services there are, each number in a turn of its own.
+    #[arg(long, value_delimiter = ',', default_values_t = [300, 1000])]
+    pub(crate) services: Vec<usize>,
+    /// Exports one after the other.
+    #[arg(long, default_value_t = 100)]
+    pub(crate) samples: usize,
+    /// Seconds in which endpoints change, at each rate.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) churn_seconds: u32,
+    /// Changes of endpoints a second.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 50, 500])]
+    pub(crate) rates: Vec<u32>,
+    /// Seconds in which nothing happens.
+    #[arg(long, default_value_t = 60)]
+    pub(crate) idle_seconds: u64,
+    /// What is measured, as the columns of the tables call it.
+    #[arg(long, default_value = "unreleased")]
+    pub(crate) release: String,
+    /// Where the figures go.
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+    /// Writes charts of all runs in the folder of `--json`, or of `--runs`, into this folder.
+    #[arg(long)]
+    pub(crate) svg: Option<PathBuf>,
+    /// A page whose part between the markers becomes the tables of all those runs.
+    #[arg(long)]
+    pub(crate) page: Option<PathBuf>,
+    /// Measures nothing: page and charts are made of the runs in this folder.
+    #[arg(long)]
+    pub(crate) runs: Option<PathBuf>,
+    /// Cargo says this to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+impl Args {
+    pub(crate) fn wants(&self, what: What) -> bool {
+        self.what.contains(&what)
+    }
+
+    /// The folder with the runs of all releases.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let of_json = || Some(self.json.as_ref()?.parent()?.to_owned());
+        self.runs.clone().or_else(of_json)
+    }
+}
