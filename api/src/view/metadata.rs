@@ -11,8 +11,13 @@ use crate::label;
 
 /// Decodes metadata without managedFields, annotations and owners: `#[serde(deserialize_with = "lean")]`.
 pub fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let lean = Lean::deserialize(deserializer)?;
-    Ok(lean.into_meta())
+    Lean::<BTreeMap<String, String>>::deserialize(deserializer).map(Lean::into_meta)
+}
+
+/// [`lean`] of a record: of its labels those that say whose it is. Kubernetes bounds neither how many labels an object has nor their size
+/// together, and in memory they take many times what they take on the wire.
+pub fn sourced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    Lean::<SourceLabels>::deserialize(deserializer).map(Lean::into_meta)
 }
 
 /// [`lean`] with annotations.
@@ -106,7 +111,7 @@ impl Ours {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Lean {
+struct Lean<L> {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
@@ -114,11 +119,11 @@ struct Lean {
     generation: Option<i64>,
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
-    labels: Option<BTreeMap<String, String>>,
+    labels: Option<L>,
     finalizers: Option<Vec<String>>,
 }
 
-impl Lean {
+impl<L: Into<BTreeMap<String, String>>> Lean<L> {
     fn into_meta(self) -> ObjectMeta {
         ObjectMeta {
             name: self.name,
@@ -128,10 +133,33 @@ impl Lean {
             generation: self.generation,
             creation_timestamp: self.creation_timestamp,
             deletion_timestamp: self.deletion_timestamp,
-            labels: self.labels,
+            labels: self.labels.map(L::into),
             finalizers: self.finalizers,
             ..ObjectMeta::default()
         }
+    }
+}
+
+/// The labels that say whose a record is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SourceLabels {
+    #[serde(rename = "sourceClusterID")]
+    source_cluster_id: Option<String>,
+    source_namespace: Option<String>,
+    source_name: Option<String>,
+    source_kind: Option<String>,
+}
+
+impl From<SourceLabels> for BTreeMap<String, String> {
+    fn from(labels: SourceLabels) -> Self {
+        let all = [
+            (label::SOURCE_CLUSTER_ID, labels.source_cluster_id),
+            (label::SOURCE_NAMESPACE, labels.source_namespace),
+            (label::SOURCE_NAME, labels.source_name),
+            (label::SOURCE_KIND, labels.source_kind),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 }
 
@@ -242,5 +270,22 @@ mod tests {
         );
         let odd: Meta<k8s_openapi::api::core::v1::Secret> = serde_json::from_value(odd).unwrap();
         assert_eq!(odd.meta().uid.as_deref(), Some("u"));
+    }
+
+    /// Issue 14, A4.
+    #[test]
+    fn a4_labels_of_a_record_that_say_nothing_take_no_memory() {
+        #[derive(Deserialize)]
+        struct Record {
+            #[serde(deserialize_with = "sourced")]
+            metadata: ObjectMeta,
+        }
+        let mut labels: BTreeMap<_, _> = (0..1000).map(|n| (format!("l{n}"), String::new())).collect();
+        let said = [("sourceClusterID", "east"), ("sourceNamespace", "shop"), ("sourceName", "web")];
+        labels.extend(said.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let record = serde_json::json!({"metadata": {"name": "r", "labels": labels}});
+        let record: Record = serde_json::from_str(&record.to_string()).unwrap();
+        let kept = record.metadata.labels.unwrap();
+        assert_eq!(kept, said.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     }
 }

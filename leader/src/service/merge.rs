@@ -172,7 +172,9 @@ impl Merging {
             return Ok(Outcome::Done);
         };
         let is_complete = missing.is_empty();
-        if self.are_gone(&service, missing).await? {
+        // What the others export is written all the same, where a read cannot confirm what vanished.
+        let gone = self.are_gone(&service, missing).await;
+        if matches!(gone, Ok(true)) {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }
         // What is made for Antrea's members has all endpoints in one object, and no parts that could stay.
@@ -185,6 +187,7 @@ impl Merging {
         };
         let outcome = self.write(&service, &entry, import, endpoints, [withdrawn, held].concat()).await?;
         let is_left_out = !entry.left_out.is_empty() && self.try_again(&service, &entry).await?;
+        gone?;
         Ok(if is_left_out { Outcome::Requeue(TRY_AGAIN) } else { outcome })
     }
 

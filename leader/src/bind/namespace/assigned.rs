@@ -137,7 +137,7 @@ pub(super) enum Ending {
 pub(super) fn ending(key: &Key, namespace: &APIServiceNamespace, name: &str, known: &Known) -> Ending {
     let Some(place) = known.places.get(name) else { return Ending::Stays };
     let (is_its, was_said) = (is_made_for(place, key), said(namespace) == Some(name));
-    if !is_its && !(was_said && is_without_prefix(place, key)) {
+    if !(is_its || was_said && is_without_prefix(place, key)) {
         return Ending::Stays;
     }
     match heir(key, name, known) {

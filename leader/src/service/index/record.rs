@@ -10,7 +10,7 @@ use api::{
     },
     resource_import::Objection,
     slice::SlicePayload,
-    view::{Lenient, Measured, decoded, lean},
+    view::{Lenient, Measured, decoded, sourced},
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use kube::{Resource, api::ObjectMeta};
@@ -23,7 +23,7 @@ use super::payload::{check_endpoints, check_service, check_slice};
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
 pub(crate) struct Record {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "sourced")]
     pub(crate) metadata: ObjectMeta,
     /// What the member says.
     #[serde(default)]
