@@ -67,6 +67,10 @@ pub const ANTREA_MEMBERS: &str = "multicluster.freeport.dev/antrea-members";
 /// dot between, with commas between them. When it changes, the members read their records again.
 pub const SCHEMAS: &str = "multicluster.freeport.dev/schemas";
 
+/// Annotation of the leader's Lease: how many records and bytes of a member it takes in, with a space between. Members keep no more of
+/// each other.
+pub const QUOTA: &str = "multicluster.freeport.dev/quota";
+
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     antrea, label,
+    quota::Quota,
     unwritten::Unwritten,
     view::{Lenient, annotated},
 };
@@ -126,6 +127,11 @@ impl LeaseView {
     /// Which CRDs of the records its holder found to be whole last, if it says that.
     pub fn schemas(&self) -> Option<&str> {
         self.says(label::SCHEMAS)
+    }
+
+    /// What its holder takes in of a member, if it says that.
+    pub fn quota(&self) -> Option<Quota> {
+        self.says(label::QUOTA).and_then(Quota::said)
     }
 
     /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.

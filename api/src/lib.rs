@@ -19,6 +19,7 @@
 //! | [`offload`] | Namespace replication and Pod placement: kinds, names and decisions |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
+//! | [`quota`] | what a leader takes in of one member |
 //! | [`lease`] | the Lease of a member or a leader |
 //! | [`unwritten`] | what the holder of a Lease has left to write |
 //! | [`view`] | decoding only what is used, and keeping what does not decode apart |
@@ -46,6 +47,7 @@ pub mod membership;
 pub mod name;
 pub mod offload;
 pub mod port;
+pub mod quota;
 pub mod resource_export;
 pub mod resource_import;
 mod schema;

@@ -12,6 +12,7 @@
 //! | [`client`] | clients for this cluster and for the leader's |
 //! | [`certificate`] | certificates of servers: when they count, and who trusts them |
 //! | [`watch`] | a watch whose failures stay its own |
+//! | [`quota`] | what is kept of each writer's objects, where many write into one Namespace |
 //! | [`custom`] | objects of kinds that are known only at run time |
 //! | [`objects`] | objects by name, guarded against late news |
 //! | [`index`] | everything known, by the key it matters to |
@@ -39,6 +40,7 @@ pub mod log_limit;
 pub mod metrics;
 pub mod objects;
 pub mod queue;
+pub mod quota;
 pub mod serve;
 pub mod store;
 pub mod watch;

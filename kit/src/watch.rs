@@ -19,6 +19,7 @@ use self::failing::Failing;
 use crate::{
     backoff::Backoff,
     failure::{Failure, classify_watch},
+    index::Shared,
     metrics::Metrics,
     objects::Change,
 };
@@ -71,6 +72,20 @@ impl<P> Gather<P> for Vec<P> {
 
     fn end(&mut self) -> Vec<P> {
         std::mem::take(self)
+    }
+}
+
+impl<P, G: Gather<P>> Gather<P> for Shared<G> {
+    fn begin(&mut self) {
+        self.with(|gather| gather.begin());
+    }
+
+    fn take(&mut self, object: P) {
+        self.with(|gather| gather.take(object));
+    }
+
+    fn end(&mut self) -> Vec<P> {
+        self.with(|gather| gather.end())
     }
 }
 

@@ -2,18 +2,18 @@
 
 mod session;
 
-use api::antrea::Members;
+use api::{antrea::Members, quota::Quota};
 use kit::boot::Env;
 use presence::{kin::Kinship, lease::Presence};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use crate::{feature::Table, limits::Limits, schemas};
+use crate::{feature::Table, schemas};
 
 /// What is the same in all Common Areas.
 pub(crate) struct Of {
-    pub(crate) limits: Limits,
+    pub(crate) quota: Quota,
     pub(crate) table: Table,
     pub(crate) schemas: watch::Receiver<schemas::Said>,
 }

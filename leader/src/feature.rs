@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
-use api::{antrea::Members, label, lease::Settled, unwritten::Unwritten};
+use api::{antrea::Members, label, lease::Settled, quota::Quota, unwritten::Unwritten};
 use futures::{
     StreamExt,
     future::{BoxFuture, join_all},
@@ -24,8 +24,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::limits::Limits;
-
 /// What a feature works with in one Common Area.
 #[derive(Clone)]
 pub(crate) struct Access {
@@ -33,7 +31,7 @@ pub(crate) struct Access {
     pub(crate) env: Env,
     pub(crate) common_area: String,
     /// What a member may have there.
-    pub(crate) limits: Limits,
+    pub(crate) quota: Quota,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
     pub(crate) leases: Shared<Leases>,

@@ -23,7 +23,7 @@ mod service;
 
 use std::collections::{HashMap, HashSet};
 
-use api::{label, view::lean};
+use api::{label, quota::Quota, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     args::DaemonArgs,
@@ -73,11 +73,11 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
 
 /// Serves every Common Area, and consumers of APIs, until the daemon shall stop.
 pub async fn run(env: Env, args: Args) {
-    tokio::join!(serve_areas(env.clone(), args.limits), Box::pin(bind::run(env, args.bind)));
+    tokio::join!(serve_areas(env.clone(), args.limits.into()), Box::pin(bind::run(env, args.bind)));
 }
 
 /// Serves every Common Area. Each has its own tasks, so none can stall another.
-async fn serve_areas(env: Env, limits: Limits) {
+async fn serve_areas(env: Env, quota: Quota) {
     let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(
@@ -106,7 +106,7 @@ async fn serve_areas(env: Env, limits: Limits) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            let of = area::Of { limits, table: features, schemas: schemas.clone() };
+            let of = area::Of { quota, table: features, schemas: schemas.clone() };
             serving.spawn(area::run(env, name, of, stop).instrument(span));
         }
     }

@@ -1,5 +1,7 @@
 //! What a member may have in a Common Area: beyond that it takes memory from all others.
 
+use api::quota::Quota;
+
 /// What a member may have.
 #[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -16,6 +18,12 @@ pub struct Limits {
     /// as in 64Mi or without. Beyond that its newest ones are refused (`OverQuota`).
     #[arg(id = "max-bytes-per-member", long = "max-bytes-per-member", env = "FREEPORT_MAX_BYTES_PER_MEMBER", value_name = "BYTES", default_value = "64Mi", value_parser = bytes)]
     pub bytes: usize,
+}
+
+impl From<Limits> for Quota {
+    fn from(Limits { records, bytes }: Limits) -> Self {
+        Self { records, bytes }
+    }
 }
 
 /// A number of bytes as Kubernetes spells it: `1000`, `64Ki`, `64Mi`, `1Gi`.

@@ -18,6 +18,8 @@ mod merged;
 mod records;
 mod report;
 
+use std::time::Instant;
+
 use api::{ServiceName, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{index::Readers, objects::Change, watch::Watches, write::Writer};
@@ -67,7 +69,7 @@ impl Feature for Services {
 
     fn watch(&self, tasks: &mut JoinSet<()>) {
         let (records, watches) = (self.records.clone(), self.watches.clone());
-        let gathered = Gathered::new(self.access.limits);
+        let gathered = Gathered::new(self.access.quota);
         self.access.watch_gathering(&self.watches, "ResourceExport", tasks, gathered, move |change| {
             if records.change(change) {
                 watches.list_again();
@@ -100,6 +102,9 @@ impl Feature for Services {
     fn hear(&self, news: &News) {
         let keys = self.vouching.hear(news);
         self.records.entries.enqueue(keys.into_iter().map(|service| (service, MERGE)).collect());
+        if self.records.pass_time(Instant::now()) {
+            self.watches.list_again();
+        }
     }
 
     fn unwritten(&self) -> Vec<String> {

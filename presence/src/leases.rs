@@ -12,6 +12,7 @@ use std::{
 use api::{
     lease::{LeaseView, Pace, Settled},
     name,
+    quota::Quota,
 };
 use jiff::Timestamp;
 use kit::objects::Change;
@@ -103,6 +104,8 @@ pub struct News {
     pub turned: BTreeSet<String>,
     /// A CRD of the records is another one, and lacks nothing: the records read differently, and no watch tells of that.
     pub schemas: bool,
+    /// What the leader takes in of a member, if its Lease was heard to say it.
+    pub quota: Option<Quota>,
 }
 
 impl Leases {
@@ -184,7 +187,7 @@ impl Leases {
         match change {
             Change::Apply(lease) => {
                 self.hear_clock(&lease, true, now, clock);
-                self.hear_schemas(&lease, news);
+                self.hear_leader(&lease, news);
                 self.hear(&lease, now, Standing::Present, news);
             }
             Change::Remove(lease) => {
@@ -199,7 +202,7 @@ impl Leases {
                 }
                 for lease in &leases {
                     self.hear_clock(lease, false, now, clock);
-                    self.hear_schemas(lease, news);
+                    self.hear_leader(lease, news);
                     self.hear(lease, now, Standing::Unheard, news);
                 }
             }
@@ -267,9 +270,13 @@ impl Leases {
 
     /// What was listed is as the CRDs were when the Lease was first heard, and what was said then. A leader that says nothing knows
     /// nothing yet, or is an older one.
-    fn hear_schemas(&mut self, lease: &LeaseView, news: &mut News) {
+    fn hear_leader(&mut self, lease: &LeaseView, news: &mut News) {
+        if lease.name_any() != name::LEADER_LEASE {
+            return;
+        }
+        news.quota = lease.quota();
         let now = lease.schemas().map(str::to_owned);
-        if lease.name_any() != name::LEADER_LEASE || (now.is_none() && self.schemas.is_some()) {
+        if now.is_none() && self.schemas.is_some() {
             return;
         }
         let before = self.schemas.replace(now.clone());

@@ -59,7 +59,7 @@ impl Session {
         let access = Access {
             env: env.clone(),
             common_area: common_area.to_owned(),
-            limits: of.limits,
+            quota: of.quota,
             leases: Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false)),
             guard: Arc::new(detector.clone()),
             antrea,
@@ -133,11 +133,15 @@ impl Session {
             pace: env.pace,
         };
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
-        let schemas = self.schemas.clone();
+        let (schemas, quota) = (self.schemas.clone(), self.access.quota.to_string());
         // What is not known is left out, and stays as it was said.
         let annotations = move || {
             let members = watches.are_listed().then(|| marked.borrow().annotation());
-            let known = [(label::ANTREA_MEMBERS, members), (label::SCHEMAS, schemas.borrow().clone())];
+            let known = [
+                (label::ANTREA_MEMBERS, members),
+                (label::SCHEMAS, schemas.borrow().clone()),
+                (label::QUOTA, Some(quota.clone())),
+            ];
             known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
         };
         let (watches, features) = (self.watches.clone(), self.features.clone());

@@ -125,7 +125,7 @@ fn access() -> Access {
             stop: CancellationToken::new(),
         },
         common_area: "cs".into(),
-        limits: Limits { records: 5000, bytes: 1 << 26 },
+        quota: Quota::default(),
         antrea: Members::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! The way of all records into what the controllers know: each is judged by itself, then by what only all together show.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{ServiceName, antrea::Members, resource_import::Objection};
 use kit::{index::Shared, metrics::Metrics, objects::Change, queue::Queue, store::Store};
@@ -31,7 +31,7 @@ impl Records {
         let records = Self {
             entries: Store::new([Queue::new(Duration::ZERO)]),
             reports: Store::new([Queue::new(Duration::ZERO)]),
-            ledger: Shared::new(Ledger::new(access.limits)),
+            ledger: Shared::new(Ledger::new(access.quota)),
             antrea: access.antrea.clone(),
             metrics: access.env.metrics.clone(),
             common_area: access.common_area.clone(),
@@ -45,7 +45,19 @@ impl Records {
         let change = change.map(|record| judged(record, &self.antrea));
         self.ledger.with(|ledger| {
             self.enter(ledger, change);
-            ledger.wants_list()
+            ledger.wants_list(Instant::now())
+        })
+    }
+
+    /// Time has passed: admits what was refused and has room since a while. Whether all is to be listed again.
+    pub(super) fn pass_time(&self, now: Instant) -> bool {
+        self.ledger.with(|ledger| {
+            let admitted = ledger.admit_late(now);
+            if !admitted.is_empty() {
+                admitted.into_iter().for_each(|record| self.tell(Change::Apply(record)));
+                self.measure(ledger.over());
+            }
+            ledger.wants_list(now)
         })
     }
 
@@ -87,7 +99,7 @@ impl Records {
     }
 
     fn enter(&self, ledger: &mut Ledger, change: Change<Judged>) {
-        ledger.change(change).into_iter().for_each(|change| self.tell(change));
+        ledger.change(change, Instant::now()).into_iter().for_each(|change| self.tell(change));
         self.measure(ledger.over());
     }
 

@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(without_exports(&owned(json!([other]))), None);
     }
 
-    fn place(name: &str, made_for: &str, more: serde_json::Value) -> Place {
-        let mut annotations = json!({label::API_SERVICE_NAMESPACE: made_for});
-        annotations.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    fn place(name: &str, made_for: &str, is_shared: bool) -> Place {
+        let annotations =
+            json!({label::API_SERVICE_NAMESPACE: made_for, label::SHARED: is_shared.to_string()});
         let labels = json!({label::BIND: label::OBJECTS});
         let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
         serde_json::from_value(json!({ "metadata": metadata })).unwrap()
@@ -249,13 +249,12 @@ mod tests {
     #[test]
     fn a_namespace_without_prefix_is_for_all_consumers_that_have_one_of_its_name() {
         let of = |place: &Place| use_of(place, &key());
-        let none = || json!({});
-        assert_eq!(of(&place("cns-team1", "cns/team1", none())), Use::Free);
-        assert_eq!(of(&place("team1", "other/team1", none())), Use::ToShare);
-        assert_eq!(of(&place("team1", "other/team1", json!({label::SHARED: "true"}))), Use::Free);
-        assert_eq!(of(&place("other-team1", "other/team1", json!({label::SHARED: "true"}))), Use::NotOurs);
-        assert_eq!(of(&place("team2", "other/team2", none())), Use::NotOurs);
-        let mut users = place("team1", "other/team1", none());
+        assert_eq!(of(&place("cns-team1", "cns/team1", false)), Use::Free);
+        assert_eq!(of(&place("team1", "other/team1", false)), Use::ToShare);
+        assert_eq!(of(&place("team1", "other/team1", true)), Use::Free);
+        assert_eq!(of(&place("other-team1", "other/team1", true)), Use::NotOurs);
+        assert_eq!(of(&place("team2", "other/team2", false)), Use::NotOurs);
+        let mut users = place("team1", "other/team1", false);
         users.metadata.labels = None;
         assert_eq!(of(&users), Use::NotOurs);
         users.metadata.annotations = Some([(label::ADOPT.to_owned(), "true".to_owned())].into());
@@ -265,7 +264,7 @@ mod tests {
     /// How it ends for `cns/team1`, beside APIServiceNamespaces `team1` of others: the cluster namespace, where it is, whether it goes.
     fn ends(made_for: &str, said: &str, others: &[(&str, &str, bool)]) -> String {
         let mut known = known("None");
-        known.places.change(Change::Apply(place("team1", made_for, json!({}))));
+        known.places.change(Change::Apply(place("team1", made_for, false)));
         for (contract, status, goes) in others {
             let deleted = goes.then_some("2026-01-01T00:00:00Z");
             let mut other = json!(namespace(status));

@@ -1,96 +1,83 @@
 //! What is kept of a list of records while it is read: of each member what it may have, whatever it has. Pure.
 //!
-//! A member's oldest records are kept with their content, as the [`ledger`](super::ledger) will find them to be within the limits; of
-//! as many again that they are there, so that their status can say that they are too much; of the rest nothing.
+//! A member's oldest records are kept with their content, as the [`ledger`](super::ledger) will find them to be within the quota; of
+//! as many again that they are there, so that their status can say that they are too much; of the rest nothing. Those that do not
+//! count are kept apart by the same measure: a withdrawal has to get through, but nobody may write any number of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use api::label;
-use kit::watch::Gather;
+use api::{label, quota::Quota};
+use kit::{
+    quota::{Counted, Gathering},
+    watch::Gather,
+};
 use kube::ResourceExt;
 
-use super::{
-    ledger::{Place, known_at_the_most, place},
-    record::{Payload, Record, bytes},
-};
-use crate::limits::Limits;
+use super::record::{Payload, Record, bytes};
 
 /// The records of a list that were read so far.
 pub(crate) struct Gathered {
-    limits: Limits,
-    members: HashMap<String, Gathering>,
-    /// Those that do not count.
-    others: Vec<Record>,
-}
-
-/// Those of one member.
-#[derive(Default)]
-struct Gathering {
-    /// With their content.
-    kept: BTreeMap<Place, Record>,
-    bytes: usize,
-    /// Without it: they are younger.
-    known: BTreeMap<Place, Record>,
+    quota: Quota,
+    /// Those that count, by member.
+    counted: HashMap<String, Gathering<Record>>,
+    /// Those that do not.
+    exempt: HashMap<String, Gathering<Record>>,
 }
 
 impl Gathered {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, members: HashMap::new(), others: Vec::new() }
+    pub(crate) fn new(quota: Quota) -> Self {
+        Self { quota, counted: HashMap::new(), exempt: HashMap::new() }
     }
 }
 
 impl Gather<Record> for Gathered {
     fn begin(&mut self) {
-        *self = Self::new(self.limits);
+        *self = Self::new(self.quota);
     }
 
     fn take(&mut self, record: Record) {
-        match counts(&record) {
-            true => self.members.entry(cluster(&record)).or_default().take(record, self.limits),
-            false => self.others.push(record),
-        }
+        let of = if counts(&record) { &mut self.counted } else { &mut self.exempt };
+        of.entry(cluster(&record)).or_default().take(record, self.quota);
     }
 
     fn end(&mut self) -> Vec<Record> {
-        let Self { members, others, .. } = std::mem::replace(self, Self::new(self.limits));
-        let of_members =
-            members.into_values().flat_map(|of| of.kept.into_values().chain(of.known.into_values()));
-        others.into_iter().chain(of_members).collect()
+        let Self { counted, exempt, .. } = std::mem::replace(self, Self::new(self.quota));
+        exempt.into_values().chain(counted.into_values()).flat_map(Gathering::into_objects).collect()
     }
 }
 
-impl Gathering {
-    fn take(&mut self, record: Record, limits: Limits) {
-        let place = place(&record.metadata);
-        if self.known.first_key_value().is_some_and(|(first, _)| place > *first) {
-            self.known.insert(place, without_content(record));
-        } else {
-            self.bytes += size(&record);
-            self.kept.insert(place, record);
-        }
-        while (self.kept.len() > limits.records || self.bytes > limits.bytes)
-            && let Some((place, record)) = self.kept.pop_last()
+impl Counted for Record {
+    fn writer(&self) -> Option<String> {
+        Some(cluster(self))
+    }
+
+    fn bytes(&self) -> usize {
+        // Of a withdrawal nothing else is kept.
+        let content = if is_withdrawal(self) { 0 } else { self.spec.bytes };
+        content + bytes(&self.metadata)
+    }
+
+    fn without_content(mut self) -> Self {
+        if let Ok(spec) = &mut self.spec.content
+            && !matches!(&spec.payload, Payload::Missing)
+            && !matches!(&spec.payload, Payload::Service(Ok(service)) if service.withdrawn)
         {
-            self.bytes -= size(&record);
-            self.known.insert(place, without_content(record));
+            spec.payload = Payload::Unkept;
         }
-        while self.kept.len() + self.known.len() > known_at_the_most(limits)
-            && self.known.pop_last().is_some()
-        {}
+        self
     }
 }
 
-fn size(record: &Record) -> usize {
-    record.spec.bytes + bytes(&record.metadata)
+/// See [`Judgement::counts`](super::judged::Judgement::counts).
+fn counts(record: &Record) -> bool {
+    !is_withdrawal(record) && record.metadata.deletion_timestamp.is_none()
 }
 
-/// A withdrawal has to get through, and costs nothing. See [`Judgement::counts`](super::judged::Judgement::counts).
-fn counts(record: &Record) -> bool {
-    let is_withdrawal = match &record.spec.content {
+fn is_withdrawal(record: &Record) -> bool {
+    match &record.spec.content {
         Ok(spec) => matches!(&spec.payload, Payload::Service(Ok(service)) if service.withdrawn),
         Err(_) => record.spec.withdrawn,
-    };
-    !is_withdrawal && record.metadata.deletion_timestamp.is_none()
+    }
 }
 
 fn cluster(record: &Record) -> String {
@@ -98,24 +85,17 @@ fn cluster(record: &Record) -> String {
     said.or_else(|| record.labels().get(label::SOURCE_CLUSTER_ID)).cloned().unwrap_or_default()
 }
 
-fn without_content(mut record: Record) -> Record {
-    if let Ok(spec) = &mut record.spec.content
-        && !matches!(spec.payload, Payload::Missing)
-    {
-        spec.payload = Payload::Unkept;
-    }
-    record
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use jiff::Timestamp;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
-    const LIMITS: Limits = Limits { records: 3, bytes: 3000 };
+    const QUOTA: Quota = Quota { records: 3, bytes: 3000 };
 
     fn record(cluster: &str, number: usize, created: i64, size: usize, withdrawn: bool) -> Record {
         let spec = json!({
@@ -131,7 +111,7 @@ mod tests {
     }
 
     fn gathered(records: impl IntoIterator<Item = Record>) -> BTreeMap<String, bool> {
-        let mut gathered = Gathered::new(LIMITS);
+        let mut gathered = Gathered::new(QUOTA);
         gathered.begin();
         records.into_iter().for_each(|record| gathered.take(record));
         let has_content =
@@ -148,6 +128,12 @@ mod tests {
         };
         assert_eq!(names(true), ["east-0", "east-1", "east-2", "east-98", "east-99", "west-0"]);
         assert_eq!(names(false), ["east-3", "east-4", "east-5"]);
+    }
+
+    #[test]
+    fn a4_of_a_flood_of_withdrawals_no_more_is_kept_than_of_others() {
+        let flood = (0..100).map(|n| record("east", n, n as i64, 0, true));
+        assert_eq!(gathered(flood.chain([record("west", 0, 50, 0, true)])).len(), 7);
     }
 
     proptest! {

@@ -171,10 +171,13 @@ fn spec(said: ServiceSpec) -> ServiceSpec {
     }
 }
 
+/// What a text takes in memory besides its length.
+const ALLOCATED: usize = 40;
+
 /// Bytes of the metadata that the member says and we keep while the record is judged.
 pub(crate) fn bytes(metadata: &ObjectMeta) -> usize {
     let labels = metadata.labels.iter().flatten().map(|(key, value)| key.len() + value.len());
-    let finalizers = metadata.finalizers.iter().flatten().map(String::len);
+    let finalizers = metadata.finalizers.iter().flatten().map(|finalizer| finalizer.len() + ALLOCATED);
     labels.chain(finalizers).sum()
 }
 

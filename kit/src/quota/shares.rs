@@ -1,0 +1,157 @@
+//! What each writer has of what a watch told, in lists and one by one.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, Instant},
+};
+
+use api::quota::Quota;
+use kube::ResourceExt;
+
+use super::{Counted, Gathering, Place, known_at_the_most, place};
+use crate::{objects::Change, watch::Gather};
+
+/// How often all is listed again at the most, since there is room for what was left out.
+const LIST_EVERY: Duration = Duration::from_secs(30);
+
+/// The share of each writer in what is kept.
+pub struct Shares<P> {
+    quota: Quota,
+    gathered: HashMap<String, Gathering<P>>,
+    writers: HashMap<String, Share>,
+    /// By the names of objects.
+    places: HashMap<String, (String, Place)>,
+    listed: Option<Instant>,
+}
+
+/// That of one.
+#[derive(Default)]
+struct Share {
+    /// Size of the content that is kept of each object.
+    objects: BTreeMap<Place, usize>,
+    bytes: usize,
+    with_content: usize,
+    stripped: bool,
+    dropped: bool,
+}
+
+impl<P: Counted> Shares<P> {
+    /// Nothing was told.
+    pub fn new(quota: Quota) -> Self {
+        let (gathered, writers, places) = Default::default();
+        Self { quota, gathered, writers, places, listed: None }
+    }
+
+    /// From now on a writer may have this much.
+    pub fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
+    }
+
+    /// Takes in what the watch told; what is to be known of it.
+    pub fn change(&mut self, change: Change<P>) -> Option<Change<P>> {
+        match change {
+            Change::Apply(object) => self.enter(object).map(Change::Apply),
+            Change::Remove(object) => {
+                self.leave(&object.name_any());
+                Some(Change::Remove(object))
+            }
+            // It was gathered here.
+            Change::Reset(objects) => Some(Change::Reset(objects)),
+        }
+    }
+
+    /// Whether all is to be listed again, since there is room for something that was left out.
+    pub fn wants_list(&mut self, now: Instant) -> bool {
+        let is_early = self.listed.is_some_and(|listed| now.saturating_duration_since(listed) < LIST_EVERY);
+        let wants = !is_early && self.writers.values().any(|share| share.has_room(self.quota));
+        if wants {
+            self.listed = Some(now);
+        }
+        wants
+    }
+
+    fn enter(&mut self, object: P) -> Option<P> {
+        self.leave(&object.name_any());
+        let Some(writer) = object.writer() else { return Some(object) };
+        let place = place(object.meta());
+        let share = self.writers.entry(writer.clone()).or_default();
+        // What is told one by one is younger than the others, but for those of the same second.
+        if share.objects.len() >= known_at_the_most(self.quota) {
+            share.dropped = true;
+            return None;
+        }
+        let object = if share.fits(object.bytes(), self.quota) {
+            object
+        } else {
+            share.stripped = true;
+            object.without_content()
+        };
+        share.put(place.clone(), object.bytes());
+        self.places.insert(object.name_any(), (writer, place));
+        Some(object)
+    }
+
+    fn leave(&mut self, name: &str) {
+        let Some((writer, place)) = self.places.remove(name) else { return };
+        let Some(share) = self.writers.get_mut(&writer) else { return };
+        let bytes = share.objects.remove(&place).unwrap_or_default();
+        share.bytes -= bytes;
+        share.with_content -= usize::from(bytes > 0);
+        if share.objects.is_empty() && !share.stripped && !share.dropped {
+            self.writers.remove(&writer);
+        }
+    }
+}
+
+impl Share {
+    fn fits(&self, bytes: usize, quota: Quota) -> bool {
+        bytes == 0 || self.with_content < quota.records && self.bytes + bytes <= quota.bytes
+    }
+
+    fn put(&mut self, place: Place, bytes: usize) {
+        self.bytes += bytes;
+        self.with_content += usize::from(bytes > 0);
+        self.objects.insert(place, bytes);
+    }
+
+    /// Not before a tenth of the quota is free: a writer at its limit would have all listed again and again.
+    fn has_room(&self, quota: Quota) -> bool {
+        let is_free = |used: usize, most: usize| used < most - most / 10;
+        self.stripped && is_free(self.with_content, quota.records) && is_free(self.bytes, quota.bytes)
+            || self.dropped && self.objects.len() < quota.records
+    }
+}
+
+/// Of a list each writer's oldest.
+impl<P: Counted> Gather<P> for Shares<P> {
+    fn begin(&mut self) {
+        self.gathered.clear();
+    }
+
+    fn take(&mut self, object: P) {
+        if let Some(writer) = object.writer() {
+            self.gathered.entry(writer).or_default().take(object, self.quota);
+        }
+    }
+
+    fn end(&mut self) -> Vec<P> {
+        self.writers.clear();
+        self.places.clear();
+        let mut all = Vec::new();
+        for (writer, gathering) in std::mem::take(&mut self.gathered) {
+            let (stripped, dropped) = (gathering.stripped, gathering.dropped);
+            let mut share = Share { stripped, dropped, ..Share::default() };
+            for object in gathering.into_objects() {
+                let place = place(object.meta());
+                self.places.insert(object.name_any(), (writer.clone(), place.clone()));
+                share.put(place, object.bytes());
+                all.push(object);
+            }
+            self.writers.insert(writer, share);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests;
