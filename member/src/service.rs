@@ -26,13 +26,16 @@ mod signs;
 mod status;
 mod watches;
 
-use api::{ServiceName, label, unwritten::SERVICES};
+use std::time::Instant;
+
+use api::{ServiceName, label, quota::Quota, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
     drive::{before, drive},
     failure::Failure,
     index::{Readers, Shared},
+    quota::Shares,
     watch::Watches,
     write::{Error, Writer},
 };
@@ -45,7 +48,7 @@ use self::{
     export::Exporting,
     here::Here,
     import::{Importing, NO_NAMESPACE, Room, TOO_MANY},
-    index::{EXPORT, IMPORT},
+    index::{EXPORT, IMPORT, view::PeerSlice},
     knowledge::Knowledge,
     status::ExportStatus,
 };
@@ -118,6 +121,8 @@ struct ServicesRun {
     /// Which imports there is room for.
     room: Shared<Room>,
     leader: Watches,
+    /// What each other member has of our memory.
+    shares: Shared<Shares<PeerSlice>>,
     /// Writes our records.
     leader_writer: Writer,
 }
@@ -131,6 +136,7 @@ impl ServicesRun {
             here,
             vouching: Vouching::new(SERVICES, leases.clone()),
             room: Shared::new(Room::new(choices.max_imports)),
+            shares: Shared::new(Shares::new(Quota::default())),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
             access,
@@ -233,6 +239,13 @@ impl Run for ServicesRun {
     fn hear(&self, news: &News) {
         let keys = self.vouching.hear(news);
         self.knowledge.services.enqueue(keys.into_iter().map(|service| (service, IMPORT)).collect());
+        let wants_list = self.shares.with(|shares| {
+            news.quota.into_iter().for_each(|quota| shares.set_quota(quota));
+            shares.wants_list(Instant::now())
+        });
+        if wants_list {
+            self.leader().list_again();
+        }
     }
 
     fn unwritten(&self) -> Vec<String> {

@@ -95,7 +95,21 @@ impl ServicesRun {
         }
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
         let records = Api::<PeerSlice>::namespaced(leader.clone(), area);
-        self.here.index(tasks, watches, records, common_area("ResourceExport"), &peers);
+        let config = watcher::Config::default().labels(&peers);
+        let (knowledge, shares) = (self.knowledge.clone(), self.shares.clone());
+        let (source, metrics) = (common_area("ResourceExport"), self.access.env.metrics.clone());
+        // The leader refuses what is too much. Until it has, and where it does not run, no member fills our memory all the same.
+        tasks.spawn(watches.watch_gathering(
+            (records, config),
+            source,
+            metrics,
+            shares.clone(),
+            move |change| {
+                if let Some(change) = shares.with(|shares| shares.change(change)) {
+                    knowledge.services.change(change);
+                }
+            },
+        ));
         let imports = Api::<LeaderImport>::namespaced(leader.clone(), area);
         self.here.index(tasks, watches, imports, common_area("ResourceImport"), "");
         if !antrea.is_empty() {

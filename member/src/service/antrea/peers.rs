@@ -11,7 +11,7 @@ use api::{
     family, label,
     resource_export::{ENDPOINTS, EndpointsPayload, ResourceExport, ResourceExportSpec, SERVICE},
     slice::SlicePayload,
-    view::{Lenient, lean},
+    view::{Measured, sourced},
 };
 use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -23,16 +23,16 @@ use crate::service::index::{IMPORT, entry::ServiceEntry, peer::Peer};
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
 pub(crate) struct PeerRecord {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "sourced")]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Lenient<ResourceExportSpec>,
+    spec: Measured<ResourceExportSpec>,
 }
 
 impl PeerRecord {
     /// The cluster whose record it is, and the Service, if its name and labels agree.
     fn tuple(&self) -> Option<(String, ServiceName)> {
-        let spec = self.spec.0.as_ref().ok()?;
+        let spec = self.spec.content.as_ref().ok()?;
         let cluster = spec.cluster_id.clone()?;
         let service = ServiceName::new(spec.namespace.clone()?, spec.name.clone()?);
         let named = match spec.kind.as_deref()? {
@@ -53,7 +53,7 @@ impl Part<ServiceName, ServiceEntry> for PeerRecord {
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         let (Some((cluster, _)), name) = (self.tuple(), self.name_any()) else { return Readers::NONE };
         let is_going = self.metadata.deletion_timestamp.is_some();
-        let Ok(spec) = self.spec.0 else { return Readers::NONE };
+        let Ok(spec) = self.spec.content else { return Readers::NONE };
         // A record that is being deleted says that the cluster takes no part; one that is there again says that it does.
         let turned = match is_going {
             true => entry.parts_gone.insert(cluster.clone()),

@@ -7,8 +7,9 @@ use api::{
     resource_export::{FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus},
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
-    view::{Lenient, Measured, lean, ours},
+    view::{Lenient, Measured, lean, ours, sourced},
 };
+use kit::quota::Counted;
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
@@ -53,11 +54,27 @@ pub(crate) struct PeerSlice {
     pub(crate) of: Option<(String, ServiceName)>,
     /// What the other cluster exports; none if that is not valid, or the leader refuses it as too much.
     pub(crate) payload: Option<slice::SlicePayload>,
+    /// Its size as JSON, or in memory if that is more; 0 without one.
+    pub(crate) bytes: usize,
+}
+
+impl Counted for PeerSlice {
+    fn writer(&self) -> Option<String> {
+        self.of.as_ref().map(|(cluster, _)| cluster.clone())
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn without_content(self) -> Self {
+        Self { payload: None, bytes: 0, ..self }
+    }
 }
 
 #[derive(Deserialize)]
 struct SliceRecord {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "sourced")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Measured<SliceSpec>,
@@ -79,7 +96,8 @@ impl From<SliceRecord> for PeerSlice {
     fn from(record: SliceRecord) -> Self {
         let SliceRecord { mut metadata, spec, status } = record;
         let of = slice_of(&metadata);
-        metadata.labels = None;
+        (metadata.labels, metadata.finalizers) = (None, None);
+        let length = spec.bytes;
         let conditions = status.0.map(|status| status.conditions).unwrap_or_default();
         let is_too_much = conditions.iter().any(|c| c.reason.as_deref() == Some(OVER_QUOTA));
         let is_its = |spec: &SliceSpec| {
@@ -91,7 +109,8 @@ impl From<SliceRecord> for PeerSlice {
         };
         let spec = spec.content.ok().filter(|spec| !is_too_much && is_its(spec));
         let payload = spec.and_then(|spec| spec.endpoint_slice).filter(|slice| slice.check().is_ok());
-        Self { metadata, of, payload }
+        let bytes = payload.as_ref().map_or(0, |slice| length.max(slice.weight()));
+        Self { metadata, of, payload, bytes }
     }
 }
 
