@@ -188,5 +188,9 @@ pub struct ResourceExportStatus {
 pub const SUCCEEDED: &str = "Succeeded";
 /// Condition type: the record cannot be judged.
 pub const FAILURE: &str = "Failure";
+
+/// Most ports of an exported Service: what a ServiceImport of many exporters can still hold.
+pub const PORTS_MAX: usize = 100;
+
 /// Reason of a failure: the member has too many records. Importers do not take in such a slice.
 pub const OVER_QUOTA: &str = "OverQuota";

@@ -29,7 +29,7 @@ pub(crate) use self::records::{LeaderImport, OwnRecord, PeerSlice};
 #[resource(inherit = ServiceExport)]
 pub(crate) struct Export {
     /// Name and age.
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "unlabelled")]
     pub(crate) metadata: ObjectMeta,
     /// Labels and annotations to export; not kept where there are more than can be exported.
     #[serde(default, deserialize_with = "exportable")]
@@ -37,6 +37,10 @@ pub(crate) struct Export {
     /// Conditions that we write.
     #[serde(default)]
     pub(crate) status: Lenient<ServiceExportStatus>,
+}
+
+fn unlabelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    Ok(ObjectMeta { labels: None, finalizers: None, ..lean(deserializer)? })
 }
 
 fn exportable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ServiceExportSpec>, D::Error> {
@@ -61,12 +65,43 @@ pub(crate) struct Service {
 
 fn ours_or_marked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let mut metadata = ours_annotated(deserializer)?;
-    if !is_ours(&metadata) {
-        metadata.annotations.iter_mut().for_each(|all| all.retain(|key, _| key == label::IMPORTED_SERVICE));
-        metadata.annotations.take_if(|all| all.is_empty());
-    }
+    trim(&mut metadata);
     Ok(metadata)
 }
+
+fn ours_or_labelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let mut metadata = ours(deserializer)?;
+    trim(&mut metadata);
+    Ok(metadata)
+}
+
+/// Most bytes of labels and annotations that an object of ours has: what is exported, what notes that, and a few of others.
+const METADATA_MAX: usize = 256 << 10;
+
+/// Takes out of metadata what is not read. Kubernetes bounds neither how many labels an object has nor their size together, and in
+/// memory they take many times what they take on the wire; whoever may write an object may also label it as ours.
+fn trim(metadata: &mut ObjectMeta) {
+    let texts = metadata.labels.iter().chain(&metadata.annotations).flatten();
+    let bytes: usize = texts.map(|(key, value)| key.len() + value.len()).sum();
+    if is_ours(metadata) && bytes <= METADATA_MAX {
+        return;
+    }
+    for (texts, read) in [(&mut metadata.labels, LABELS), (&mut metadata.annotations, ANNOTATIONS)] {
+        texts.iter_mut().for_each(|all| all.retain(|key, _| read.contains(&key.as_str())));
+        texts.take_if(|all| all.is_empty());
+    }
+    metadata.finalizers = None;
+}
+
+/// What is read of the metadata of others' Services and EndpointSlices.
+const LABELS: &[&str] = &[
+    label::MANAGED_BY,
+    label::SERVICE_NAME,
+    label::SLICE_MANAGED_BY,
+    label::MCS_SERVICE_NAME,
+    label::MCS_SOURCE_CLUSTER,
+];
+const ANNOTATIONS: &[&str] = &[label::IMPORTED_SERVICE];
 
 /// The part of a Service's spec that we read, and own on those we make.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,8 +194,8 @@ impl ServiceSpec {
 #[resource(inherit = discovery::EndpointSlice)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Slice {
-    /// Name and labels.
-    #[serde(deserialize_with = "ours")]
+    /// Name and labels; of others' those that say of which Service it is, and who wrote it.
+    #[serde(deserialize_with = "ours_or_labelled")]
     pub(crate) metadata: ObjectMeta,
     /// `IPv4`, `IPv6` or `FQDN`.
     pub(crate) address_type: String,

@@ -94,7 +94,11 @@ fn payload(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayl
         })
         .collect();
     ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
-    let mut endpoints: Vec<_> = slice.endpoints.iter().map(|endpoint| endpoint.shared.clone()).collect();
+    // A zone is a hint, and nobody could use this one.
+    let zone = |zone: Option<String>| zone.filter(|zone| name::is_label_value(zone));
+    let travels = |endpoint: slice::Endpoint| slice::Endpoint { zone: zone(endpoint.zone), ..endpoint };
+    let shared = slice.endpoints.iter().map(|endpoint| travels(endpoint.shared.clone()));
+    let mut endpoints: Vec<_> = shared.collect();
     endpoints.sort_by(|a, b| a.addresses.cmp(&b.addresses));
     SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
 }
@@ -189,6 +193,25 @@ mod tests {
             assert_eq!(slice.endpoints[0].hostname.as_deref(), Some("db-0"));
             assert_eq!(slice.ports.len(), ports.as_array().unwrap().len());
         }
+    }
+
+    /// Issue 14, A5: the API server of the leader would not take it, again and again.
+    #[test]
+    fn a5_a_zone_that_nobody_could_use_does_not_travel() {
+        let zone = |zone: String| {
+            let offered = offered(|entry, _| {
+                entry.slices.clear();
+                slice(entry, "IPv4", "10.1.0.7", true);
+                entry
+                    .slices
+                    .values_mut()
+                    .for_each(|slice| slice.endpoints[0].shared.zone = Some(zone.clone()));
+            });
+            let slice = offered.unwrap().slices.into_values().next().unwrap();
+            slice.endpoints[0].zone.clone()
+        };
+        assert_eq!(zone("eu-west-1a".into()).as_deref(), Some("eu-west-1a"));
+        assert_eq!(zone("z".repeat(2000)), None);
     }
 
     #[test]

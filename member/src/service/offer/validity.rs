@@ -1,6 +1,9 @@
 //! Whether an export can be made, and what it asks for.
 
-use api::{ServiceName, family, label, resource_export::ServicePayload};
+use api::{
+    ServiceName, family, label,
+    resource_export::{PORTS_MAX, ServicePayload},
+};
 
 use crate::service::index::{
     cluster::EndpointIp,
@@ -108,6 +111,14 @@ pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid
     }
     if service.spec.ports.is_empty() && !is_headless {
         return no("the Service has no ports");
+    }
+    // The leader would refuse it, or its API server would, again and again: the bound of the CRD is not much higher.
+    if service.spec.ports.len() > PORTS_MAX {
+        let message = format!(
+            "the Service has {} ports; at most {PORTS_MAX} can be exported",
+            service.spec.ports.len()
+        );
+        return Err(Invalid::new("TooManyPorts", message));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! No object stops a list (issue 14, A1), whatever its author writes into it.
 
+use kube::ResourceExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -97,4 +98,27 @@ proptest! {
 fn a1_null_is_an_empty_list() {
     odd::list::<Slice>(&json!({"addressType": "IPv4", "endpoints": null, "ports": null})).unwrap();
     odd::list::<CoreEndpoints>(&json!({"subsets": null})).unwrap();
+}
+
+/// Issue 14, A4.
+#[test]
+fn a4_labels_that_are_not_read_take_no_memory() {
+    let labelled = |count: usize, own: Value| {
+        let mut labels: BTreeMap<_, _> =
+            (0..count).map(|n| (format!("l{n}"), json!("x".repeat(60)))).collect();
+        labels.extend([(label::SERVICE_NAME.to_owned(), json!("web"))]);
+        labels.extend(own.as_object().cloned().unwrap_or_default());
+        let metadata =
+            json!({"name": "web-1", "labels": labels, "annotations": labels, "finalizers": ["a.b/c"]});
+        let slice: Slice =
+            serde_json::from_value(json!({"metadata": metadata, "addressType": "IPv4"})).unwrap();
+        let service: Service = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        let export: Export = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        assert_eq!((export.labels().len(), export.finalizers().len()), (0, 0));
+        [slice.metadata, service.metadata].map(|metadata| metadata.labels.unwrap_or_default().len())
+    };
+    let ours = || json!({label::MANAGED_BY: label::FREEPORT});
+    assert_eq!(labelled(100, json!({})), [1, 1]);
+    assert_eq!(labelled(100, ours()), [102, 102], "what is exported is written there");
+    assert_eq!(labelled(5000, ours()), [2, 2], "somebody else labelled it as ours");
 }
