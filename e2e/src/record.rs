@@ -32,6 +32,15 @@ pub fn dense(cluster: &str, service: &ServiceName) -> Value {
     record
 }
 
+/// As many endpoints as a slice may have, with all that an endpoint may say.
+pub fn large_slice(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = slice(cluster, service, "10.1.0.1");
+    let endpoint =
+        |number: usize| json!({"addresses": [format!("10.1.{}.{}", number / 250, 1 + number % 250)]});
+    record["spec"]["endpointSlice"]["endpoints"] = (0..1000).map(endpoint).collect();
+    record
+}
+
 fn record(cluster: &str, service: &ServiceName, kind: &str, name: &str) -> Value {
     let ServiceName { namespace, name: of } = service;
     json!({

@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::areas::fixture::{AREAS, Areas, area};
+use crate::areas::fixture::{AREAS, Areas, FIRST, area};
 
 /// The leader has said of the set that all is well: nobody is missing.
 async fn is_ready(world: &Areas, set: &str) -> Result<(), String> {
@@ -86,6 +86,23 @@ fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
 
         leader.delete_namespace(&area("odd")).await;
         world.is_forgotten("odd").await;
+        world.release(&ns).await;
+    });
+}
+
+/// Issue 14, C.
+#[test]
+fn a_claim_of_an_id_that_a_live_member_has_is_said_and_exports_go_on() {
+    AREAS.alone(async |world| {
+        let ns = world.namespace_everywhere("claimed").await;
+        let leader = world.leader();
+        eventually("all is well", || is_ready(world, FIRST)).await;
+        let taken = json!({"metadata": {"name": "id.k8s.io"}, "value": "east"});
+        let _: ClusterClaim = leader.create(&area(FIRST), taken).await;
+        eventually("the ID is taken", || is_invalid(world, FIRST, "east")).await;
+        world.first_goes_on(&ns, "meanwhile").await;
+        leader.delete::<ClusterClaim>(&area(FIRST), "id.k8s.io").await;
+        eventually("all is well again", || is_ready(world, FIRST)).await;
         world.release(&ns).await;
     });
 }

@@ -168,6 +168,32 @@ async fn create_own(us: &Client, targets: &[Target]) {
     }
 }
 
+/// What its records may say has a size.
+async fn are_too_large(eve: &Client) {
+    let slice = |field: &str, value: Value| {
+        let mut record = records::slice("eve", "shop", "large");
+        record["spec"]["endpointSlice"][field] = value;
+        record
+    };
+    let service = |field: &str, value: Value| {
+        let mut record = records::service("eve", "shop", "large");
+        record["spec"]["service"][field] = value;
+        record
+    };
+    let port = |number: u16| json!({"name": format!("p{number}"), "port": number, "protocol": "TCP"});
+    let ports: Vec<_> = (1..=251).map(port).collect();
+    let large = [
+        ("endpoints", slice("endpoints", json!(vec![json!({"addresses": ["10.0.0.1"]}); 1001]))),
+        ("a zone", slice("endpoints", json!([{"addresses": ["10.0.0.1"], "zone": "z".repeat(1025)}]))),
+        ("ports", service("serviceSpec", json!({ "ports": ports }))),
+        ("all of it", service("exportedAnnotations", json!({"note": "x".repeat(4 << 20)}))),
+    ];
+    for (what, record) in large {
+        let refused = Do::Create(record).by(eve, AREA, &records::exports()).await.unwrap_err();
+        assert!(matches!(refused.code, 413 | 422), "{what}: {refused:?}");
+    }
+}
+
 async fn delete_own(admin: &Client, targets: &[Target]) {
     for target in targets.iter().filter(|target| !target.resource.contains('/')) {
         let Some(Value::String(name)) = target.own.as_ref().map(|own| own["metadata"]["name"].clone()) else {
@@ -211,6 +237,7 @@ fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
             Do::Create(guest.clone()).by(admin, AREA, kind).await.unwrap();
         }
         compare("At the leader", &passing(parties, &eve, &asked, &targets).await);
+        are_too_large(&eve).await;
         delete_own(admin, &targets).await;
         for (guest, kind) in &guests {
             let name = guest["metadata"]["name"].as_str().unwrap().to_owned();

@@ -37,12 +37,12 @@ fn whatever_somebody_does_to_our_objects_they_become_what_the_exports_say() {
         let foreign = foreign(west, &ns).await;
         let mark = audit::mark(world);
 
-        let (here, there) = services.split_at(SERVICES / 2);
-        let here = importing(west, &ns, here).await;
-        let there = common_area(world.leader(), &ns, there).await;
+        let (here_all, there_all) = services.split_at(SERVICES / 2);
+        let here = importing(west, &ns, here_all).await;
+        let there = common_area(world.leader(), &ns, there_all).await;
         let presence = presence(world.leader()).await;
         let cases = Cases::of_environment(SEED, EDITS);
-        for batch in cases.batches(BATCH) {
+        for (turn, batch) in cases.batches(BATCH).into_iter().enumerate() {
             for number in batch {
                 let editor = match number % 5 {
                     0 | 2 => &here,
@@ -51,10 +51,15 @@ fn whatever_somebody_does_to_our_objects_they_become_what_the_exports_say() {
                 };
                 editor.edit(cases, number).await;
             }
-            // Exports go and come meanwhile.
-            east.unexport(&ns, "s0").await;
-            within(VOUCHED, "taken back", || not_imported(west, &ns, "s0")).await;
-            east.export(&ns, "s0").await;
+            // Exports go and come meanwhile: one that is edited here, and each in turn that is edited in the Common Area.
+            let going = [&here_all[0], &there_all[turn % there_all.len()]];
+            for service in going {
+                east.unexport(&ns, service).await;
+            }
+            for service in going {
+                within(VOUCHED, "taken back", || not_imported(west, &ns, service)).await;
+                east.export(&ns, service).await;
+            }
         }
         within(VOUCHED, "all is as the exports say", || are_imported(west, &ns, &services)).await;
         never_removed(world, &mark, &ns, &services[1..SERVICES / 2]);

@@ -31,6 +31,8 @@ const RECORDS: usize = 400;
 const LARGE: usize = 70;
 /// Decoded, they would take 50 MB each.
 const DENSE: usize = 8;
+/// They would take 300 MB in an importer, and the leader cannot say that they are too much: it does not run.
+const SLICES: usize = 700;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
 const MEMORY_MAX: u64 = 256;
 /// Each of them costs every cluster four writes.
@@ -60,8 +62,11 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         flooder.write_dense(DENSE).await;
         for daemon in [LEADER, IMPORTER] {
             world.end(daemon, End::Crash).await;
-            world.launch(daemon).await;
         }
+        flooder.write_slices(SLICES).await;
+        world.launch(IMPORTER).await;
+        within(VOUCHED, "the importer has seen the records", || seen_records(world)).await;
+        world.launch(LEADER).await;
         report(world, &ns, "after a start beside them", async |_| {}).await;
         for daemon in [LEADER, IMPORTER] {
             let mebibytes = peak(world, daemon).await;
@@ -108,6 +113,13 @@ fn a_flood_without_daemons() {
         drop(relay);
         world.release(&ns).await;
     });
+}
+
+/// The importer has listed what other clusters export.
+async fn seen_records(world: &World) -> Result<(), String> {
+    let metrics = world.metrics(IMPORTER).await?;
+    let lists = metrics.of("freeport_watch_lists_total", "kind", "ResourceExport");
+    if lists > Some(0.0) { Ok(()) } else { Err(format!("{lists:?} lists")) }
 }
 
 fn records() -> usize {

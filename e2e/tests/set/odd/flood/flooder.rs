@@ -25,7 +25,7 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Requests at once: as many as one controller of a member makes.
 const WRITERS: usize = 16;
@@ -79,11 +79,20 @@ impl<'a> Flooder<'a> {
 
     /// Writes so many records that take much more memory than they are long.
     pub(super) async fn write_dense(&self, count: usize) {
-        for number in 0..count {
-            let object = record::dense(MEMBER, &self.service(number));
-            let object = serde_json::from_value(object).unwrap();
-            self.records.create(&PostParams::default(), &object).await.unwrap();
-        }
+        self.write_odd(count, |service| record::dense(MEMBER, service)).await;
+    }
+
+    /// Writes so many slices of a thousand endpoints, each of a Service of its own.
+    pub(super) async fn write_slices(&self, count: usize) {
+        self.write_odd(count, |service| record::large_slice(MEMBER, service)).await;
+    }
+
+    async fn write_odd(&self, count: usize, record: impl Fn(&ServiceName) -> Value) {
+        let written = stream::iter(0..count).map(|number| {
+            let object = serde_json::from_value(record(&self.service(number))).unwrap();
+            async move { self.records.create(&PostParams::default(), &object).await }
+        });
+        written.buffer_unordered(WRITERS).for_each(|written| async { drop(written.unwrap()) }).await;
     }
 
     /// Changes so many records one after the other, again and again, as fast as the API server takes it.
