@@ -145,12 +145,8 @@ impl ServicesRun {
 
     async fn run_status(&self, stop: &CancellationToken) {
         let env = &self.access.env;
-        let status = ExportStatus {
-            knowledge: self.knowledge.clone(),
-            leader_watches: self.leader.clone(),
-            writer: self.here.writer.clone(),
-            events: env.events.clone(),
-        };
+        let (knowledge, writer) = (self.knowledge.clone(), self.here.writer.clone());
+        let status = ExportStatus::new(knowledge, self.leader.clone(), writer, env.events.clone());
         let reconcile = |service| status.clone().reconcile(service);
         drive("status", self.knowledge.services.queue(2), env.metrics.clone(), stop.clone(), reconcile).await;
     }

@@ -2,6 +2,10 @@
 //! verdict; writes the `Valid`, `Ready` and `Conflict` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
+mod pending;
+
+use std::time::Instant;
+
 use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
@@ -12,12 +16,14 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
+    index::Shared,
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
 };
 use kube::Resource;
 
+use self::pending::Pending;
 use super::{
     index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
@@ -134,71 +140,101 @@ fn is_conflict(condition: &Condition) -> bool {
     condition.type_ == CONFLICT
 }
 
+/// Whether the leader has not answered.
+fn is_pending(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| verdict.reason == PENDING && verdict.status == Status::Unknown)
+}
+
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(crate) struct ExportStatus {
-    /// Everything this member knows.
-    pub(crate) knowledge: Knowledge,
+    knowledge: Knowledge,
     /// The watches of the Common Area.
-    pub(crate) leader_watches: Watches,
+    leader_watches: Watches,
     /// Writes to this cluster.
-    pub(crate) writer: Writer,
-    /// Where to leave Events.
-    pub(crate) events: Events,
+    writer: Writer,
+    events: Events,
+    pending: Shared<Pending>,
 }
 
 impl ExportStatus {
+    /// `leader_watches` are those of the Common Area; `writer` writes to this cluster.
+    pub(crate) fn new(knowledge: Knowledge, leader_watches: Watches, writer: Writer, events: Events) -> Self {
+        Self { knowledge, leader_watches, writer, events, pending: Shared::default() }
+    }
+
     /// Brings the conditions of one ServiceExport up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(known) = self.knowledge.known(&service) else { return Ok(Outcome::Done) };
-        let Some(export) = &known.entry.export else { return Ok(Outcome::Done) };
-        let verdicts = desired(&known);
-        if verdicts.is_empty() {
+        let known = self.knowledge.known(&service);
+        let export = known.as_ref().and_then(|known| known.entry.export.as_ref());
+        let verdicts = known.as_ref().map(desired).unwrap_or_default();
+        let Some(export) = export.filter(|_| !verdicts.is_empty()) else {
+            self.pending.with(|pending| pending.ended(&service));
             return Ok(Outcome::Done);
-        }
+        };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let mut want = conditions(&verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
-        keep_conflict(&mut want, have);
-        if !self.leader_watches.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False)
-        {
-            keep_ready(&mut want, have);
-        }
-        let want = self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })?;
+        let want = self.want(export, have, &verdicts)?;
         let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
         if already_said(have, &want.conditions) && !is_settled {
             return Ok(Outcome::Done);
+        }
+        let wait = || self.pending.with(|pending| pending.wait(&service, Instant::now()));
+        if let Some(wait) = is_pending(&verdicts).then(wait).flatten() {
+            return Ok(Outcome::Requeue(wait));
         }
         match self.knowledge.services.put_status(&self.writer, STATUS, export, &want).await {
             // Deleted meanwhile: there is no status to write.
             Err(Error::Gone) => Ok(Outcome::Done),
             Err(error) => Err(error),
             Ok(_) => {
-                self.publish(export, have, &verdicts);
+                self.publish(&service, export, have, &verdicts);
                 Ok(Outcome::Done)
             }
         }
     }
 
-    /// An Event on each transition.
-    fn publish(&self, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
-        let said = |type_: &str| {
-            have.iter().find(|c| c.type_ == type_).map(|c| (c.status.as_str(), c.reason.as_str()))
-        };
-        for verdict in verdicts.iter().filter(|verdict| verdict.reason != PENDING) {
-            let (type_, status) = (verdict.type_, verdict.status);
-            let before = said(type_);
-            if before == Some((status.as_str(), &verdict.reason)) {
-                continue;
-            }
-            let is_bad = status == (if type_ == CONFLICT { Status::True } else { Status::False });
+    /// The status that says all this, where `have` is said.
+    fn want(
+        &self,
+        export: &Export,
+        have: &[Condition],
+        verdicts: &[Verdict],
+    ) -> Result<ServiceExportStatus, Error> {
+        let mut want = conditions(verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
+        keep_conflict(&mut want, have);
+        if !self.leader_watches.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False)
+        {
+            keep_ready(&mut want, have);
+        }
+        self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })
+    }
+
+    /// An Event where something is bad now, and one where it is not any more: what simply works needs none.
+    fn publish(&self, service: &ServiceName, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
+        let was_troubled = !is_pending(verdicts) && self.pending.with(|pending| pending.ended(service));
+        for verdict in verdicts {
+            let before = have.iter().find(|condition| condition.type_ == verdict.type_);
+            let was_bad = before.is_some_and(|before| is_bad(verdict.type_, &before.status, &before.reason));
+            let is_bad = is_bad(verdict.type_, verdict.status.as_str(), &verdict.reason);
+            let is_news = before.is_none_or(|before| before.reason != verdict.reason || !was_bad);
             let reason = event_reason(verdict);
-            if is_bad {
+            if is_bad && is_news {
                 self.events.warn(export.object_ref(&()), "Export", reason, &verdict.message);
-            } else if type_ == READY || before.is_some_and(|(before, _)| before != status.as_str()) {
+            } else if verdict.reason == PENDING {
+                if was_bad {
+                    self.pending.with(|pending| pending.was_troubled(service));
+                }
+            } else if !is_bad && (was_bad || was_troubled && verdict.type_ == READY) {
                 self.events.tell(export.object_ref(&()), "Export", reason, &verdict.message);
             }
         }
     }
+}
+
+/// Whether a condition says that somebody has to act. An export that is not valid is not ready either, and that is said once.
+fn is_bad(type_: &str, status: &str, reason: &str) -> bool {
+    let bad = if type_ == CONFLICT { Status::True } else { Status::False };
+    status == bad.as_str() && reason != PENDING
 }
 
 /// The reason of an Event has at most 128 characters; that of a condition is several words where several things conflict.
