@@ -1,6 +1,6 @@
 //! Exporting: watches ServiceExports, Services, EndpointSlices, and our own records in the Common Area; writes our records
-//! there; deletes records of endpoints it has emptied before (Service records are withdrawn, and the leader deletes them). Safe
-//! to run twice: the records are a function of the local objects, and only differences are sent.
+//! there; deletes records of endpoints it has emptied before, or whose Service record it has withdrawn (the leader deletes that
+//! one). Safe to run twice: the records are a function of the local objects, and only differences are sent.
 
 mod vanished;
 
@@ -13,6 +13,7 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, SERVICE, ServicePayload},
     slice::SlicePayload,
 };
+use futures::{StreamExt, future::ready, stream};
 use kit::{
     events::Events,
     queue::Outcome,
@@ -32,6 +33,9 @@ use super::{
 };
 use crate::home::Lost;
 
+/// How many records of one export are written at once: no importer depends on their order.
+const AT_ONCE: usize = 8;
+
 /// The steps towards the records this cluster has to have. `for_antrea`: somebody reads all endpoints in one record.
 fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     // Until somebody creates the Service or the ServiceExport again.
@@ -41,6 +45,7 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     let offer = offer(known).unwrap_or_default();
     let slices = offer.as_ref().map(Offer::slices).unwrap_or_default();
     let mut steps: Vec<_> = service_step(known, offer.as_ref()).into_iter().collect();
+    let is_withdrawn = offer.is_none();
     let all_endpoints = offer.filter(|_| for_antrea).map(|_| peers::all_endpoints(&slices));
     steps.extend(endpoints_step(known, all_endpoints));
     let own = &known.entry.own_slices;
@@ -49,6 +54,9 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     };
     // First those that go: with them known, the payloads need not be copied.
     let removed = own.iter().filter(|(name, _)| !slices.contains_key(*name)).map(|(name, have)| {
+        if is_withdrawn {
+            return Step::Delete { have: have.clone() };
+        }
         let payload = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
         let address_type =
             payload.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
@@ -135,14 +143,17 @@ impl Exporting {
         if known.entry.unexported.is_none() && self.find_out_why_gone(&known).await? {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }
-        let steps = match known.antrea_leads() {
-            true => leader::desired(&known),
-            false => desired(&known, !self.antrea.is_empty()),
-        };
-        // One record that is not taken, or not whole, must not keep the others out.
         let mut failed = Vec::new();
-        for step in steps {
-            failed.extend(Box::pin(self.carry_out(&known, step)).await.err());
+        if known.antrea_leads() {
+            // Its leader merges a record when the one before it is there.
+            self.carry_out_all(&known, leader::desired(&known), 1, &mut failed).await;
+        } else {
+            let steps = desired(&known, !self.antrea.is_empty());
+            let (written, removed): (Vec<_>, Vec<_>) =
+                steps.into_iter().partition(|step| matches!(step, Step::Put { .. }));
+            self.carry_out_all(&known, written, AT_ONCE, &mut failed).await;
+            // What goes may be what something new stands for.
+            self.carry_out_all(&known, removed, AT_ONCE, &mut failed).await;
         }
         self.note_refusal(&known, &failed);
         failed.into_iter().next().map_or(Ok(Outcome::Done), Err)
@@ -163,6 +174,13 @@ impl Exporting {
         services.enqueue([(service.clone(), STATUS)].into());
     }
 
+    /// Carries out so many steps at once. One record that is not taken, or not whole, must not keep the others out.
+    async fn carry_out_all(&self, known: &Known, steps: Vec<Step>, at_once: usize, failed: &mut Vec<Error>) {
+        let steps = stream::iter(steps).map(|step| Box::pin(self.carry_out(known, step))).buffered(at_once);
+        let errors = steps.filter_map(|done| ready(done.err()));
+        failed.extend(errors.collect::<Vec<_>>().await);
+    }
+
     async fn carry_out(&self, known: &Known, step: Step) -> Result<(), Error> {
         match step {
             Step::Put { have, want } => drop(self.put(known, have.as_ref(), want).await?),
@@ -171,7 +189,11 @@ impl Exporting {
                 let emptied = emptied.unwrap_or(have);
                 self.knowledge.services.delete(&self.writer, EXPORT, &emptied, true).await?;
             }
-            Step::Delete { have } => self.writer.delete(&have, false).await?,
+            // It stays until the leader has let it go.
+            Step::Delete { have } if known.antrea_leads() => self.writer.delete(&have, false).await?,
+            Step::Delete { have } => {
+                self.knowledge.services.delete(&self.writer, EXPORT, &have, false).await?;
+            }
         }
         Ok(())
     }

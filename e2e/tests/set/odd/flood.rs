@@ -31,8 +31,8 @@ const RECORDS: usize = 400;
 const LARGE: usize = 70;
 /// Decoded, they would take 50 MB each.
 const DENSE: usize = 8;
-/// They would take 300 MB in an importer, and the leader cannot say that they are too much: it does not run.
-const SLICES: usize = 700;
+/// They would take more than that in an importer, and the leader cannot say that they are too much: it does not run.
+const SLICES: usize = 450;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
 const MEMORY_MAX: u64 = 256;
 /// Each of them costs every cluster four writes.

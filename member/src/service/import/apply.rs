@@ -7,6 +7,7 @@ use api::{
     condition::{Verdict, already_said, conditions},
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
 };
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{queue::Outcome, write::Error};
@@ -24,8 +25,11 @@ use crate::service::index::{
     IMPORT,
     entry::ServiceEntry,
     known::Known,
-    view::{Import, is_ours},
+    view::{Import, Slice, is_ours},
 };
+
+/// How many slices of one import are written at once.
+const AT_ONCE: usize = 8;
 
 /// How long endpoints have both names of a port that gets another one, so that every node has seen the Service by then. Shorter if
 /// something else about the import changes meanwhile.
@@ -80,13 +84,24 @@ impl Importing {
             // While it is not known what address it has, the import says what it said.
             let is_known = addresses.is_some();
             let want = import(addresses.unwrap_or_default());
-            let written = match is_known {
-                true => self.put_import(entry, &want, &mut refusals).await,
-                false => None,
+            let mut of_slices = Refusals::default();
+            // A slice needs no address, only that the Service is ours.
+            let slices = async {
+                if is_reachable && !is_renamed {
+                    self.put_slices(known, &desired, &mut of_slices).await;
+                }
             };
+            let import = async {
+                match is_known {
+                    true => self.put_import(entry, &want, &mut refusals).await,
+                    false => None,
+                }
+            };
+            let (written, ()) = tokio::join!(import, slices);
+            refusals.extend(of_slices);
             (want, written, is_reachable)
         };
-        if is_reachable && !is_renamed {
+        if desired.is_headless() && is_reachable && !is_renamed {
             self.put_slices(known, &desired, &mut refusals).await;
         }
         for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
@@ -142,11 +157,16 @@ impl Importing {
         let is_held = |name: &String| !wanted.contains(name) && !desired.leftover.contains(name);
         let held = entry.imported_slices.iter().filter(|(name, _)| is_held(name));
         let held = held.map(|(_, slice)| slice::labelled(&known.service, slice.clone()));
-        for slice in desired.slices.iter().cloned().chain(held) {
-            let have = entry.imported_slices.get(&slice.name_any());
-            let put = self.knowledge.put_imported(&self.writer, have, &slice).await;
-            refusals.note(Refusal::EndpointSlice, put);
+        let all: Vec<_> = desired.slices.iter().cloned().chain(held).collect();
+        let written = stream::iter(all).map(|slice| self.put_slice(entry, slice)).buffered(AT_ONCE);
+        for written in written.collect::<Vec<_>>().await {
+            refusals.note(Refusal::EndpointSlice, written);
         }
+    }
+
+    async fn put_slice(&self, entry: &ServiceEntry, slice: Slice) -> Result<Option<Slice>, Error> {
+        let have = entry.imported_slices.get(&slice.name_any());
+        self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 
     async fn write_status(

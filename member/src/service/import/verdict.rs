@@ -42,6 +42,12 @@ impl Refusals {
         None
     }
 
+    /// Together with what did not work at the same time.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.refused.extend(other.refused);
+        self.failed = self.failed.take().or(other.failed);
+    }
+
     /// Whether all is known that there is to say of the import now.
     pub(super) fn are_all(&self) -> bool {
         self.failed.is_none()

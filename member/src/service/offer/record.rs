@@ -22,7 +22,8 @@ pub(crate) enum Step {
         /// What says that it is going.
         emptied: OwnRecord,
     },
-    /// Delete it, where that is seen: a finalizer keeps it until the leader has.
+    /// Delete it: that it was meant is seen elsewhere. The Service record says that all is withdrawn; or a finalizer keeps this one
+    /// until the leader has seen that it goes.
     Delete {
         /// As the leader has it.
         have: OwnRecord,
