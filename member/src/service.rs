@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::index::cluster::EndpointIp;
 use self::{
-    export::Exporting,
+    export::{ExportCrd, Exporting},
     here::Here,
     import::{Importing, NO_NAMESPACE, Room, TOO_MANY},
     index::{EXPORT, IMPORT, view::PeerSlice},
@@ -156,7 +156,7 @@ impl ServicesRun {
         let exporting = Exporting {
             knowledge: self.knowledge.clone(),
             antrea: antrea.clone(),
-            local: env.client.clone(),
+            crd: ExportCrd::new(env.client.clone()),
             lost: self.access.home.lost(),
             writer: self.leader_writer.clone(),
             events: env.events.clone(),

@@ -19,8 +19,9 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 
+pub(crate) use self::vanished::ExportCrd;
 use super::{
     antrea::{leader, peers},
     index::{EXPORT, IMPORT, STATUS, entry::Unexported, known::Known, view::OwnRecord},
@@ -124,8 +125,8 @@ pub(crate) struct Exporting {
     pub(crate) knowledge: Knowledge,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
-    /// Reads from this cluster.
-    pub(crate) local: Client,
+    /// Tells why a ServiceExport is gone.
+    pub(crate) crd: ExportCrd,
     /// What is missing because this cluster was restored from a backup.
     pub(crate) lost: Option<Lost>,
     /// Writes to the Common Area.
@@ -208,7 +209,7 @@ impl Exporting {
         let (why, said) = match lost.filter(|lost| exported_at.is_some_and(|at| lost.has(at.0))) {
             Some(_) if has_service => (Unexported::Vanished, vanished::RESTORED),
             Some(_) => (Unexported::Lost, vanished::RESTORED),
-            None => (vanished::why(&self.local, exported_at).await?, vanished::WITH_ITS_CRD),
+            None => (self.crd.why(exported_at).await?, vanished::WITH_ITS_CRD),
         };
         let service = &known.service;
         if why != Unexported::Decided {

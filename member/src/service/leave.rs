@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Choices,
-    export::Exporting,
+    export::{ExportCrd, Exporting},
     here::cluster,
     index::{
         entry::Unexported,
@@ -86,7 +86,7 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     Exporting {
         knowledge,
         antrea: Members::default(),
-        local: env.client.clone(),
+        crd: ExportCrd::new(env.client.clone()),
         lost: None,
         writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()),
         events: env.events.clone(),

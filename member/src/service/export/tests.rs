@@ -245,8 +245,14 @@ async fn exported(broken: Option<&str>) -> (Vec<String>, bool) {
     let ((client, tried), access) = (breaks_at(broken), access());
     let writer = Writer::new(client.clone(), "test", "leader", access.env.metrics);
     let antrea = Members::default();
-    let exporting =
-        Exporting { knowledge, antrea, local: client, lost: None, writer, events: access.env.events };
+    let exporting = Exporting {
+        knowledge,
+        antrea,
+        crd: ExportCrd::new(client),
+        lost: None,
+        writer,
+        events: access.env.events,
+    };
     let done = exporting.reconcile(service()).await;
     (tried.with(std::mem::take), done.is_ok())
 }

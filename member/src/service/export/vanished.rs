@@ -1,13 +1,16 @@
 //! A ServiceExport that is not there any more: somebody deleted it, or somebody deleted its CRD, and it along with it. Only the
 //! first ends the export.
 
+use std::{sync::Arc, time::Instant};
+
 use api::{mcs::ServiceExport, view::Meta};
 use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kit::write::Error;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, api::ObjectMeta};
+use tokio::sync::Mutex;
 
 use crate::service::index::entry::Unexported;
 
@@ -17,18 +20,47 @@ pub(super) const WITH_ITS_CRD: &str = "the ServiceExport of this Service was del
 pub(super) const RESTORED: &str =
     "this cluster was restored from a backup that is older than the ServiceExport of this Service";
 
-/// Looks at the CRD of ServiceExports: one that is gone, going, or younger than the export took the ServiceExport along.
-pub(super) async fn why(client: &Client, exported_at: Option<&Time>) -> Result<Unexported, Error> {
-    let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
-    let crds = Api::<Meta<CustomResourceDefinition>>::all(client.clone());
-    match crds.get_opt(&name).await {
-        Err(error) => Err(error.into()),
-        Ok(None) => Ok(Unexported::Vanished),
-        Ok(Some(crd)) => {
-            let created = crd.metadata.creation_timestamp.as_ref();
-            let younger = created.zip(exported_at).is_some_and(|(crd, export)| crd.0 > export.0);
-            let going = crd.metadata.deletion_timestamp.is_some();
-            Ok(if going || younger { Unexported::Vanished } else { Unexported::Decided })
+/// The CRD of ServiceExports. Whoever asks gets an answer to a read that began after that; one read answers all who wait for it, since
+/// with a Namespace a thousand ServiceExports may go at once. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct ExportCrd {
+    crds: Api<Meta<CustomResourceDefinition>>,
+    /// When the last read began, and what it found.
+    last: Arc<Mutex<Option<(Instant, Option<ObjectMeta>)>>>,
+}
+
+impl ExportCrd {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { crds: Api::all(client), last: Arc::default() }
+    }
+
+    /// Why a ServiceExport went that was made at `exported_at`: a CRD that is gone, going, or younger took it along.
+    pub(super) async fn why(&self, exported_at: Option<&Time>) -> Result<Unexported, Error> {
+        Ok(judge(self.read().await?.as_ref(), exported_at))
+    }
+
+    async fn read(&self) -> Result<Option<ObjectMeta>, Error> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some((begun, found)) = last.as_ref()
+            && *begun > asked
+        {
+            return Ok(found.clone());
         }
+        let begun = Instant::now();
+        let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
+        let found = self.crds.get_opt(&name).await?.map(|crd| crd.metadata);
+        *last = Some((begun, found.clone()));
+        Ok(found)
+    }
+}
+
+fn judge(crd: Option<&ObjectMeta>, exported_at: Option<&Time>) -> Unexported {
+    let Some(crd) = crd else { return Unexported::Vanished };
+    let created = crd.creation_timestamp.as_ref();
+    let is_younger = created.zip(exported_at).is_some_and(|(crd, export)| crd.0 > export.0);
+    match crd.deletion_timestamp.is_some() || is_younger {
+        true => Unexported::Vanished,
+        false => Unexported::Decided,
     }
 }
