@@ -54,12 +54,14 @@ pub(super) fn of_others(have: &Labels, noted: Option<&str>) -> Labels {
     others.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The same, without those of which nobody else has a say.
+/// The same, without those of which nobody else has a say, and no more than an OffloadPeer takes.
 pub(super) fn to_remember(have: &Labels, noted: Option<&str>) -> Labels {
-    let mut others = of_others(have, noted);
-    others.retain(|key, _| !IDENTITY.contains(&key.as_str()));
-    others
+    let others = of_others(have, noted).into_iter().filter(|(key, _)| !IDENTITY.contains(&key.as_str()));
+    others.take(REMEMBERED_MAX).collect()
 }
+
+/// As its CRD says of any map.
+const REMEMBERED_MAX: usize = 100;
 
 /// What says which cluster it is the virtual node of.
 const IDENTITY: [&str; 3] = [label::TYPE, label::REMOTE_CLUSTER_ID, general::MANAGED_BY];
