@@ -8,11 +8,7 @@
 
 mod sweep;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-    time::Instant,
-};
+use std::{collections::BTreeSet, fmt::Debug, time::Instant};
 
 use api::{
     offload::{
