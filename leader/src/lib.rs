@@ -11,6 +11,7 @@
 //! | [`feature`] | what the area asks of a feature | |
 //! | [`service::report`] | all records | `status` of records that are refused |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
+//! | [`offload`] | names of NamespaceMaps, OffloadOffers and ShadowPods, now and then | nothing; deletes what clusters left behind |
 
 mod antrea;
 mod area;
@@ -18,6 +19,7 @@ mod bind;
 mod cluster_set;
 mod feature;
 mod limits;
+mod offload;
 mod schemas;
 mod service;
 
@@ -40,6 +42,7 @@ use tracing::Instrument;
 pub use self::{bind::BindArgs, limits::Limits};
 use self::{
     feature::{Access, Feature},
+    offload::Offloading,
     service::Services,
 };
 
@@ -68,7 +71,7 @@ struct CommonArea {
 
 /// The features of the leader: a line for each.
 fn features(access: &Access) -> Vec<Box<dyn Feature>> {
-    vec![Box::new(Services::new(access.clone()))]
+    vec![Box::new(Services::new(access.clone())), Box::new(Offloading::new(access.clone()))]
 }
 
 /// Serves every Common Area, and consumers of APIs, until the daemon shall stop.

@@ -42,7 +42,7 @@ use api::{label, unwritten::OFFLOADING};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
-    drive::{before, drive},
+    drive::before,
     failure::Failure,
     watch::Watches,
     write::{Error, Writer},
@@ -99,11 +99,9 @@ async fn alone(local: &Local, stop: &CancellationToken) {
     watches::watch_nodes(env, &knowledge, &watches, &mut tasks);
     let (_, begun) = watch::channel(false);
     let nodes = Nodes::new(knowledge.clone(), env, local_writer(env), begun);
-    let reconcile = |cluster| nodes.clone().reconcile(cluster);
     let driven = async {
         if before(stop, watches.listed()).await {
-            let queue = knowledge.clusters.queue(1);
-            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+            nodes.run(env, stop).await;
         }
     };
     let watched = async {

@@ -128,7 +128,7 @@ impl Incoming {
     }
 }
 
-/// What is missing, if anything.
+/// What is missing, if anything; and what outlives the node.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OffloadPeerStatus {
@@ -136,6 +136,10 @@ pub struct OffloadPeerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+    /// Labels that others than Freeport set on the node of that cluster. If the node is deleted while no member runs, it is made anew
+    /// with them: clusters may be selected by them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_labels: BTreeMap<String, String>,
 }
 
 /// Condition type of an OffloadPeer: what was allowed and asked for works.

@@ -164,6 +164,8 @@ struct NamespaceArgs {
 enum Printed {
     /// One YAML document for each object, in the order of applying.
     Yaml,
+    /// One List of all objects, in that order.
+    Json,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -274,6 +276,7 @@ impl From<NamespaceArgs> for OffloadOptions {
             selectors: args.selector,
             yes: args.yes,
             dry_run: args.dry_run,
+            as_json: matches!(args.output, Printed::Json),
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),
         }

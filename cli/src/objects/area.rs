@@ -10,12 +10,15 @@ use super::{
     Object, fairness,
     leader::ACCOUNT,
     named,
-    rights::{ANTREA, COORDINATION, CORE, KEEP, OWN, READ, inside, report, rule},
+    rights::{ANTREA, COORDINATION, CORE, FREEPORT, KEEP, OFFLOADING, OWN, READ, inside, report, rule},
     within,
 };
 
 /// Prefix of the Namespace's name.
 pub const PREFIX: &str = "clusterset-";
+
+/// Verbs of who deletes what others have left behind.
+const SWEEP: &[&str] = &["get", "list", "delete"];
 
 /// Name of the Common Area of ClusterSet `set`.
 pub fn name(set: &str) -> String {
@@ -37,6 +40,10 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clusterclaims", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
+        // What clusters leave behind. Without their CRDs these rights are of nothing.
+        rule(OFFLOADING, "namespacemaps", SWEEP),
+        rule(FREEPORT, "offloadoffers", SWEEP),
+        rule(FREEPORT, "shadowpods", SWEEP),
         rule(COORDINATION, "leases", KEEP),
         // An annotation of their ServiceAccounts says which members run Antrea's controllers.
         rule(CORE, "serviceaccounts", READ),

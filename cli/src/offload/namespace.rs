@@ -63,6 +63,8 @@ pub struct OffloadOptions {
     pub yes: bool,
     /// Print objects instead of applying them.
     pub dry_run: bool,
+    /// Print them as one List in JSON instead of documents in YAML.
+    pub as_json: bool,
     /// Wait until twins are there and Pods are placed.
     pub wait: bool,
     /// Limit of that wait, for each Namespace.
@@ -80,12 +82,12 @@ pub async fn offload_namespaces(
     let spec = spec(options)?;
     let cluster = match (options.dry_run, &options.ns_selector) {
         // Nothing is asked of a cluster.
-        (true, None) => return print_all(&options.namespaces, &spec, say),
+        (true, None) => return print(&options.namespaces, &spec, options.as_json, say),
         _ => Cluster::connect(&options.cluster).await?,
     };
     let namespaces = named(&cluster, options).await?;
     if options.dry_run {
-        return print_all(&namespaces, &spec, say);
+        return print(&namespaces, &spec, options.as_json, say);
     }
     is_set_up(&cluster).await?;
     if !options.yes {
@@ -162,12 +164,23 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
     Ok(spec)
 }
 
-fn print_all(namespaces: &[String], spec: &Value, say: Say<'_>) -> Result<(), Error> {
-    namespaces.iter().try_for_each(|namespace| print(namespace, spec, say))
+/// The objects, for whoever applies them.
+fn print(namespaces: &[String], spec: &Value, as_json: bool, say: Say<'_>) -> Result<(), Error> {
+    let objects: Vec<_> = namespaces.iter().flat_map(|namespace| printed(namespace, spec)).collect();
+    if as_json {
+        let items: Vec<_> = objects.iter().map(|object| &object.body).collect();
+        say(&format!("{:#}", json!({"apiVersion": "v1", "kind": "List", "items": items})));
+        return Ok(());
+    }
+    for object in objects {
+        let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
+        say(&format!("---\n{}", yaml.trim_end()));
+    }
+    Ok(())
 }
 
-/// The objects as YAML, for whoever applies them: the label first, so that no Pod that is created between the two slips through.
-fn print(namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {
+/// The objects of one Namespace: the label first, so that no Pod that is created between the two slips through.
+fn printed(namespace: &str, spec: &Value) -> Vec<Object> {
     let mut spec = spec.clone();
     if let Some(fields) = spec.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -185,11 +198,7 @@ fn print(namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {
         objects.push(labelled);
     }
     objects.push(offloading(namespace, &spec));
-    for object in objects {
-        let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
-        say(&format!("---\n{}", yaml.trim_end()));
-    }
-    Ok(())
+    objects
 }
 
 fn offloading(namespace: &str, spec: &Value) -> Object {

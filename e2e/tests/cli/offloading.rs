@@ -118,7 +118,14 @@ async fn namespaces(clusters: &Clusters) {
         .await
         .succeeded();
     assert_eq!(clusters.written_by_people("spoke").await, before, "a dry run writes nothing");
+    let as_json = run("offload namespace offload-shop --selector liqo.io/region=eu --dry-run -o json")
+        .await
+        .succeeded();
+    let as_json: Value = serde_json::from_str(&as_json).unwrap();
+    assert_eq!(as_json["items"].as_array().map(Vec::len), Some(2), "{as_json}");
     clusters.kubectl_reading("--context spoke apply -f -", &printed).await.succeeded();
+    let said = clusters.kubectl_reading("--context spoke apply -f -", &as_json.to_string()).await.succeeded();
+    assert!(said.contains("namespaceoffloading.offloading.liqo.io/offloading unchanged"), "{said}");
     let said = run("offload namespace offload-shop --no-wait").await.succeeded();
     assert!(said.contains("unchanged NamespaceOffloading offload-shop/offloading"), "{said}");
     let said =

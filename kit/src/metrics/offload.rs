@@ -11,6 +11,8 @@ const NODES: &str = "Virtual Nodes of this cluster, by the host and the status o
 const PODS: &str =
     "Pods of this cluster that are bound to the virtual Node of a host, by the host and their phase";
 const HOSTED: &str = "Pods here that were made for another cluster, by that cluster and their phase";
+const LEFT_OUT: &str =
+    "ShadowPods of another cluster for this one for which there is no room here, by that cluster";
 const EXPIRY: &str =
     "When a certificate of the webhook in its Secret expires, in seconds since 1970; 0 without one";
 
@@ -22,6 +24,7 @@ pub struct Offload {
     nodes: IntGaugeVec,
     pods: IntGaugeVec,
     hosted: IntGaugeVec,
+    left_out: IntGaugeVec,
     expiry: IntGaugeVec,
 }
 
@@ -37,6 +40,7 @@ impl Offload {
             nodes: gauges("offload_nodes", NODES, &["cluster", "ready"])?,
             pods: gauges("offload_pods", PODS, &by_cluster)?,
             hosted: gauges("offload_hosted_pods", HOSTED, &by_cluster)?,
+            left_out: gauges("offload_shadow_pods_left_out", LEFT_OUT, &["cluster"])?,
             expiry: gauges("offload_certificate_expiry_timestamp_seconds", EXPIRY, &["certificate"])?,
         })
     }
@@ -64,6 +68,11 @@ impl Offload {
     /// Counts Pods here that were made for others, by `cluster`, the home, and `phase`.
     pub fn hosted(&self) -> Tally {
         Tally::new(self.hosted.clone())
+    }
+
+    /// Counts ShadowPods of others for which there is no room here, by `cluster`, the home.
+    pub fn left_out(&self) -> Tally {
+        Tally::new(self.left_out.clone())
     }
 
     /// Gauge of the expiry of this certificate, `authority` or `leaf`.

@@ -3,7 +3,7 @@
 mod namespace;
 mod shadow;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     name::check_cluster_id,
@@ -32,6 +32,7 @@ pub(crate) const NODE: Readers = Readers::one(1);
 pub(crate) const MAP: Readers = Readers::one(2);
 pub(crate) const EXCHANGE: Readers = Readers::one(3);
 pub(crate) const OWN_MAP: Readers = Readers::one(4);
+pub(crate) const LEASE: Readers = Readers::one(5);
 
 /// Controllers of Namespaces, by the numbers of their queues.
 pub(crate) const NAMESPACE: Readers = Readers::one(0);
@@ -91,6 +92,12 @@ impl ClusterEntry {
     /// Whether that cluster shall be a node here.
     pub(crate) fn outgoing(&self) -> Asked<()> {
         self.asked(|peer| peer.spec.0.as_ref().ok().map(|spec| spec.outgoing.as_ref().map(|_| ())))
+    }
+
+    /// Labels that others had set on its Node, as its OffloadPeer says.
+    pub(crate) fn node_labels(&self) -> Option<&BTreeMap<String, String>> {
+        let status = self.peer.as_ref()?.status.0.as_ref().ok()?;
+        Some(&status.node_labels).filter(|labels| !labels.is_empty())
     }
 
     fn asked<'a, T>(&'a self, of: impl Fn(&'a OffloadPeerView) -> Option<Option<T>>) -> Asked<T> {
@@ -176,7 +183,7 @@ impl Part<String, ClusterEntry> for VirtualNode {
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
         entry.node_before = None;
-        NODE.and(PEER).and(EXCHANGE).and(OWN_MAP).when(replace(&mut entry.node, self))
+        NODE.and(PEER).and(EXCHANGE).and(OWN_MAP).and(LEASE).when(replace(&mut entry.node, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {

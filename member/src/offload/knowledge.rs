@@ -30,6 +30,7 @@ use super::{
     index::{
         ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
     },
+    room::Room,
     selection::{Invalid, Key, key, name},
     view::Namespace,
 };
@@ -56,6 +57,8 @@ pub(crate) struct Knowledge {
     pub(crate) namespaces: Store<String, NamespaceEntry>,
     /// Pods of others that run here, by `<Namespace>/<name>`.
     pub(crate) shadows: Store<String, ShadowEntry>,
+    /// Which records of other clusters have room here.
+    pub(crate) room: Room,
     /// Keys that are on their way into our maps.
     pub(crate) writing: Writing,
     /// Namespace of this daemon.
@@ -76,10 +79,11 @@ impl Knowledge {
         let queues = |paces: &'static [Duration]| paces.iter().map(|pace| Queue::new(*pace));
         Self {
             us,
-            // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE` and `OWN_MAP`, and of `NAMESPACE` and `STATUS`.
-            clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE])),
+            // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE`, `OWN_MAP` and `LEASE`, and of `NAMESPACE` and `STATUS`.
+            clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE, NOW])),
             namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
+            room: Room::default(),
             writing: Writing::default(),
             system,
             leases,

@@ -8,11 +8,12 @@
 
 mod binding;
 mod entries;
+mod pace;
 mod plan;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use api::{
@@ -32,6 +33,7 @@ use kube::ResourceExt;
 use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
+pub(super) use self::pace::Pace;
 use self::{
     entries::{Said, accepted, current, refused, terminating, whole, within},
     plan::{Around, Refused, Step, plan},
@@ -57,6 +59,8 @@ pub(super) struct Maps {
     pub(super) local_writer: Writer,
     pub(super) leader_writer: Writer,
     pub(super) tally: Tally,
+    /// How often homes are answered without consent.
+    pub(super) pace: Pace,
 }
 
 impl Maps {
@@ -91,9 +95,20 @@ impl Maps {
         let mut taken_out = taken_out.filter(|(_, name)| !spec.desired_mapping.contains_key(*name));
         let have = current(&entry);
         let are_said = taken_out.all(|(_, name)| said.contains_key(name) || have.contains_key(name));
-        let is_same = self.say(&entry, map, said, is_current && are_said).await?;
+        let next = match status(&entry, map, said, is_current && are_said) {
+            None => PROBE,
+            Some(status) => {
+                // Who has a twin here had consent, and may be waiting for its end.
+                let is_unknown = twins.is_empty() && entry.consent(&home).is_err();
+                match is_unknown.then(|| self.pace.wait(&home, Instant::now())).flatten() {
+                    Some(wait) => wait,
+                    None if self.say(map, status).await? => PROBE,
+                    None => Duration::ZERO,
+                }
+            }
+        };
         self.count(&home);
-        result.map(|()| Outcome::Requeue(if is_cut || !is_same { Duration::ZERO } else { PROBE }))
+        result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { next }))
     }
 
     /// Whether the home has said since that it does not want these twins: the map that we found may be of a backup.
@@ -221,35 +236,32 @@ impl Maps {
         self.knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
     }
 
-    /// Writes the entries that say something else. Where each twin whose key went is in an entry, that is said too: a home whose key went waits
-    /// for it. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too, so nobody
-    /// else tells us of what came meanwhile.
-    async fn say(
-        &self,
-        entry: &ClusterEntry,
-        map: &PeerMap,
-        mut said: Said,
-        is_done: bool,
-    ) -> Result<bool, Error> {
-        let have = current(entry);
-        said.retain(|namespace, want| have.get(namespace) != want.as_ref());
-        within(ENTRIES_MAX, &have, &mut said);
-        let generation = map.metadata.generation.filter(|_| is_done);
-        let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
-        if said.is_empty() && (generation.is_none() || observed == generation) {
-            return Ok(true);
-        }
-        let changed: BTreeMap<_, Value> =
-            said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
-        let mut status = json!({"currentMapping": changed});
-        if let Some(generation) = generation {
-            status["observedGeneration"] = json!(generation);
-        }
-        let patch = json!({"status": status});
-        let merge = self.leader_writer.merge(map, Some("status"), patch);
+    /// Writes this status. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too,
+    /// so nobody else tells us of what came meanwhile.
+    async fn say(&self, map: &PeerMap, status: Value) -> Result<bool, Error> {
+        let merge = self.leader_writer.merge(map, Some("status"), json!({"status": status}));
         let answer = self.knowledge.clusters.write(MAP, map, merge).await?;
         Ok(answer.spec == map.spec)
     }
+}
+
+/// What there is to write: the entries that say something else, if any. Where each twin whose key went is in an entry, that is said too: a
+/// home whose key went waits for it.
+fn status(entry: &ClusterEntry, map: &PeerMap, mut said: Said, is_done: bool) -> Option<Value> {
+    let have = current(entry);
+    said.retain(|namespace, want| have.get(namespace) != want.as_ref());
+    within(ENTRIES_MAX, &have, &mut said);
+    let generation = map.metadata.generation.filter(|_| is_done);
+    let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
+    if said.is_empty() && (generation.is_none() || observed == generation) {
+        return None;
+    }
+    let changed: BTreeMap<_, Value> = said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
+    let mut status = json!({"currentMapping": changed});
+    if let Some(generation) = generation {
+        status["observedGeneration"] = json!(generation);
+    }
+    Some(status)
 }
 
 /// What came of a step.

@@ -1,13 +1,15 @@
 //! Virtual nodes: watches OffloadPeers, offers, Leases of members, and the Nodes that it makes; writes a Node for each cluster that is
-//! to be used and has offered something, its status, and its Lease in `kube-node-lease`; deletes a Node that is not asked for any
-//! more once no twin is left there. Safe to run twice: a Node is a function of the offer and of how it stands with its host.
+//! to be used and has offered something, and its status; deletes a Node that is not asked for any more once no twin is left there and
+//! no Pod of ours. Safe to run twice: a Node is a function of the offer and of how it stands with its host. Its Lease is renewed
+//! elsewhere ([`heartbeat`]).
 //!
 //! A Node that is deleted by mistake takes its Pods along within 40 s, so it is made anew at once. Nothing that merely vanished takes a
 //! Node away.
 
-mod desired;
+pub(super) mod desired;
 mod heartbeat;
 mod labels;
+mod plan;
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use api::name::member_lease;
 use jiff::Timestamp;
 use kit::{
     boot::Env,
+    drive::drive,
     metrics::Tally,
     queue::Outcome,
     write::{Error, Writer},
@@ -22,54 +25,30 @@ use kit::{
 use kube::ResourceExt;
 use presence::vouch::Vouching;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use self::{
-    desired::{Condition, node, node_after, status},
+    desired::{Condition, node, node_after, remembered, status},
     heartbeat::Heartbeats,
+    plan::{Around, Plan, plan},
 };
 use super::{
     index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
     knowledge::Knowledge,
+    pod::exchange::Exchanges,
     view::VirtualNode,
 };
 
-/// How often the Lease of a Node is renewed: Kubernetes gives the Node up after 50 s.
+/// How often a Node is looked at, and its Lease is renewed: Kubernetes gives the Node up after 50 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-
-/// What becomes of the Node of a cluster.
-#[derive(Debug, PartialEq, Eq)]
-enum Plan {
-    /// It has to be there, made of the offer.
-    Put,
-    /// It stays as it is.
-    Keep,
-    /// It was deleted, and has to be there as it was.
-    Restore,
-    /// It goes.
-    Delete,
-    /// There is none, and none is asked for.
-    Nothing,
-}
-
-/// What becomes of the Node. `is_seen`: the Common Area has been seen, so that what is not there was not merely not listed.
-/// `is_current`: what the host offers is not that of a backup. `has_asked`: whether a Namespace ever asked for a twin there.
-fn plan(entry: &ClusterEntry, is_seen: bool, is_current: bool, has_asked: impl Fn(&String) -> bool) -> Plan {
-    let is_offered = is_current && entry.offered().is_some_and(desired::is_valid);
-    match (entry.outgoing(), &entry.node) {
-        (Asked::Yes(()), _) if is_offered => Plan::Put,
-        (Asked::No, Some(_)) if is_seen && !entry.has_twins(has_asked) => Plan::Delete,
-        (_, Some(_)) => Plan::Keep,
-        (Asked::Yes(()) | Asked::Unknown, None) if entry.node_before.is_some() => Plan::Restore,
-        (_, None) => Plan::Nothing,
-    }
-}
+/// How soon it is looked at again whether Pods are left on a Node that is to go.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Nodes {
     knowledge: Knowledge,
     writer: Writer,
-    heartbeats: Heartbeats,
     tally: Tally,
     /// Whether the Common Area has been seen and our ID is ours.
     begun: watch::Receiver<bool>,
@@ -77,7 +56,7 @@ pub(super) struct Nodes {
     /// How long the Common Area may take to be seen.
     patience: Duration,
     /// Where there is a session.
-    vouching: Option<Vouching<String>>,
+    session: Option<(Vouching<String>, Exchanges)>,
 }
 
 impl Nodes {
@@ -85,27 +64,46 @@ impl Nodes {
         Self {
             knowledge,
             writer,
-            heartbeats: Heartbeats::new(env.client.clone()),
             tally: env.metrics.offload().nodes(),
             begun,
             since: Instant::now(),
             patience: env.pace.stale(),
-            vouching: None,
+            session: None,
         }
     }
 
-    /// In a session, in which hosts vouch for what they offer.
-    pub(super) fn vouched(self, vouching: Vouching<String>) -> Self {
-        Self { vouching: Some(vouching), ..self }
+    /// In a session, in which hosts vouch for what they offer, and run Pods.
+    pub(super) fn in_session(self, vouching: Vouching<String>, exchanges: Exchanges) -> Self {
+        Self { session: Some((vouching, exchanges)), ..self }
+    }
+
+    /// Keeps Nodes and their Leases up until `stop`.
+    pub(super) async fn run(&self, env: &Env, stop: &CancellationToken) {
+        let (clusters, metrics) = (&self.knowledge.clusters, || env.metrics.clone());
+        let reconcile = |cluster| self.clone().reconcile(cluster);
+        let nodes = drive("offload-node", clusters.queue(1), metrics(), stop.clone(), reconcile);
+        let heartbeats = Heartbeats::new(self.knowledge.clone(), env.client.clone());
+        let renew = |cluster| heartbeats.clone().reconcile(cluster);
+        let leases = drive("offload-lease", clusters.queue(5), metrics(), stop.clone(), renew);
+        tokio::join!(nodes, leases);
     }
 
     /// Whether what the host offers is so now.
     fn is_current(&self, host: &str) -> bool {
         let us = &self.knowledge.us.cluster;
-        self.vouching.as_ref().is_none_or(|vouching| vouching.is_current(us, &member_lease(host)))
+        self.session.as_ref().is_none_or(|(vouching, _)| vouching.is_current(us, &member_lease(host)))
     }
 
-    /// Brings the Node of one cluster up to date, and renews its Lease.
+    /// Whether Pods run there that have to end before the Node goes. A host without a Lease has left, and ends none; without a map it is
+    /// not known that they are to end.
+    fn has_pods(&self, host: &str, entry: &ClusterEntry) -> bool {
+        matches!(entry.outgoing(), Asked::No)
+            && entry.own_map.is_some()
+            && self.knowledge.standing(host).is_some()
+            && self.session.as_ref().is_none_or(|(_, exchanges)| exchanges.has_pods(host))
+    }
+
+    /// Brings the Node of one cluster up to date.
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let outcome = self.follow(&cluster).await;
         self.count(&cluster);
@@ -125,18 +123,22 @@ impl Nodes {
 
     async fn follow(&self, cluster: &String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(cluster) else { return Ok(Outcome::Done) };
-        // First, since a Node whose Lease is not renewed is given up, whatever of it is refused.
-        if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
-            self.renew(cluster, node).await?;
+        // What is to be said of it is not known yet.
+        if self.is_starting() {
+            return Ok(Outcome::Requeue(HEARTBEAT));
         }
         let now = self.condition(cluster);
-        let has_asked = |namespace: &String| {
-            let entry = self.knowledge.namespaces.get(namespace);
-            entry.is_some_and(|entry| entry.has_asked(cluster))
+        let around = Around {
+            is_seen: now.is_heard,
+            is_current: self.is_current(cluster),
+            has_pods: self.has_pods(cluster, &entry),
+            has_asked: |namespace: &String| {
+                let entry = self.knowledge.namespaces.get(namespace);
+                entry.is_some_and(|entry| entry.has_asked(cluster))
+            },
         };
-        let node = match plan(&entry, now.is_heard, self.is_current(cluster), has_asked) {
-            // What is to be said of it is not known yet.
-            _ if self.is_starting() => entry.node.clone().filter(VirtualNode::is_ours),
+        let plan = plan(&entry, around);
+        let node = match &plan {
             Plan::Nothing => {
                 if matches!(entry.outgoing(), Asked::No) {
                     self.knowledge.clusters.note(cluster, |entry| entry.node_before = None);
@@ -151,26 +153,34 @@ impl Nodes {
                 return Ok(Outcome::Done);
             }
             // While nothing is heard of the leader the offer is the last one that was.
-            Plan::Put => self.put(cluster, &entry, now.takes_pods()).await?,
-            Plan::Keep => self.keep(&entry).await?,
-            Plan::Restore => self.restore(&entry).await?,
+            Plan::Put => self.put(cluster, &entry, now.takes_pods()).await,
+            Plan::Keep | Plan::Wait => self.keep(&entry).await,
+            Plan::Restore => self.restore(&entry).await,
         };
-        if let Some(node) = node {
-            if !self.is_starting() {
-                let known =
-                    desired::with_status(node.clone(), entry.node.as_ref(), entry.node_before.as_ref());
-                self.put_status(cluster, &entry, &known, &now).await?;
-            }
-            self.renew(cluster, &node).await?;
-        }
-        Ok(Outcome::Requeue(HEARTBEAT))
+        let next = if plan == Plan::Wait { SOON } else { HEARTBEAT };
+        self.say(cluster, &entry, node, &now).await.map(|()| Outcome::Requeue(next))
     }
 
-    async fn renew(&self, cluster: &str, node: &VirtualNode) -> Result<(), Error> {
-        match self.heartbeats.is_due(cluster, Instant::now()) {
-            true => self.heartbeats.renew(cluster, node, Timestamp::now()).await,
-            false => Ok(()),
-        }
+    /// Writes what is to be said of the Node, also where what it is to be was refused: Kubernetes acts on its status.
+    async fn say(
+        &self,
+        cluster: &str,
+        entry: &ClusterEntry,
+        put: Result<Option<VirtualNode>, Error>,
+        now: &Condition,
+    ) -> Result<(), Error> {
+        let node = match &put {
+            Ok(node) => node.clone(),
+            Err(_) => entry.node.clone().filter(VirtualNode::is_ours),
+        };
+        let said = match node {
+            Some(node) => {
+                let known = desired::with_status(node, entry.node.as_ref(), entry.node_before.as_ref());
+                self.put_status(cluster, entry, &known, now).await
+            }
+            None => Ok(()),
+        };
+        put.and(said)
     }
 
     /// Whether the Common Area could not be seen yet, and that means nothing.
@@ -192,7 +202,8 @@ impl Nodes {
     ) -> Result<Option<VirtualNode>, Error> {
         let Some(offered) = entry.offered() else { return Ok(None) };
         let (clusters, have) = (&self.knowledge.clusters, entry.node.as_ref());
-        let want = match (have, &entry.node_before) {
+        let labels = entry.node_labels().map(remembered);
+        let want = match (have, entry.node_before.as_ref().or(labels.as_ref())) {
             (None, Some(before)) => node_after(cluster, offered, before, takes_pods),
             (have, _) => node(cluster, offered, have, takes_pods),
         };
@@ -248,66 +259,5 @@ impl Nodes {
         let offered = entry.offered().filter(|offered| desired::is_valid(offered));
         let Some(want) = status(cluster, node, offered, now, Timestamp::now()) else { return Ok(()) };
         self.knowledge.clusters.put_status(&self.writer, NODE, node, &want).await.map(drop)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn entry(peer: &Value, offer: bool, node: bool) -> ClusterEntry {
-        let read = |object: Value| serde_json::from_value(object).unwrap();
-        let spec = json!({"host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": ""});
-        let offered = json!({"metadata": {"name": "1.east.west"}, "spec": spec});
-        ClusterEntry {
-            peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap(),
-            offer: offer.then(|| serde_json::from_value(offered).unwrap()),
-            node: node.then(|| read(json!({"metadata": {"name": "freeport-east"}}))),
-            ..ClusterEntry::default()
-        }
-    }
-
-    #[test]
-    fn only_a_decision_takes_a_node_away() {
-        let plan = |entry: &ClusterEntry, is_seen, is_current| plan(entry, is_seen, is_current, |_| true);
-        let used = json!({"outgoing": {}});
-        assert_eq!(plan(&entry(&used, true, false), true, true), Plan::Put);
-        assert_eq!(plan(&entry(&used, false, false), true, true), Plan::Nothing, "nothing is offered");
-        assert_eq!(plan(&entry(&used, true, true), true, false), Plan::Keep, "it may be of a backup");
-        assert_eq!(
-            plan(&entry(&used, false, true), true, true),
-            Plan::Keep,
-            "the offer vanished, or was withdrawn"
-        );
-        assert_eq!(
-            plan(&entry(&json!({"outgoing": 7}), true, true), true, true),
-            Plan::Keep,
-            "it does not decode"
-        );
-        let mut deleted = entry(&used, false, true);
-        deleted.node_before = deleted.node.take();
-        assert_eq!(plan(&deleted, true, true), Plan::Restore, "nothing is offered, and somebody deleted it");
-        deleted.peer = entry(&json!({}), false, false).peer;
-        assert_eq!(plan(&deleted, true, true), Plan::Nothing, "it is not asked for");
-        let mut gone = entry(&json!({}), true, true);
-        assert_eq!(plan(&gone, true, true), Plan::Delete);
-        assert_eq!(plan(&gone, false, true), Plan::Keep, "the Common Area was not seen");
-        gone.peer = None;
-        assert_eq!(plan(&gone, true, true), Plan::Keep, "it is not known why the OffloadPeer is gone");
-        gone.peer_withdrawn = Some(false);
-        assert_eq!(plan(&gone, true, true), Plan::Keep, "with its CRD");
-        gone.peer_withdrawn = Some(true);
-        assert_eq!(plan(&gone, true, true), Plan::Delete);
-        let map = json!({"metadata": {"name": "1.west.east"}, "spec": {
-            "origin": "west", "destination": "east", "desiredMapping": {"shop": "shop-west"},
-        }});
-        gone.own_map = serde_json::from_value(map).unwrap();
-        assert_eq!(plan(&gone, true, true), Plan::Keep, "a twin is left there");
-        let said = json!({"metadata": {"name": "1.west.east"}, "status": {"currentMapping": {"shop": {}}}});
-        gone.own_map = serde_json::from_value(said).unwrap();
-        assert_eq!(super::plan(&gone, true, true, |name| name == "shop"), Plan::Keep, "a twin goes there");
-        assert_eq!(super::plan(&gone, true, true, |_| false), Plan::Delete, "nobody asked for what it says");
     }
 }

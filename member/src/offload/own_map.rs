@@ -30,6 +30,7 @@ use super::{
     knowledge::Knowledge,
     view::OwnMap,
 };
+use crate::home::Lost;
 
 /// When a map that is full is looked at again.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -38,6 +39,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(super) struct OwnMaps {
     pub(super) knowledge: Knowledge,
+    /// What a restore of this cluster has lost.
+    pub(super) lost: Option<Lost>,
     pub(super) writer: Writer,
 }
 
@@ -48,7 +51,10 @@ impl OwnMaps {
         let underway = self.knowledge.writing.begin(&cluster);
         let asking = self.asking();
         let changes = match entry.wanted() {
-            Some(spec) => Some(changes(&spec.desired_mapping, &asking, &entry)).filter(Changes::is_anything),
+            Some(spec) => {
+                let changes = changes(&spec.desired_mapping, &asking, &entry, self.is_lost(&entry));
+                Some(changes).filter(Changes::is_anything)
+            }
             None => whole(&asking, &cluster, &entry),
         };
         let Some(changes) = changes else { return Ok(Outcome::Done) };
@@ -79,6 +85,12 @@ impl OwnMaps {
                 Outcome::Requeue(AGAIN)
             }
         })
+    }
+
+    /// Whether the map was made in a time of this cluster that a restore from a backup has lost.
+    fn is_lost(&self, entry: &ClusterEntry) -> bool {
+        let made = entry.own_map.as_ref().and_then(|map| map.metadata.creation_timestamp.as_ref());
+        made.is_some_and(|at| self.lost.is_some_and(|lost| lost.has(at.0)))
     }
 
     /// Notes which Namespaces wait until the host has seen the map as it is now.

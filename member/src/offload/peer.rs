@@ -4,7 +4,10 @@
 
 mod verdict;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use api::{
     condition::{already_said, conditions},
@@ -14,6 +17,7 @@ use api::{
         offer::OffloadOfferSpec,
         peer::{Incoming, OffloadPeer, OffloadPeerStatus, READY},
         seal::PublicKey,
+        view::OffloadPeerView,
     },
     view::Lenient,
 };
@@ -21,6 +25,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kit::{
     events::Events,
+    metrics::Tally,
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
@@ -31,6 +36,7 @@ use self::verdict::{Around, PENDING, in_words, ready};
 use super::{
     index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, PEER, STATUS},
     knowledge::Knowledge,
+    node::desired::labels_of_others,
     pod::exchange::Exchanges,
     view::OwnOffer,
     withdrawn,
@@ -59,6 +65,17 @@ fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> Own
     OwnOffer { metadata, spec: Lenient(Ok(Some(spec))) }
 }
 
+const NONE: BTreeMap<String, String> = BTreeMap::new();
+
+/// Labels of the Node that others have set. Those of a Node that is gone stay said while it is asked for: it may be ours to make anew.
+fn node_labels(entry: &ClusterEntry) -> BTreeMap<String, String> {
+    match &entry.node {
+        Some(node) if node.is_ours() => labels_of_others(node),
+        _ if matches!(entry.outgoing(), Asked::No) => NONE,
+        _ => entry.node_labels().cloned().unwrap_or_default(),
+    }
+}
+
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Consenting {
@@ -73,6 +90,7 @@ pub(super) struct Consenting {
     /// All watches of offloading, but those of exchanges.
     pub(super) watches: [Watches; 4],
     pub(super) exchanges: Exchanges,
+    pub(super) left_out: Tally,
     pub(super) events: Events,
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) begun: tokio::sync::watch::Receiver<bool>,
@@ -89,7 +107,9 @@ impl Consenting {
             true => self.put_offer(&cluster, &entry).await,
             false => Ok(()),
         };
-        let said = self.say(&cluster).await;
+        let left_out = self.knowledge.room.left_out(&cluster);
+        let said = self.say(&cluster, left_out > 0).await;
+        self.left_out.count(&cluster, [([cluster.as_str()], i64::try_from(left_out).unwrap_or(i64::MAX))]);
         offered.and(said).map(|()| Outcome::Requeue(RESYNC))
     }
 
@@ -136,7 +156,7 @@ impl Consenting {
         Ok(true)
     }
 
-    async fn say(&self, cluster: &String) -> Result<(), Error> {
+    async fn say(&self, cluster: &String, leaves_out: bool) -> Result<(), Error> {
         let Some(entry) = self.knowledge.clusters.get(cluster) else { return Ok(()) };
         let Some(peer) = &entry.peer else { return Ok(()) };
         let now = Instant::now();
@@ -148,6 +168,7 @@ impl Consenting {
             blind: in_words(&troubles),
             has_begun: *self.begun.borrow(),
             standing: self.knowledge.standing(cluster),
+            leaves_out,
         };
         let verdict = ready(cluster, &entry, peer, around);
         let have = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
@@ -157,10 +178,13 @@ impl Consenting {
         }
         let now = Time(Timestamp::now());
         let want = conditions(&[verdict], have, peer.metadata.generation, &now);
-        if already_said(have, &want) {
+        let status = OffloadPeerStatus { conditions: want, node_labels: node_labels(&entry) };
+        let status = self.local_writer.known::<OffloadPeerView, _>(&status)?;
+        if already_said(have, &status.conditions)
+            && entry.node_labels().unwrap_or(&NONE) == &status.node_labels
+        {
             return Ok(());
         }
-        let status = OffloadPeerStatus { conditions: want };
         match self.knowledge.clusters.put_status(&self.local_writer, PEER, peer, &status).await {
             Ok(_) => {
                 self.events.turned(peer.object_ref(&()), "Consent", READY, (have, &status.conditions));
@@ -178,6 +202,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn labels_of_a_node_are_remembered_while_it_is_asked_for() {
+        let peer = |spec: serde_json::Value, labels: serde_json::Value| {
+            let peer = json!({"metadata": {"name": "east"}, "spec": spec, "status": {"nodeLabels": labels}});
+            serde_json::from_value(peer).unwrap()
+        };
+        let labels = json!({"app.kubernetes.io/managed-by": "freeport", "tier": "gold"});
+        let node = json!({"metadata": {"name": "freeport-east", "labels": labels}});
+        let (used, none) = (json!({"outgoing": {}}), json!({}));
+        let mut entry = ClusterEntry {
+            peer: peer(used.clone(), none.clone()),
+            node: serde_json::from_value(node).unwrap(),
+            ..ClusterEntry::default()
+        };
+        let gold = || BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
+        assert_eq!(node_labels(&entry), gold());
+        entry.peer = peer(used, json!({"tier": "gold"}));
+        entry.node = None;
+        assert_eq!(node_labels(&entry), gold(), "somebody deleted it");
+        entry.peer = peer(none, json!({"tier": "gold"}));
+        assert_eq!(node_labels(&entry), NONE, "nobody asks for it any more");
+    }
 
     #[test]
     fn an_offer_claims_no_reserved_labels() {

@@ -1,11 +1,16 @@
-//! How many records of a home are kept with what they are made of. All members may write records for us, and whoever
-//! reads the Common Area holds them: of each home only so many. Pure.
+//! Which records of a home are known, and which with what they are made of. All members may write records for us, and whoever
+//! reads the Common Area holds them: of each home only so many, and of one that is not accepted only that they are there. Pure.
+
+pub(crate) mod gather;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::offload::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kit::{index::Part, objects::Change};
+use kit::{
+    index::{Part, Shared},
+    objects::Change,
+};
 use kube::ResourceExt;
 
 use crate::offload::view::PeerPod;
@@ -13,97 +18,211 @@ use crate::offload::view::PeerPod;
 /// Most records of one home whose content is kept: what four or five Nodes run, and 32 MB at the most.
 pub(crate) const RECORDS_MAX: usize = 500;
 
+/// Of how many records of one home it is known that they are there: of as many as it may have it is said that they are too much.
+const KNOWN_MAX: usize = 2 * RECORDS_MAX;
+
 /// When a record was made, and its name: the older one comes first.
 type Age = (Option<Time>, String);
 
-/// Which records have room.
+/// A record that has room now: the key of its entry, and its name. It has to be read.
+pub(crate) type Due = (String, String);
+
+/// Which records have room. Cloning shares it.
+#[derive(Clone, Default)]
+pub(crate) struct Room(Shared<Homes>);
+
 #[derive(Default)]
-pub(crate) struct Room {
+struct Homes {
     /// By ID.
     homes: BTreeMap<String, Home>,
+    /// IDs of those whose Pods may come.
+    accepted: BTreeSet<String>,
 }
 
 #[derive(Default)]
 struct Home {
     /// Records whose content is kept, by name. It stays theirs until they go.
     kept: BTreeSet<String>,
-    /// The others, with the keys of their entries. None while there is room.
+    /// The others that are known, with the keys of their entries. None while there is room.
     over: BTreeMap<Age, String>,
+    /// How many there are beside these, of which nothing is known; one that is written again counts again.
+    left_out: usize,
+}
+
+/// What becomes of a change.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    /// The change without what there is no room for. None if it is all about that.
+    pub(crate) change: Option<Change<PeerPod>>,
+    /// Records that have room now.
+    pub(crate) due: Vec<Due>,
+    /// There is room for records of which nothing is known: all have to be listed again.
+    pub(crate) wants_list: bool,
+}
+
+/// How a record is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// With its content.
+    Kept,
+    /// By its name.
+    Over,
+    /// Not at all.
+    LeftOut,
 }
 
 impl Home {
-    /// Whether the record has room.
-    fn admits(&mut self, record: &PeerPod, place: String) -> bool {
-        let name = record.name_any();
+    fn place(&mut self, record: &PeerPod, entry: String, is_accepted: bool) -> Place {
+        let (name, age) = (record.name_any(), age(record));
         if self.kept.contains(&name) {
-            return true;
+            return Place::Kept;
         }
-        if self.kept.len() < RECORDS_MAX {
-            self.over.remove(&age(record));
+        if is_accepted && self.kept.len() < RECORDS_MAX {
+            self.over.remove(&age);
             self.kept.insert(name);
-            return true;
+            return Place::Kept;
         }
-        self.over.insert(age(record), place);
-        false
+        if self.over.contains_key(&age) || self.known() < KNOWN_MAX {
+            self.over.insert(age, entry);
+            return Place::Over;
+        }
+        self.left_out += 1;
+        Place::LeftOut
     }
 
-    /// The record goes; which one has its room now, with the key of its entry.
-    fn remove(&mut self, record: &PeerPod) -> Option<(String, String)> {
-        if !self.kept.remove(&record.name_any()) {
-            self.over.remove(&age(record));
-            return None;
+    fn remove(&mut self, record: &PeerPod) {
+        if !self.kept.remove(&record.name_any()) && self.over.remove(&age(record)).is_none() {
+            self.left_out = self.left_out.saturating_sub(1);
         }
-        let ((_, name), place) = self.over.pop_first()?;
-        self.kept.insert(name.clone());
-        Some((place, name))
+    }
+
+    fn known(&self) -> usize {
+        self.kept.len() + self.over.len()
+    }
+
+    /// Gives the room that is free to the oldest.
+    fn promote(&mut self) -> Vec<Due> {
+        let mut due = Vec::new();
+        while self.kept.len() < RECORDS_MAX
+            && let Some(((_, name), entry)) = self.over.pop_first()
+        {
+            self.kept.insert(name.clone());
+            due.push((entry, name));
+        }
+        due
+    }
+
+    /// Whether a list would tell of records that are left out. Not before half of what is known has gone: a list is long.
+    fn wants_list(&mut self) -> bool {
+        let wants = self.left_out > 0 && self.known() < RECORDS_MAX;
+        if wants {
+            self.left_out = 0;
+        }
+        wants
+    }
+
+    fn is_empty(&self) -> bool {
+        self.known() == 0 && self.left_out == 0
     }
 }
 
 impl Room {
-    /// The change without the content of records that have no room, and which record has room now, with the key of
-    /// its entry first.
-    pub(crate) fn admit(&mut self, change: Change<PeerPod>) -> (Change<PeerPod>, Option<(String, String)>) {
-        match change {
-            Change::Apply(record) if record.key().is_none() => {
-                let next = self.remove(&record);
-                (Change::Apply(record), next)
-            }
-            Change::Apply(record) => (Change::Apply(self.fitted(record)), None),
-            Change::Remove(record) => {
-                let next = self.remove(&record);
-                (Change::Remove(record), next)
-            }
-            Change::Reset(mut records) => {
-                self.forget_all_but(&records);
-                let is_kept = |record: &PeerPod| {
-                    self.homes.get(&home(record)).is_some_and(|home| home.kept.contains(&record.name_any()))
-                };
-                records.sort_by_cached_key(|record| (!is_kept(record), age(record)));
-                (Change::Reset(records.into_iter().map(|record| self.fitted(record)).collect()), None)
+    /// The Pods of these homes may come, and of no others: which of their records have room by that. What is kept of another one stays.
+    pub(crate) fn accept(&self, accepted: BTreeSet<String>) -> Vec<Due> {
+        self.0.with(|all| {
+            all.accepted = accepted;
+            all.promoted().due
+        })
+    }
+
+    /// What becomes of a change. A list has to be [`gathered`](gather::Gathered) by this.
+    pub(crate) fn admit(&self, change: Change<PeerPod>) -> Admitted {
+        self.0.with(|all| match change {
+            Change::Apply(record) => match record.key() {
+                Some(entry) => {
+                    let change = all.fitted(record, entry).map(Change::Apply);
+                    Admitted { change, ..Admitted::default() }
+                }
+                // It says nothing any more.
+                None => all.without(&record).with(Change::Apply(record)),
+            },
+            Change::Remove(record) => all.without(&record).with(Change::Remove(record)),
+            Change::Reset(records) => all.promoted().with(Change::Reset(records)),
+        })
+    }
+
+    /// How many records of a home are there for which there is no room.
+    pub(crate) fn left_out(&self, home: &str) -> usize {
+        self.0.with(|all| {
+            let over = |home: &Home| if home.kept.len() < RECORDS_MAX { 0 } else { home.over.len() };
+            all.homes.get(home).map_or(0, |home| over(home) + home.left_out)
+        })
+    }
+
+    /// Whether the content of a record of this home is kept.
+    fn keeps(&self, home: &str, record: &str) -> bool {
+        self.0.with(|all| all.homes.get(home).is_some_and(|home| home.kept.contains(record)))
+    }
+
+    fn accepts(&self, home: &str) -> bool {
+        self.0.with(|all| all.accepted.contains(home))
+    }
+
+    fn install(&self, homes: BTreeMap<String, Home>) {
+        self.0.with(|all| all.homes = homes);
+    }
+}
+
+impl Homes {
+    fn fitted(&mut self, record: PeerPod, entry: String) -> Option<PeerPod> {
+        let id = home(&record);
+        let is_accepted = self.accepted.contains(&id);
+        let home = self.homes.entry(id).or_default();
+        let had_all = home.left_out == 0;
+        match home.place(&record, entry, is_accepted) {
+            Place::Kept => Some(record),
+            Place::Over => Some(record.without_content()),
+            Place::LeftOut => {
+                if had_all {
+                    warn(&self::home(&record));
+                }
+                None
             }
         }
     }
 
-    fn fitted(&mut self, record: PeerPod) -> PeerPod {
-        let Some(place) = record.key() else { return record };
-        let admits = self.homes.entry(home(&record)).or_default().admits(&record, place);
-        if admits { record } else { record.without_content() }
+    /// The record goes, or says nothing any more.
+    fn without(&mut self, record: &PeerPod) -> Admitted {
+        let id = home(record);
+        let Some(home) = self.homes.get_mut(&id) else { return Admitted::default() };
+        home.remove(record);
+        let due = if self.accepted.contains(&id) { home.promote() } else { Vec::new() };
+        let wants_list = home.wants_list();
+        if home.is_empty() {
+            self.homes.remove(&id);
+        }
+        Admitted { change: None, due, wants_list }
     }
 
-    fn remove(&mut self, record: &PeerPod) -> Option<(String, String)> {
-        self.homes.get_mut(&home(record))?.remove(record)
+    /// Gives the room that is free to the oldest.
+    fn promoted(&mut self) -> Admitted {
+        let Self { homes, accepted } = self;
+        let those = homes.iter_mut().filter(|(id, _)| accepted.contains(*id));
+        Admitted { due: those.flat_map(|(_, home)| home.promote()).collect(), ..Admitted::default() }
     }
+}
 
-    /// Of those that have room the ones that are still there keep it.
-    fn forget_all_but(&mut self, records: &[PeerPod]) {
-        let live = records.iter().filter(|record| record.key().is_some());
-        let live: BTreeSet<String> = live.map(ResourceExt::name_any).collect();
-        self.homes.values_mut().for_each(|home| {
-            home.over.clear();
-            home.kept.retain(|name| live.contains(name));
-        });
-        self.homes.retain(|_, home| !home.kept.is_empty());
+impl Admitted {
+    fn with(self, change: Change<PeerPod>) -> Self {
+        Self { change: Some(change), ..self }
     }
+}
+
+fn warn(home: &str) {
+    tracing::warn!(
+        home,
+        "this cluster has written more than {KNOWN_MAX} ShadowPods for us: of the others nothing is known"
+    );
 }
 
 /// The home of a record, by its name: also of one that says nothing any more.
@@ -116,68 +235,4 @@ fn age(record: &PeerPod) -> Age {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn record(origin: &str, number: usize) -> PeerPod {
-        let name = format!("1.{origin}.east.u{number}");
-        let made = format!("2026-11-01T12:{:02}:{:02}Z", number / 60, number % 60);
-        serde_json::from_value(json!({
-            "metadata": {"name": name, "namespace": "area", "creationTimestamp": made},
-            "spec": {
-                "origin": origin, "destination": "east", "namespace": "shop-west", "pod": format!("web-{number}"),
-                "uid": format!("u{number}"), "sealed": "content",
-            },
-        }))
-        .unwrap()
-    }
-
-    fn content(record: &PeerPod) -> String {
-        record.asked().unwrap().sealed.clone()
-    }
-
-    /// The content that is kept when this one comes.
-    fn applied(room: &mut Room, record: PeerPod) -> String {
-        match room.admit(Change::Apply(record)) {
-            (Change::Apply(record), None) => content(&record),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn of_each_home_so_many_records_are_kept_and_the_others_by_name_alone() {
-        let mut room = Room::default();
-        for number in 0..RECORDS_MAX {
-            assert_eq!(applied(&mut room, record("west", number)), "content");
-        }
-        let over = record("west", RECORDS_MAX);
-        assert_eq!(applied(&mut room, over.clone()), "");
-        let (Change::Apply(kept), _) = room.admit(Change::Apply(over.clone())) else { panic!() };
-        assert!(kept.is_over() && kept.asked().unwrap().pod == "web-500");
-        assert_eq!(applied(&mut room, record("north", 0)), "content", "another home has its own room");
-        assert_eq!(applied(&mut room, record("west", 3)), "content", "it has its room already");
-
-        let next = room.admit(Change::Remove(record("west", RECORDS_MAX + 1))).1;
-        assert_eq!(next, None, "it had none");
-        let next = room.admit(Change::Remove(record("west", 7))).1;
-        assert_eq!(next, Some(("shop-west/web-500".to_owned(), over.name_any())));
-        assert_eq!(applied(&mut room, over), "content");
-        assert_eq!(applied(&mut room, record("west", 7)), "");
-    }
-
-    #[test]
-    fn a_list_takes_nobodys_room_and_gives_what_is_free_to_the_oldest() {
-        let mut room = Room::default();
-        assert_eq!(applied(&mut room, record("west", RECORDS_MAX + 5)), "content");
-        let all = (0..RECORDS_MAX + 6).rev().map(|number| record("west", number)).collect();
-        let (Change::Reset(all), None) = room.admit(Change::Reset(all)) else { panic!() };
-        let over = all.iter().filter(|record| record.is_over());
-        let over: Vec<_> = over.map(|record| record.asked().unwrap().uid.clone()).collect();
-        assert_eq!(over, ["u499", "u500", "u501", "u502", "u503", "u504"]);
-        let gone = room.admit(Change::Reset(vec![record("west", 504)])).0;
-        let Change::Reset(one) = gone else { panic!() };
-        assert_eq!(content(&one[0]), "content");
-    }
-}
+mod tests;

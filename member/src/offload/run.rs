@@ -20,7 +20,7 @@ use super::{
     key::Keeper,
     knowledge::Knowledge,
     local_writer,
-    map::Maps,
+    map::{Maps, Pace},
     namespace::Namespaces,
     node::Nodes,
     own_map::OwnMaps,
@@ -93,6 +93,7 @@ impl OffloadingRun {
             leader_writer: self.leader_writer.clone(),
             watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
             exchanges: self.exchanges.clone(),
+            left_out: env.metrics.offload().left_out(),
             events: env.events.clone(),
             begun: self.begun.subscribe(),
         };
@@ -106,11 +107,10 @@ impl OffloadingRun {
     async fn run_nodes(&self, stop: &CancellationToken) {
         let Access { env, .. } = &self.access;
         let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
-        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun).vouched(self.vouching.clone());
+        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
+        let nodes = nodes.in_session(self.vouching.clone(), self.exchanges.clone());
         if before(stop, self.nodes.listed()).await {
-            let reconcile = |cluster| nodes.clone().reconcile(cluster);
-            let queue = self.knowledge.clusters.queue(1);
-            drive("offload-node", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+            nodes.run(env, stop).await;
         }
     }
 
@@ -129,7 +129,11 @@ impl OffloadingRun {
 
     async fn run_own_maps(&self, stop: &CancellationToken) {
         let Access { env, .. } = &self.access;
-        let maps = OwnMaps { knowledge: self.knowledge.clone(), writer: self.leader_writer.clone() };
+        let maps = OwnMaps {
+            knowledge: self.knowledge.clone(),
+            lost: self.access.home.lost(),
+            writer: self.leader_writer.clone(),
+        };
         let reconcile = |host| maps.clone().reconcile(host);
         let queue = self.knowledge.clusters.queue(4);
         drive("offload-own-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
@@ -168,6 +172,7 @@ impl OffloadingRun {
             local_writer: self.local_writer.clone(),
             leader_writer: self.leader_writer.clone(),
             tally: env.metrics.offload().twins(),
+            pace: Pace::default(),
         };
         let reconcile = |home| maps.clone().reconcile(home);
         let queue = self.knowledge.clusters.queue(2);
@@ -214,7 +219,7 @@ impl Run for OffloadingRun {
             watches::watch_local(env, &self.knowledge, &self.here, tasks);
             watches::watch_hosted(env, &self.knowledge, &self.here, tasks);
             tasks.spawn(self.key.watch(env, &self.here));
-            watches::watch_leader(&self.access, &self.knowledge, &self.area, tasks);
+            watches::watch_leader(&self.access, &self.knowledge, (&self.area, &self.peers), tasks);
         }
     }
 

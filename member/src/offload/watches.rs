@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::{
     knowledge::Knowledge,
-    room::Room,
+    room::gather::Gathered,
     view::{
         HostedPod, Namespace, OwnMap, OwnOffer, PeerMap, PeerOffer, PeerPod, TwinAccount, TwinBinding,
         VirtualNode,
@@ -68,8 +68,13 @@ pub(super) fn watch_nodes(env: &Env, known: &Knowledge, watches: &Watches, tasks
     watch(env, watches, (nodes, virtual_ones), local("Node"), sink, tasks);
 }
 
-/// Watches the Common Area: what is ours there, and what is for us.
-pub(super) fn watch_leader(access: &Access, known: &Knowledge, watches: &Watches, tasks: &mut JoinSet<()>) {
+/// Watches the Common Area: what is ours there, and what is for us. Which Pods have room here the `accepted` say.
+pub(super) fn watch_leader(
+    access: &Access,
+    known: &Knowledge,
+    (watches, accepted): (&Watches, &Watches),
+    tasks: &mut JoinSet<()>,
+) {
     let Access { env, us, leader, .. } = access;
     let is_us = |field: &str| watcher::Config::default().fields(&format!("{field}={}", us.cluster));
     let area = us.common_area.as_str();
@@ -85,12 +90,23 @@ pub(super) fn watch_leader(access: &Access, known: &Knowledge, watches: &Watches
     let peers = Api::<PeerOffer>::namespaced(leader.clone(), area);
     let sink_of = sink(known, |known, change| known.clusters.change(change));
     watch(env, watches, (peers, is_us("spec.home")), common_area("OffloadOffer"), sink_of, tasks);
-    let pods = Api::<PeerPod>::namespaced(leader.clone(), area);
+    let pods = (Api::<PeerPod>::namespaced(leader.clone(), area), is_us("spec.destination"));
     let sink_of = {
-        let (known, mut room) = (known.clone(), Room::default());
-        move |change| known.change_records(&mut room, change)
+        let (known, watches) = (known.clone(), watches.clone());
+        move |change| {
+            if known.change_records(change) {
+                watches.list_again();
+            }
+        }
     };
-    watch(env, watches, (pods, is_us("spec.destination")), common_area("ShadowPod"), sink_of, tasks);
+    let (gathered, metrics) = (Gathered::new(known.room.clone()), env.metrics.clone());
+    let watching = watches.watch_gathering(pods, common_area("ShadowPod"), metrics, gathered, sink_of);
+    let accepted = accepted.clone();
+    tasks.spawn(async move {
+        // Before that no home is known to be accepted.
+        accepted.listed().await;
+        watching.await;
+    });
 }
 
 fn sink<P>(known: &Knowledge, take_in: fn(&Knowledge, Change<P>)) -> impl FnMut(Change<P>) + Send + use<P> {

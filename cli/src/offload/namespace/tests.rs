@@ -13,6 +13,7 @@ fn options(namespaces: &[&str]) -> OffloadOptions {
         yes: false,
         selectors: Vec::new(),
         dry_run: true,
+        as_json: false,
         wait: false,
         timeout: Duration::ZERO,
     }
@@ -71,13 +72,37 @@ fn flags_that_do_not_fit_are_refused() {
 fn what_is_printed_closes_the_window_before_it_opens() {
     let mut text = String::new();
     let mut say = |line: &str| text.push_str(&format!("{line}\n"));
-    print("shop", &json!({"clusterSelector": null}), &mut say).unwrap();
+    let shop = ["shop".to_owned()];
+    print(&shop, &json!({"clusterSelector": null}), false, &mut say).unwrap();
     let want = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  labels:\n    liqo.io/scheduling-enabled: 'true'\n  name: shop\n\
                 ---\napiVersion: offloading.liqo.io/v1beta1\nkind: NamespaceOffloading\nmetadata:\n  name: offloading\n  \
                 namespace: shop\nspec: {}\n";
     assert_eq!(text, want);
     let mut local = String::new();
-    print("shop", &json!({"podOffloadingStrategy": "Local"}), &mut |line: &str| local.push_str(line))
+    print(&shop, &json!({"podOffloadingStrategy": "Local"}), false, &mut |line: &str| local.push_str(line))
         .unwrap();
     assert!(!local.contains("kind: Namespace\n"), "{local}");
+}
+
+#[test]
+fn as_json_all_objects_are_one_list_in_the_order_of_applying() {
+    let mut text = String::new();
+    let names = ["shop".to_owned(), "web".to_owned()];
+    print(&names, &json!({"clusterSelector": null}), true, &mut |line: &str| text.push_str(line)).unwrap();
+    let list: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&list["apiVersion"], &list["kind"]), (&json!("v1"), &json!("List")));
+    let items = list["items"].as_array().unwrap().iter();
+    let seen: Vec<_> = items
+        .map(|item| [&item["kind"], &item["metadata"]["name"], &item["metadata"]["namespace"]])
+        .collect();
+    let (labelled, offloading) = (json!("Namespace"), json!("NamespaceOffloading"));
+    let (none, name, shop, web) = (json!(null), json!("offloading"), json!("shop"), json!("web"));
+    let want = [
+        [&labelled, &shop, &none],
+        [&offloading, &name, &shop],
+        [&labelled, &web, &none],
+        [&offloading, &name, &web],
+    ];
+    assert_eq!(seen, want);
+    assert_eq!(list["items"][0]["metadata"]["labels"], json!({"liqo.io/scheduling-enabled": "true"}));
 }

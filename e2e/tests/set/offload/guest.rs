@@ -160,12 +160,24 @@ impl<'a> Guest<'a> {
         for record in records {
             leader.delete::<ShadowPod>(AREA, record).await;
         }
-        let map = leader.api::<NamespaceMap>(AREA);
-        let desired = map.get(MAP).await.unwrap().spec.desired_mapping;
+        self.give_up().await;
+        // The leader may have been first.
+        let deleted = leader.api::<NamespaceMap>(AREA).delete(MAP, &DeleteParams::default()).await;
+        assert!(deleted.is_ok() || leader.api::<NamespaceMap>(AREA).get_opt(MAP).await.unwrap().is_none());
+        self.is_forgotten().await;
+    }
+
+    /// Wants nothing any more, until its twin is gone.
+    pub(super) async fn give_up(&self) {
+        let leader = self.world.leader();
+        let desired = leader.api::<NamespaceMap>(AREA).get(MAP).await.unwrap().spec.desired_mapping;
         let none: serde_json::Map<_, _> = desired.into_keys().map(|name| (name, Value::Null)).collect();
         let _: NamespaceMap = leader.patch(AREA, MAP, &json!({"spec": {"desiredMapping": none}})).await;
         gone(self.world, "east", &self.twin).await;
-        leader.delete::<NamespaceMap>(AREA, MAP).await;
+    }
+
+    /// Its host does not accept it any more.
+    pub(super) async fn is_forgotten(&self) {
         let peers = Api::<OffloadPeer>::all(self.world.cluster("east").client.clone());
         peers.delete("south", &DeleteParams::default()).await.unwrap();
     }

@@ -16,7 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use self::world::{bind, bind_with, is, kubelet_says, no_record, offloaded, twin_pod, twin_pod_gone};
-use super::world::{OFFLOADING, agreed, gone, offload, peer, phase};
+use super::world::{OFFLOADING, agreed, gone, measures, offload, peer, phase};
 
 #[test]
 fn a_pod_runs_at_its_host_and_says_so_at_home() {
@@ -42,6 +42,14 @@ fn a_pod_runs_at_its_host_and_says_so_at_home() {
             (Some("10.99.0.7"), Some("BestEffort"))
         );
         assert_eq!(status.container_statuses.unwrap()[0].restart_count, 2);
+        for (daemon, metric, label, is) in [
+            ("freeport-member-west", "freeport_offload_pods", "cluster=\"east\",phase", "Running"),
+            ("freeport-member-west", "freeport_offload_namespaces", "phase", "Ready"),
+            ("freeport-member-east", "freeport_offload_hosted_pods", "cluster=\"west\",phase", "Running"),
+            ("freeport-member-east", "freeport_offload_twins", "cluster=\"west\",phase", "Accepted"),
+        ] {
+            measures(world, daemon, (metric, label, is), 1.0).await;
+        }
 
         records.delete(&name, &DeleteParams::default()).await.unwrap();
         eventually("the record is written again, and the host answers", || async {

@@ -9,7 +9,10 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Namespace, Node},
 };
-use kube::{Api, ResourceExt};
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 
 use super::world::{OFFLOADING, agreed, gone, offload, phase};
@@ -86,5 +89,41 @@ fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
         })
         .await;
         world.release(&ns).await;
+    });
+}
+
+#[test]
+fn a_deleted_namespace_takes_its_twin_along_and_only_other_strategies_than_local_have_the_label() {
+    OFFLOADING.alone(async |world| {
+        let west = world.cluster("west");
+        agreed(world).await;
+        let ns = world.namespace("short-lived", &["west"]).await;
+        offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;
+        phase(world, &ns, "Ready").await;
+        let home = Api::<Namespace>::all(west.client.clone());
+        let is_labelled =
+            async || home.get(&ns).await.unwrap().labels().contains_key("liqo.io/scheduling-enabled");
+        assert!(!is_labelled().await, "the webhook is not asked about what stays here");
+        let offloadings = west.api::<NamespaceOffloading>(&ns);
+        for (strategy, wanted) in [("Remote", true), ("Local", false)] {
+            let patch = Patch::Merge(json!({"spec": {"podOffloadingStrategy": strategy}}));
+            offloadings.patch("offloading", &PatchParams::default(), &patch).await.unwrap();
+            eventually(&format!("the label follows {strategy}"), || async {
+                if is_labelled().await == wanted {
+                    Ok(())
+                } else {
+                    Err(world.log_tail("freeport-member-west"))
+                }
+            })
+            .await;
+        }
+
+        home.delete(&ns, &Default::default()).await.unwrap();
+        gone(world, "east", "short-lived-west").await;
+        gone(world, "west", &ns).await;
+        let map = world.leader().api::<NamespaceMap>(AREA).get("1.west.east").await.unwrap();
+        assert!(!map.spec.desired_mapping.contains_key(&ns), "{:?}", map.spec);
+        let said = map.status.unwrap_or_default().current_mapping;
+        assert!(!said.contains_key(&ns), "{said:?}");
     });
 }

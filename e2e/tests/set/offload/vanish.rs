@@ -16,6 +16,7 @@ use api::offload::{
 use e2e::{
     daemon::End,
     fixture::{AREA, World},
+    seen::event,
     waiting::{VOUCHED, always, eventually, throughout, within},
     watched::Watched,
 };
@@ -37,7 +38,7 @@ use super::{
         running,
         world::{bind, is, kubelet_says, twin_pod},
     },
-    world::{OFFLOADING, agreed, composition, gone, offload, peer_says, phase},
+    world::{OFFLOADING, agreed, composition, gone, measures, offload, peer_says, phase},
 };
 
 /// How long the leader is gone: longer than Kubernetes lets a Node be silent (50 s), and than anybody here waits for anybody else.
@@ -104,6 +105,16 @@ fn what_vanishes_takes_no_twin_along_and_comes_back() {
         .await;
         stays(world, "kept-west", &before).await;
         phase(world, &ns, "Ready").await;
+        let edit = json!({"spec": {"desiredMapping": {"kept": "elsewhere"}}});
+        maps.patch("1.west.east", &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
+        eventually("what somebody else wants for us is put right", || async {
+            let map = maps.get("1.west.east").await.unwrap();
+            let (wanted, said) = (map.spec.desired_mapping, map.status.unwrap_or_default().current_mapping);
+            let is_right = wanted["kept"] == "kept-west"
+                && said.get("kept").is_some_and(|said| said.phase == "Accepted");
+            if is_right { Ok(()) } else { Err(format!("{wanted:?} {said:?}")) }
+        })
+        .await;
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "kept-west").await;
         world.release(&ns).await;
@@ -175,6 +186,7 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
 #[test]
 fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
     OFFLOADING.alone(async |world| {
+        const HOME: &str = "freeport-member-west";
         const HOST: &str = "freeport-member-east";
         let west = world.cluster("west");
         agreed(world).await;
@@ -194,6 +206,8 @@ fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
         })
         .await;
         peer_says(world, "west", "east", "HostSilent").await;
+        eventually("an Event says so", || event(west, "default", "east", "HostSilent")).await;
+        measures(world, HOME, ("freeport_offload_nodes", "cluster=\"east\",ready", "Unknown"), 1.0).await;
         eventually("its node is not known to be ready", || async {
             let conditions =
                 node(world).await?.status.and_then(|status| status.conditions).unwrap_or_default();
@@ -209,6 +223,9 @@ fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
         world.start(HOST).await;
         phase(world, &ns, "Ready").await;
         peer_says(world, "west", "east", "Ready").await;
+        eventually("an Event says so", || event(west, "default", "east", "Ready")).await;
+        measures(world, HOME, ("freeport_offload_nodes", "cluster=\"east\",ready", "True"), 1.0).await;
+        measures(world, HOME, ("freeport_offload_nodes", "cluster=\"east\",ready", "Unknown"), 0.0).await;
         assert_eq!(twin(world, "silent-west").await, Ok(before));
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", "silent-west").await;

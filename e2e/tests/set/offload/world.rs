@@ -95,3 +95,17 @@ pub(super) async fn gone(world: &World, cluster: &str, namespace: &str) {
     })
     .await;
 }
+
+/// Waits until a metric of a daemon has this value where it has this label.
+pub(super) async fn measures(
+    world: &World,
+    daemon: &str,
+    (metric, label, is): (&str, &str, &str),
+    value: f64,
+) {
+    eventually(&format!("{metric} with {label} {is} is {value}"), || async {
+        let now = world.metrics(daemon).await?.of(metric, label, is);
+        if now.unwrap_or_default() == value { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+}

@@ -9,8 +9,8 @@ use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{ClusterEntry, MAP, NamespaceEntry, SHADOW},
-    room::Room,
+    index::{Asked, ClusterEntry, MAP, NamespaceEntry, SHADOW},
+    room::Due,
     view::{Namespace, PeerPod, TwinAccount, TwinBinding},
 };
 
@@ -18,14 +18,25 @@ impl Knowledge {
     /// Takes in a change of OffloadPeers: Pods of those that are accepted now may come.
     pub(crate) fn change_peers(&self, change: Change<OffloadPeerView>) {
         self.change(change);
+        let is_accepted = |entry: &ClusterEntry| matches!(entry.incoming(), Asked::Yes(_));
+        let accepted = self.all_clusters().into_iter().filter(|(_, entry)| is_accepted(entry));
+        self.have_read(self.room.accept(accepted.map(|(home, _)| home).collect()));
         self.shadows.enqueue_all(SHADOW);
     }
 
-    /// Takes in a change of what other clusters want to run here, as far as there is `room`.
-    pub(crate) fn change_records(&self, room: &mut Room, change: Change<PeerPod>) {
-        let (change, next) = room.admit(change);
-        self.shadows.change(change);
-        if let Some((place, record)) = next {
+    /// Takes in a change of what other clusters want to run here, as far as there is room; whether all has to be listed again.
+    pub(crate) fn change_records(&self, change: Change<PeerPod>) -> bool {
+        let admitted = self.room.admit(change);
+        if let Some(change) = admitted.change {
+            self.shadows.change(change);
+        }
+        self.have_read(admitted.due);
+        admitted.wants_list
+    }
+
+    /// Has the records read that have room now.
+    fn have_read(&self, due: Vec<Due>) {
+        for (place, record) in due {
             self.shadows.note(&place, |entry| entry.make_due(&record));
             self.shadows.enqueue([(place, SHADOW)].into());
         }
@@ -119,7 +130,12 @@ mod tests {
 
     #[test]
     fn a_record_that_has_room_now_is_to_be_read() {
-        let (known, mut room) = (known(&json!({"name": "shop-west"})), Room::default());
+        let known = known(&json!({"name": "shop-west"}));
+        let peer = |spec: Value| {
+            let peer = json!({"metadata": {"name": "west"}, "spec": spec});
+            known.change_peers(Change::Apply(serde_json::from_value(peer).unwrap()));
+        };
+        peer(json!({"incoming": {}}));
         let record = |number: usize| -> PeerPod {
             let spec = json!({
                 "origin": "west", "destination": "east", "namespace": "shop-west", "pod": format!("web-{number}"),
@@ -128,14 +144,22 @@ mod tests {
             let metadata = json!({"name": format!("1.west.east.u{number}"), "namespace": "area"});
             serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
         };
-        (0..=RECORDS_MAX).for_each(|number| known.change_records(&mut room, Change::Apply(record(number))));
-        let last = || {
-            let entry = known.shadows.get(&format!("shop-west/web-{RECORDS_MAX}")).unwrap();
+        let of = |number: usize| {
+            let entry = known.shadows.get(&format!("shop-west/web-{number}")).unwrap();
             entry.records.values().next().unwrap().clone()
         };
-        assert!(last().is_over() && last().asked().unwrap().sealed.is_empty());
-        known.change_records(&mut room, Change::Remove(record(0)));
-        assert!(last().is_due() && !last().is_over());
+        for number in 0..=RECORDS_MAX {
+            assert!(!known.change_records(Change::Apply(record(number))));
+        }
+        assert!(of(RECORDS_MAX).is_over() && of(RECORDS_MAX).asked().unwrap().sealed.is_empty());
+        known.change_records(Change::Remove(record(0)));
+        assert!(of(RECORDS_MAX).is_due() && !of(RECORDS_MAX).is_over());
+        peer(json!({}));
+        known.change_records(Change::Remove(record(1)));
+        known.change_records(Change::Apply(record(1)));
+        assert!(of(1).is_over() && !of(1).is_due(), "its home is not accepted");
+        peer(json!({"incoming": {}}));
+        assert!(of(1).is_due());
     }
 
     #[test]

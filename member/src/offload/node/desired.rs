@@ -14,8 +14,12 @@ use kube::{ResourceExt, api::ObjectMeta};
 use presence::standing::Standing;
 use serde_json::{Value, json};
 
-use super::labels::{labels, of_others};
+use super::labels::{Labels, labels, of_others, to_remember};
 use crate::offload::view::{NodeCondition, READY, VirtualNode, VirtualNodeSpec, VirtualNodeStatus};
+
+/// Reason of a condition that Kubernetes has made Unknown, since nobody renewed the Lease of the Node for a while. It does so only to one that
+/// was True or False.
+const GIVEN_UP: &str = "NodeStatusUnknown";
 
 /// How it stands with the host.
 pub(super) struct Condition {
@@ -34,7 +38,9 @@ impl Condition {
         let says = |status: &str, reason: &str, message: &str| {
             (status.to_owned(), reason.to_owned(), message.to_owned())
         };
-        let was_ready = before.is_some_and(|before| before.status == "True");
+        // We never say that it is not ready: what Kubernetes has given up was ready.
+        let was_ready = before.is_some_and(|before| before.status == "True" || before.reason == GIVEN_UP);
+        let not_heard_yet = "the host's next renewal is awaited";
         let not_heard = "nothing is heard of the Common Area; the host is taken to be as before";
         match &self.standing {
             _ if !self.is_heard => {
@@ -43,8 +49,9 @@ impl Condition {
             Some(Standing::Present) => says("True", "HostPresent", "the host renews its Lease"),
             // What was known before stays.
             Some(Standing::Unheard) => match before {
+                Some(before) if before.reason == GIVEN_UP => says("True", "HostNotHeardYet", not_heard_yet),
                 Some(before) => (before.status.clone(), before.reason.clone(), before.message.clone()),
-                None => says("Unknown", "HostNotHeardYet", "the host's next renewal is awaited"),
+                None => says("Unknown", "HostNotHeardYet", not_heard_yet),
             },
             Some(Standing::Silent { .. }) => {
                 says("Unknown", "HostSilent", "the host does not renew its Lease")
@@ -95,6 +102,18 @@ pub(super) fn node_after(
         node.labels_mut().entry(label).or_insert(value);
     }
     node
+}
+
+/// Labels of the Node that are not ours, and that it has to have again if it is deleted while we do not look.
+pub(in crate::offload) fn labels_of_others(node: &VirtualNode) -> Labels {
+    let noted = node.annotations().get(general::EXPORTED_METADATA).map(String::as_str);
+    to_remember(node.labels(), noted)
+}
+
+/// A Node with these labels, of which nothing else is known.
+pub(super) fn remembered(labels: &Labels) -> VirtualNode {
+    let metadata = ObjectMeta { labels: Some(labels.clone()), ..ObjectMeta::default() };
+    VirtualNode { metadata, spec: VirtualNodeSpec::default(), status: Default::default() }
 }
 
 /// The Node as it is, but it takes no new Pods.
@@ -257,6 +276,20 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_was_deleted_while_nobody_looked_comes_back_with_labels_of_others() {
+        let mut node = node("east", &offered(), None, true);
+        assert_eq!(labels_of_others(&node), Labels::new());
+        node.labels_mut().insert("tier".into(), "gold".into());
+        node.labels_mut().insert("liqo.io/region".into(), "eu".into());
+        let others = labels_of_others(&node);
+        assert_eq!(json!(others), json!({"tier": "gold", "liqo.io/region": "eu"}));
+        let again = node_after("east", &offered(), &remembered(&others), true);
+        assert_eq!(again.labels(), node.labels());
+        assert_eq!(labels_of_others(&again), others, "and so the next time");
+        assert_eq!(again.spec.taints.len(), 1);
+    }
+
+    #[test]
     fn ready_follows_the_host_and_stays_while_the_leader_is_not_heard() {
         let mut node = node("east", &offered(), None, true);
         let mut says = |now: Condition| {
@@ -276,6 +309,22 @@ mod tests {
         assert_eq!(says(heard(Some(Standing::Unheard))), "True", "what was known before stays");
         assert_eq!(says(heard(Some(Standing::Silent { since: None }))), "Unknown");
         assert_eq!(says(heard(None)), "Unknown");
+    }
+
+    #[test]
+    fn a_node_that_kubernetes_gave_up_while_we_were_away_is_ready_as_it_was() {
+        let says = |before: &str, now: Condition| {
+            let mut node = node("east", &offered(), None, true);
+            let ready = json!({"type": READY, "status": "Unknown", "reason": before, "message": ""});
+            node.status = serde_json::from_value(json!({"conditions": [ready]})).unwrap();
+            let want = status("east", &node, Some(&offered()), &now, at()).unwrap();
+            want["conditions"][0]["status"].as_str().unwrap().to_owned()
+        };
+        let not_heard = || Condition { is_heard: false, standing: None };
+        assert_eq!(says(GIVEN_UP, not_heard()), "True", "nobody is evicted for a lost hub");
+        assert_eq!(says("HostSilent", not_heard()), "Unknown", "it was not ready before");
+        assert_eq!(says(GIVEN_UP, heard(Some(Standing::Unheard))), "True");
+        assert_eq!(says(GIVEN_UP, heard(Some(Standing::Silent { since: None }))), "Unknown");
     }
 
     #[test]

@@ -1,53 +1,81 @@
-//! The Lease of a virtual node in `kube-node-lease`, by which Kubernetes knows that somebody answers for the Node. It goes with its Node.
+//! Leases of virtual nodes: watches the Nodes that we made; renews the Lease of each in `kube-node-lease`, by which Kubernetes knows that
+//! somebody answers for it. A controller of its own: a Node that is not renewed is given up, so nothing that goes wrong with the Node
+//! itself may hold that up. A Lease goes with its Node.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use api::{label as general, offload::names};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::{index::Shared, write::Error};
+use kit::{index::Shared, queue::Outcome, write::Error};
 use kube::{
-    Api, Client, Resource,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
 
 use super::HEARTBEAT;
-use crate::offload::view::VirtualNode;
+use crate::offload::{knowledge::Knowledge, view::VirtualNode};
 
 /// Where Kubernetes looks for them.
 const NAMESPACE: &str = "kube-node-lease";
 /// What the Lease says of how often it is renewed.
 const SECONDS: u8 = 40;
+/// How soon a renewal that failed is tried again, however often it has failed.
+const AGAIN: Duration = Duration::from_secs(5);
 
-/// When the Leases were renewed last. Cloning shares it.
+/// When a Lease was renewed last, and the uid of the Node that it was renewed for.
+type Renewal = (Instant, Option<String>);
+
+/// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Heartbeats {
+    knowledge: Knowledge,
     leases: Api<Lease>,
-    renewed: Shared<BTreeMap<String, Instant>>,
+    renewed: Shared<BTreeMap<String, Renewal>>,
 }
 
 impl Heartbeats {
-    pub(super) fn new(local: Client) -> Self {
-        Self { leases: Api::namespaced(local, NAMESPACE), renewed: Shared::default() }
+    pub(super) fn new(knowledge: Knowledge, local: Client) -> Self {
+        Self { knowledge, leases: Api::namespaced(local, NAMESPACE), renewed: Shared::default() }
     }
 
-    /// Whether the Lease of this cluster's Node is to be renewed.
-    pub(super) fn is_due(&self, cluster: &str, now: Instant) -> bool {
+    /// Renews the Lease of this cluster's Node, if it is time.
+    pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
+        let entry = self.knowledge.clusters.get(&cluster);
+        let node = entry.as_ref().and_then(|entry| entry.node.as_ref()).filter(|node| node.is_ours());
+        let Some(node) = node else { return Ok(Outcome::Done) };
+        let renewed = match self.is_due(&cluster, node.uid(), Instant::now()) {
+            true => self.renew(&cluster, node, Timestamp::now()).await,
+            false => Ok(()),
+        };
+        Ok(match renewed {
+            Ok(()) => Outcome::Requeue(HEARTBEAT),
+            // Not as a failure: the waits after those become longer than Kubernetes waits.
+            Err(error) => {
+                tracing::warn!(cluster, %error, "cannot renew the Lease of the virtual Node, trying again");
+                Outcome::Requeue(AGAIN)
+            }
+        })
+    }
+
+    fn is_due(&self, cluster: &str, node: Option<String>, now: Instant) -> bool {
         // Not to miss a turn by a moment.
-        let passed = |at: &Instant| now.saturating_duration_since(*at) * 10 >= HEARTBEAT * 9;
-        self.renewed.with(|renewed| renewed.get(cluster).is_none_or(passed))
+        let passed = |at: Instant| now.saturating_duration_since(at) * 10 >= HEARTBEAT * 9;
+        self.renewed.with(|renewed| renewed.get(cluster).is_none_or(|(at, of)| passed(*at) || *of != node))
     }
 
-    /// Renews the Lease of this cluster's Node.
-    pub(super) async fn renew(&self, cluster: &str, node: &VirtualNode, now: Timestamp) -> Result<(), Error> {
-        let name = names::virtual_node(cluster);
+    async fn renew(&self, cluster: &str, node: &VirtualNode, now: Timestamp) -> Result<(), Error> {
+        let (name, uid) = (names::virtual_node(cluster), node.uid());
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
                 "name": name,
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.meta().uid}],
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
             },
             "spec": {
                 "holderIdentity": name,
@@ -57,7 +85,7 @@ impl Heartbeats {
         });
         let params = PatchParams::apply(general::MEMBER).force();
         self.leases.patch(&name, &params, &Patch::Apply(&lease)).await?;
-        self.renewed.with(|renewed| renewed.insert(cluster.to_owned(), Instant::now()));
+        self.renewed.with(|renewed| renewed.insert(cluster.to_owned(), (Instant::now(), uid)));
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use api::{
 };
 use serde::{Deserialize, Serialize};
 
-type Labels = BTreeMap<String, String>;
+pub(in crate::offload) type Labels = BTreeMap<String, String>;
 
 /// What is noted in annotation [`EXPORTED_METADATA`](general::EXPORTED_METADATA): the keys, which go when they are not set any more,
 /// and with which values they were set.
@@ -54,14 +54,22 @@ pub(super) fn of_others(have: &Labels, noted: Option<&str>) -> Labels {
     others.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
+/// The same, without those of which nobody else has a say, and no more than an OffloadPeer takes.
+pub(super) fn to_remember(have: &Labels, noted: Option<&str>) -> Labels {
+    let others = of_others(have, noted).into_iter().filter(|(key, _)| !IDENTITY.contains(&key.as_str()));
+    others.take(REMEMBERED_MAX).collect()
+}
+
+/// As its CRD says of any map.
+const REMEMBERED_MAX: usize = 100;
+
+/// What says which cluster it is the virtual node of.
+const IDENTITY: [&str; 3] = [label::TYPE, label::REMOTE_CLUSTER_ID, general::MANAGED_BY];
+
 /// What makes it the virtual node of that cluster: nobody else has a say.
 fn identity(cluster: &str) -> Labels {
-    let pairs = [
-        (label::TYPE, label::VIRTUAL_NODE),
-        (label::REMOTE_CLUSTER_ID, cluster),
-        (general::MANAGED_BY, general::FREEPORT),
-    ];
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    let values = [label::VIRTUAL_NODE, cluster, general::FREEPORT];
+    IDENTITY.into_iter().zip(values).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 fn defaults(cluster: &str) -> Labels {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use api::offload::map::ENTRIES_MAX;
 
 use crate::offload::{
-    index::{ClusterEntry, NamespaceEntry},
+    index::{Asked, ClusterEntry, NamespaceEntry},
     selection::{Key, is_held, key},
 };
 
@@ -85,13 +85,19 @@ impl Asking {
     }
 }
 
-/// What changes in a map that is there.
+/// What changes in a map that is there. In one for a cluster that is not to be used any more nothing stays: also not what nobody asks for
+/// any more, which merely vanished. `is_lost`: that it was to be used may have been lost with all that asked for something there.
 pub(super) fn changes(
     desired: &BTreeMap<String, String>,
     asking: &[Asking],
     cluster: &ClusterEntry,
+    is_lost: bool,
 ) -> Changes {
     let mut changes = Changes::default();
+    if matches!(cluster.outgoing(), Asked::No) && !is_lost {
+        changes.keys = desired.keys().map(|namespace| (namespace.clone(), None)).collect();
+        return changes;
+    }
     for asking in asking {
         if let Some(change) = asking.change(desired, cluster) {
             changes.keys.insert(asking.namespace.clone(), change.map(str::to_owned));
@@ -196,16 +202,39 @@ mod tests {
             asking("doubted", &going, &json!({})),
         ];
         let have = desired(&["there", "gone", "doubted", "nobodys"]);
-        let seen = changes(&have, &all, &east());
+        let seen = changes(&have, &all, &east(), false);
         let want = keys([("shop", Some("shop-west")), ("web", Some("web-west")), ("gone", None)]);
         assert_eq!((seen.keys, seen.left_out), (want, 0));
         let now = desired(&["there", "shop", "web", "doubted", "nobodys"]);
-        assert_eq!(changes(&now, &all, &east()), Changes::default(), "a second pass");
-        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
-        let east = ClusterEntry { peer: Some(unused), ..east() };
-        assert_eq!(changes(&have, &all, &east).keys, keys([("there", None), ("gone", None)]));
+        assert_eq!(changes(&now, &all, &east(), false), Changes::default(), "a second pass");
         let nodeless = ClusterEntry { node: None, ..self::east() };
-        assert_eq!(changes(&have, &all, &nodeless).keys, keys([("gone", None)]), "a Node that vanished");
+        assert_eq!(
+            changes(&have, &all, &nodeless, false).keys,
+            keys([("gone", None)]),
+            "a Node that vanished"
+        );
+    }
+
+    #[test]
+    fn of_a_cluster_that_is_not_used_any_more_all_keys_go() {
+        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
+        let unused = ClusterEntry { peer: Some(unused), ..east() };
+        let going = json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES});
+        let mut invalid = held("invalid");
+        invalid.name = None;
+        let all = [held("shop"), invalid, asking("doubted", &going, &json!({}))];
+        let have = desired(&["shop", "invalid", "doubted", "nobodys"]);
+        let every = [("shop", None), ("invalid", None), ("doubted", None), ("nobodys", None)];
+        assert_eq!(changes(&have, &all, &unused, false).keys, keys(every), "of one that vanished, too");
+        assert_eq!(changes(&desired(&[]), &all, &unused, false), Changes::default(), "a second pass");
+        let known = keys([("shop", None)]);
+        assert_eq!(
+            changes(&have, &all, &unused, true).keys,
+            known,
+            "this cluster was restored from a backup"
+        );
+        let vanished = ClusterEntry { peer: None, ..unused };
+        assert!(changes(&have, &[], &vanished, false).keys.is_empty(), "nobody has decided that");
     }
 
     #[test]
@@ -216,7 +245,7 @@ mod tests {
         late.name = None;
         let mut foreign = held("foreign");
         Arc::get_mut(&mut foreign.entry).unwrap().offloading = None;
-        let seen = changes(&desired(&["late", "foreign"]), &[late, foreign], &east());
+        let seen = changes(&desired(&["late", "foreign"]), &[late, foreign], &east(), false);
         assert_eq!(seen.keys, keys([("late", None)]), "what merely vanished stays");
     }
 
@@ -249,12 +278,12 @@ mod tests {
     fn a_map_takes_as_many_as_there_is_room_for() {
         let names: Vec<_> = (0..=ENTRIES_MAX).map(|n| format!("ns-{n:04}")).collect();
         let all: Vec<_> = names.iter().map(|name| held(name)).collect();
-        let seen = changes(&desired(&["other"]), &all, &east());
+        let seen = changes(&desired(&["other"]), &all, &east(), false);
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX - 1, 2));
         let seen = whole(&all, "east", &east()).unwrap();
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 1));
         let full = desired(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
-        let seen = changes(&full, &all, &east());
+        let seen = changes(&full, &all, &east(), false);
         assert_eq!((seen.keys.len(), seen.left_out), (0, 1));
     }
 }

@@ -16,7 +16,10 @@ use api::{
 use kit::watch::Trouble;
 use presence::standing::Standing;
 
-use crate::offload::index::{Asked, ClusterEntry};
+use crate::offload::{
+    index::{Asked, ClusterEntry},
+    room::RECORDS_MAX,
+};
 
 /// Reason of [`READY`], Unknown: something is still to be written or seen.
 pub(super) const PENDING: &str = "Pending";
@@ -33,6 +36,8 @@ pub(super) struct Around<'a> {
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) has_begun: bool,
     pub(super) standing: Option<Standing>,
+    /// Whether it has written more ShadowPods for us than there is room for.
+    pub(super) leaves_out: bool,
 }
 
 /// Whether all that the OffloadPeer of `cluster` asks for works, or the first thing that is missing.
@@ -76,10 +81,15 @@ pub(super) fn ready(
         let message = "the OffloadOffer of this cluster is not written yet";
         return Verdict::new(READY, Status::Unknown, PENDING, message);
     }
-    match &spec.outgoing {
+    let verdict = match &spec.outgoing {
         Some(_) => node_ready(cluster, around.us, entry),
         None => Verdict::new(READY, Status::True, "Ready", told(cluster, spec.incoming.as_ref(), false)),
-    }
+    };
+    // How many there are is in a metric: the message stays the same while there are any.
+    let too_many = around.leaves_out.then(|| {
+        format!("; cluster {cluster} asks for more than {RECORDS_MAX} Pods here: the newest wait until others have gone")
+    });
+    Verdict { message: verdict.message + &too_many.unwrap_or_default(), ..verdict }
 }
 
 /// Whether the cluster is a node here.
@@ -172,6 +182,7 @@ mod tests {
             blind: None,
             has_begun: true,
             standing: Some(Standing::Present),
+            leaves_out: false,
         };
         change(&mut around);
         ready("east", entry, entry.peer.as_ref().unwrap(), around)
@@ -206,6 +217,9 @@ mod tests {
         assert!(said.contains("left out: liqo.io/type") && !said.contains("region"), "{said}");
         both.offer = honest;
         assert!(!told_of(&both).contains("left out"));
+        let flooded = verdict(&both, |a| a.leaves_out = true);
+        assert_eq!(flooded.status, Status::True);
+        assert!(flooded.message.contains("east asks for more than 500 Pods"), "{}", flooded.message);
         both.node_refused = Some("taken".into());
         assert_eq!(says(&both, |_| ()), no("NodeRefused"));
         let odd = entry(&json!({"incoming": 7}));

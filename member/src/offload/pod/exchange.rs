@@ -243,6 +243,15 @@ impl Exchanges {
         exchange.iter().flat_map(|e| [&e.here, &e.area]).flat_map(|watches| watches.troubles(now)).collect()
     }
 
+    /// Whether Pods are left that a host runs for us, or it is not known: of one that is waiting the host has not heard.
+    pub(crate) fn has_pods(&self, host: &str) -> bool {
+        let exchange = self.running.with(|running| running.get(host).cloned());
+        exchange.is_none_or(|exchange| {
+            let entries = exchange.store.keys().into_iter().filter_map(|uid| exchange.store.get(&uid));
+            !*exchange.begun.borrow() || entries.into_iter().any(|entry| entry.is_there())
+        })
+    }
+
     /// Hosts about which something is left to write, or to be looked at first.
     pub(crate) fn unwritten(&self, now: Instant) -> Vec<String> {
         let is_unwritten = |exchange: &Exchange| {

@@ -47,8 +47,8 @@ proptest! {
         let all = || kinds.iter().enumerate().map(|(n, kind)| one(n, *kind));
         let forward: Vec<_> = all().collect();
         let backward: Vec<_> = all().rev().collect();
-        let first = changes(&have, &forward, &east());
-        prop_assert_eq!(&first, &changes(&have, &backward, &east()));
+        let first = changes(&have, &forward, &east(), false);
+        prop_assert_eq!(&first, &changes(&have, &backward, &east(), false));
         let mut now = have.clone();
         for (namespace, change) in &first.keys {
             match change {
@@ -56,7 +56,7 @@ proptest! {
                 None => drop(now.remove(namespace)),
             }
         }
-        prop_assert_eq!(changes(&now, &forward, &east()), Changes::default(), "a second pass");
+        prop_assert_eq!(changes(&now, &forward, &east(), false), Changes::default(), "a second pass");
         for (n, kind) in kinds.iter().enumerate() {
             let name = format!("ns-{n}");
             let twin = now.get(&name);
