@@ -13,7 +13,6 @@ use e2e::{
         vanishes,
     },
     cluster::Cluster,
-    daemon::End,
     seen::event,
     trap::{Side, Trap},
     victim::Victim,
@@ -23,7 +22,7 @@ use e2e::{
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
 
