@@ -7,13 +7,15 @@
 //! | [`konnector`] | which contracts there are |
 //! | [`local`] | what is known of our own cluster |
 //! | [`credential`] | the Secret with a kubeconfig |
+//! | [`absence`] | whether it counts that something is not there |
 //! | [`provider`] | one contract, as long as its credential is the same |
 //! | [`contract`] | what is known of the cluster namespace, and how to write there |
 //! | [`heartbeat`] | shows the provider that we live; keeps the credential up to date |
-//! | [`binding`], [`crd`] | APIServiceBindings and their CRDs |
+//! | [`binding`], [`crd`], [`policy`] | APIServiceBindings and their CRDs |
 //! | [`namespaces`] | the end of APIServiceNamespaces |
 //! | [`sync`] | the objects of one API |
 
+mod absence;
 mod binding;
 mod contract;
 mod crd;
@@ -23,32 +25,45 @@ mod konnector;
 mod lease;
 mod local;
 mod namespaces;
+mod policy;
 mod provider;
 mod sync;
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use kit::{boot::Env, drive::before, watch::Guard};
+use jiff::Timestamp;
+use kit::{boot::Env, drive::before};
 use tokio_util::sync::CancellationToken;
 
+use self::{absence::Absence, konnector::Ended};
+use crate::home::Home;
+
+/// How long writes under way may take when the Lease is lost: [`lease`] gives it up so much earlier than others may take it.
+const LAST_WRITES: Duration = Duration::from_secs(2);
+
 /// Serves all contracts while we are the one konnector of our cluster, until `stop`, or until our cluster turns out to be restored from
-/// a backup.
-pub(crate) async fn run(env: &Env, guard: Arc<dyn Guard>, stop: &CancellationToken) {
+/// a backup: then the caller has to begin again.
+pub(crate) async fn run(env: &Env, home: &Home, stop: &CancellationToken) {
     let mut claim = lease::Claim::new(env);
     while before(stop, claim.acquire()).await {
         let work = stop.child_token();
-        let serving = async {
-            Box::pin(konnector::run(env, guard.clone(), &work)).await;
-            work.cancel();
-        };
-        let kept = async {
-            tokio::select! {
-                () = claim.keep() => tracing::warn!("another konnector holds the Lease: stopping"),
-                () = work.cancelled() => {}
+        let absence = Absence::new(home, claim.signed(), Timestamp::now());
+        let mut serving = Box::pin(konnector::run(env, absence, &work));
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
+            () = claim.keep() => {
+                tracing::warn!("Lease kube-bind/kube-bind is not ours any more: stopping");
+                work.cancel();
+                // What has not ended by then is dropped with it.
+                drop(tokio::time::timeout(LAST_WRITES, &mut serving).await);
+                Ended::Stopped
             }
-            work.cancel();
         };
-        tokio::join!(serving, kept);
+        drop(serving);
+        // A restored Lease stays as it is: its age tells what the backup lacks.
+        if ended == Ended::Restored {
+            return;
+        }
         claim.release().await;
     }
 }

@@ -37,6 +37,15 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
+    pub(crate) fn between(from: Timestamp, until: Timestamp) -> Self {
+        Self { from, until }
+    }
+
+    /// When the backup was restored.
+    pub(crate) fn until(self) -> Timestamp {
+        self.until
+    }
+
     /// Whether an object of this age is missing for that alone.
     pub(crate) fn has(self, created: Timestamp) -> bool {
         // API servers note ages in whole seconds.

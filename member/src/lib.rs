@@ -107,7 +107,7 @@ async fn belong(args: &Args, env: &Env, webhook: &watch::Receiver<Answer>) {
             let membership = membership::run(env.clone(), features(args, webhook), home.clone());
             let bind = async {
                 if args.bind {
-                    bind::run(env, home.guard(), &env.stop).await;
+                    bind::run(env, &home, &env.stop).await;
                 }
             };
             tokio::join!(membership, bind);

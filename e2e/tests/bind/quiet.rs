@@ -1,6 +1,6 @@
 //! What is written when nothing changes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::bind::{binding::ClusterBinding, export::Phase};
 use e2e::{
@@ -26,10 +26,23 @@ use super::konnector::unbind;
 
 const KONNECTOR: &str = "freeport-member-east";
 
+fn is_heartbeat(write: &str) -> bool {
+    write.contains("/clusterbindings/cluster/status")
+}
+
 /// Without heartbeats.
 fn writes(world: &World, mark: &audit::Mark) -> Vec<String> {
     let all = audit::writes(world, mark).into_iter();
-    all.filter(|write| !write.contains("/clusterbindings/cluster/status")).collect()
+    all.filter(|write| !is_heartbeat(write)).collect()
+}
+
+/// No more heartbeats than are due, of a konnector that may have begun so many times.
+fn heartbeats_are_due(world: &World, (mark, begun): (&audit::Mark, Instant), times: u64) {
+    const EVERY: u64 = 150;
+    let beats = audit::writes(world, mark).into_iter().filter(|write| is_heartbeat(write));
+    let beats: Vec<_> = beats.filter(|write| write.contains(":kube-binder ")).collect();
+    let most = times + begun.elapsed().as_secs() / EVERY;
+    assert!(beats.len() as u64 <= most, "{most} are due: {beats:#?}");
 }
 
 async fn quiet(world: &World) {
@@ -68,12 +81,15 @@ async fn looked(world: &World) -> Vec<(String, f64)> {
 async fn heartbeats_wake_no_controller(world: &World, cns: &str) {
     let before = looked(world).await;
     let beats = world.leader().api::<ClusterBinding>(cns);
+    let mark = (&audit::mark(world), Instant::now());
     for nth in 0..20 {
         let beat = Patch::Merge(json!({"status": {"heartbeatInterval": format!("{nth}m0s")}}));
         beats.patch_status("cluster", &PatchParams::default(), &beat).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(looked(world).await, before);
+    // Another konnector that says otherwise each time does not make ours answer each time.
+    heartbeats_are_due(world, mark, 1);
 }
 
 /// While no konnector runs.
@@ -134,7 +150,7 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
         heartbeats_wake_no_controller(world, &cns).await;
         quiet(world).await;
         for how in [End::Stop, End::Crash] {
-            let mark = audit::mark(world);
+            let (mark, begun) = (audit::mark(world), Instant::now());
             for daemon in [LEADER, KONNECTOR] {
                 world.end(daemon, how).await;
                 world.start(daemon).await;
@@ -147,6 +163,7 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
             measured(world, LEADER, ("freeport_bind_contracts", "state", "Exporting"), 1.0).await;
             quiet(world).await;
             assert_eq!(writes(world, &mark), Vec::<String>::new(), "{how:?}");
+            heartbeats_are_due(world, (&mark, begun), 1);
         }
 
         // And they are not just idle.

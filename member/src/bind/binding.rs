@@ -6,24 +6,18 @@
 
 mod bound;
 mod drain;
+mod drift;
+mod install;
 mod report;
 mod verdict;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     time::Duration,
 };
 
-use api::{
-    bind::{
-        binding::APIServiceBinding,
-        bound_schema::BoundSchema,
-        condition::{Answer, Severity},
-        export::APIServiceExport,
-    },
-    label::MEMBER,
-};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use api::{bind::condition::Answer, label::MEMBER};
 use kit::{
     boot::Env,
     failure::Failure,
@@ -33,14 +27,12 @@ use kit::{
 use kube::ResourceExt;
 use tokio::sync::watch;
 
-use self::bound::bound_of;
-pub(crate) use self::bound::leaves_copies;
+use self::drift::Checked;
 use super::{
-    contract::Contract,
-    crd::{Installing, installing},
+    contract::{Contract, IN_TIME},
     credential::Unusable,
     heartbeat::Beating,
-    local::Local,
+    local::{Local, called},
     sync::{Bound, Unsynced},
 };
 
@@ -58,7 +50,23 @@ pub(crate) enum Link {
     Connecting,
     Unusable(Unusable),
     Failing(Failure),
+    /// It answers, but has not told all of the cluster namespace in time.
+    Untold(Untold),
     Up(Box<Contract>, Beating),
+}
+
+/// What a provider has not told in time.
+#[derive(Clone, Debug)]
+pub(crate) struct Untold {
+    pub(crate) kinds: Vec<&'static str>,
+    pub(crate) why: Option<Failure>,
+}
+
+impl fmt::Display for Untold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no list of {} came within {} s", self.kinds.join(", "), IN_TIME.as_secs())?;
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
 }
 
 impl Link {
@@ -67,7 +75,7 @@ impl Link {
         match self {
             Self::Connecting => "Connecting",
             Self::Unusable(_) => "Unusable",
-            Self::Failing(_) => "Failing",
+            Self::Failing(_) | Self::Untold(_) => "Failing",
             Self::Up(..) => "Connected",
         }
     }
@@ -86,6 +94,7 @@ pub(crate) struct Bindings {
     /// The bindings of which objects are being kept in step, for a moment longer than they are wanted.
     active: watch::Sender<BTreeSet<String>>,
     unsynced: Unsynced,
+    checked: Checked,
 }
 
 /// What a pass found out of one binding.
@@ -110,6 +119,7 @@ impl Bindings {
             bound: watch::Sender::new(Wanted::new()),
             active: watch::Sender::default(),
             unsynced: Unsynced::new(env.metrics.bind().unsynced()),
+            checked: Checked::default(),
         }
     }
 
@@ -145,7 +155,8 @@ impl Bindings {
     /// One pass of the binding, or of the export, of this name.
     pub(crate) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
         let binding = self.local.known.with(|known| known.bindings.get(&name).cloned());
-        if binding.as_ref().is_some_and(|binding| binding.spec.kubeconfig_secret_ref.name != self.secret) {
+        if binding.as_ref().is_some_and(|binding| called(&binding.spec.kubeconfig_secret_ref) != self.secret)
+        {
             // Another Secret may lead to the same cluster namespace: what is said of the export there is that one's.
             self.keep_in_step(&name, BTreeMap::new());
             return Ok(Outcome::Done);
@@ -190,88 +201,5 @@ impl Bindings {
             *all = now;
             is_news
         });
-    }
-
-    /// Installs the CRDs of the export.
-    async fn install(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<Found, Error> {
-        let name = binding.name_any();
-        let export = contract.known.with(|known| known.exports.get(&name).cloned());
-        let Some(export) = export else { return Ok(verdict::without_export(contract, &name)) };
-        let mut found = Found { connected: Answer::Yes, in_sync: Answer::Yes, bound: BTreeMap::new() };
-        for resource in &export.spec.resources {
-            let api = resource.name();
-            let schema = contract.known.with(|known| known.schemas.get(&api).cloned());
-            match self.install_one(binding, &export, &api, schema).await? {
-                Ok(Some(bound)) => drop(found.bound.insert(api, bound)),
-                Ok(None) if found.connected == Answer::Yes => {
-                    let message = format!("CRD {api} is not established yet");
-                    found.connected = verdict::not_yet("CustomResourceDefinitionNotEstablished", message);
-                }
-                Ok(None) => {}
-                Err((reason, message)) => {
-                    found.connected = Answer::No(Severity::Error, reason, message);
-                }
-            }
-        }
-        if export.metadata.deletion_timestamp.is_some() && found.connected == Answer::Yes {
-            let message = "the provider takes the API back: nothing new goes up, deletions do".to_owned();
-            found.connected = Answer::No(Severity::Warning, "APIServiceExportDeleted", message);
-        }
-        if let Answer::No(severity, reason, message) = &found.connected {
-            found.in_sync = Answer::No(*severity, reason, message.clone());
-        }
-        Ok(found)
-    }
-
-    /// What can be kept in step as it is, without anything being installed.
-    fn installed(&self, binding: &APIServiceBinding, contract: &Contract) -> BTreeMap<String, Bound> {
-        let name = binding.name_any();
-        let Some(export) = contract.known.with(|known| known.exports.get(&name).cloned()) else {
-            return BTreeMap::new();
-        };
-        let one = |api: String| {
-            let schema = contract.known.with(|known| known.schemas.get(&api).cloned())?;
-            let crd = self.local.known.with(|known| known.crds.get(&api).cloned())?;
-            Some((api, bound_of(binding, &export, &schema, &crd)?))
-        };
-        export.spec.resources.iter().filter_map(|resource| one(resource.name())).collect()
-    }
-
-    /// What is kept in step of one API, once its CRD is established; or a reason and a sentence.
-    async fn install_one(
-        &self,
-        binding: &APIServiceBinding,
-        export: &APIServiceExport,
-        api: &str,
-        schema: Option<BoundSchema>,
-    ) -> Result<Result<Option<Bound>, (&'static str, String)>, Error> {
-        let Some(schema) = schema else {
-            return Ok(Err(("BoundSchemaFetchFailed", format!("the provider has no BoundSchema {api}"))));
-        };
-        let have = self.local.known.with(|known| known.crds.get(api).cloned());
-        let installing = match installing(&schema.spec, binding, have.as_ref()) {
-            Ok(installing) => installing,
-            Err(error) => return Ok(Err(("BoundSchemaFetchFailed", format!("BoundSchema {api}: {error}")))),
-        };
-        let (written, reason) = match installing {
-            Installing::Stays => (Ok(()), ""),
-            Installing::Create(crd) => {
-                (self.writer.put(None, &crd).await.map(drop), "CustomResourceDefinitionCreateFailed")
-            }
-            Installing::Update(crd) => (self.update(&crd).await, "CustomResourceDefinitionUpdateFailed"),
-            Installing::Foreign => {
-                let message = format!("CRD {api} is there already, and not for this APIServiceBinding");
-                return Ok(Err(("ForeignCustomResourceDefinition", message)));
-            }
-        };
-        match written {
-            Ok(()) => Ok(Ok(have.and_then(|have| bound_of(binding, export, &schema, &have)))),
-            Err(Error::Refused(message)) => Ok(Err((reason, message))),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn update(&self, crd: &CustomResourceDefinition) -> Result<(), Error> {
-        self.writer.replace(crd, None).await.map(drop)
     }
 }

@@ -1,6 +1,6 @@
 //! One contract, as its consumer sees it: what is in the cluster namespace, and how to write there.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     bind::{
@@ -32,6 +32,9 @@ use tokio::{sync::watch, task::JoinSet};
 
 /// Watches that share a connection: an API server allows a client 100 streams on one.
 const WATCHES: usize = 60;
+
+/// Until when a watch has to have told what there is, before it is said that it has not.
+pub(crate) const IN_TIME: Duration = Duration::from_secs(30);
 
 /// Field manager of copies, as Go's konnector has it.
 pub(crate) const MANAGER: &str = "kube-bind.io";
@@ -82,6 +85,11 @@ impl Contract {
             client,
             watching: Shared::new((watching, 0)),
         })
+    }
+
+    /// A client for single requests.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// A writer under the name of Go's konnector, for copies.
@@ -150,11 +158,17 @@ impl Contract {
         self.known.with(|known| assigned(known.namespaces.get(namespace)?))
     }
 
-    /// The provider's Namespaces, by ours.
-    pub(crate) fn all_assigned(&self) -> BTreeMap<String, String> {
+    /// Why the provider has none for one of ours, in its words.
+    pub(crate) fn not_assigned(&self, namespace: &str) -> Option<String> {
+        self.known.with(|known| not_assigned(known.namespaces.get(namespace)?))
+    }
+
+    /// The provider's Namespaces, by ours; in place of some its words why there is none.
+    pub(crate) fn all_assigned(&self) -> BTreeMap<String, Result<String, String>> {
         self.known.with(|known| {
+            let said = |namespace| assigned(namespace).map(Ok).or_else(|| not_assigned(namespace).map(Err));
             let all = known.namespaces.iter();
-            all.filter_map(|namespace| Some((namespace.name_any(), assigned(namespace)?))).collect()
+            all.filter_map(|namespace| Some((namespace.name_any(), said(namespace)?))).collect()
         })
     }
 
@@ -199,4 +213,33 @@ impl Contract {
 
 fn assigned(namespace: &APIServiceNamespace) -> Option<String> {
     namespace.status.as_ref()?.namespace.clone().filter(|name| !name.is_empty())
+}
+
+/// Condition `Assigned` is Freeport's: Go's backend never says no.
+fn not_assigned(namespace: &APIServiceNamespace) -> Option<String> {
+    let conditions = &namespace.status.as_ref()?.conditions;
+    let no = conditions.iter().find(|said| said.type_ == "Assigned" && said.status == "False")?;
+    let (reason, message) = (no.reason.clone().unwrap_or_default(), no.message.clone().unwrap_or_default());
+    assigned(namespace).is_none().then(|| format!("{reason}: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_of_a_namespace_that_it_does_not_give_is_told() {
+        let of = |status: serde_json::Value| -> APIServiceNamespace {
+            serde_json::from_value(json!({"metadata": {"name": "default"}, "spec": {}, "status": status}))
+                .unwrap()
+        };
+        let no = json!([{"type": "Assigned", "status": "False", "lastTransitionTime": null, "reason": "SystemNamespace",
+            "message": "default is a Namespace of the system"}]);
+        let said = not_assigned(&of(json!({"conditions": no})));
+        assert_eq!(said.as_deref(), Some("SystemNamespace: default is a Namespace of the system"));
+        assert_eq!(not_assigned(&of(json!({"namespace": "there", "conditions": no}))), None);
+        assert_eq!(not_assigned(&of(json!({}))), None);
+    }
 }

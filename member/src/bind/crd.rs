@@ -17,8 +17,10 @@ use super::local::Crd;
 /// What is to happen to a CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Installing {
-    /// It is there, and as it has to be.
+    /// It goes: only then another one can be made.
     Stays,
+    /// It was written as this, and nobody knows whether it still is.
+    Same(CustomResourceDefinition),
     /// It is to be made.
     Create(CustomResourceDefinition),
     /// Ours is another one.
@@ -44,12 +46,13 @@ pub(crate) fn installing(
     if !is_of(have, binding) {
         return Ok(Installing::Foreign);
     }
-    if have.annotations().get(SOURCE_SPEC_HASH) == Some(&hash) {
-        return Ok(Installing::Stays);
-    }
     want.metadata.uid = have.uid();
     want.metadata.resource_version = have.resource_version();
-    Ok(Installing::Update(want))
+    Ok(match have.annotations().get(SOURCE_SPEC_HASH) == Some(&hash) {
+        _ if have.metadata_is_going() => Installing::Stays,
+        true => Installing::Same(want),
+        false => Installing::Update(want),
+    })
 }
 
 /// Whether the CRD is there for this very binding.
@@ -102,7 +105,11 @@ mod tests {
             panic!("not created")
         };
         let mut metadata = json!(want.metadata);
-        assert_eq!(installing(&schema(), &binding("b1"), Some(&have(&metadata))), Ok(Installing::Stays));
+        let same = installing(&schema(), &binding("b1"), Some(&have(&metadata)));
+        assert!(matches!(same, Ok(Installing::Same(_))), "{same:?}");
+        let mut going = metadata.clone();
+        going["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
+        assert_eq!(installing(&schema(), &binding("b1"), Some(&have(&going))), Ok(Installing::Stays), "X9");
         assert_eq!(
             installing(&schema(), &binding("b2"), Some(&have(&metadata))),
             Ok(Installing::Foreign),

@@ -1,9 +1,18 @@
 //! The credential of a contract, in a Secret of Namespace `kube-bind`.
 
-use kit::client::kubeconfig;
+use std::time::Duration;
 
-/// The key of a Secret that holds the credential.
-pub(crate) const KEY: &str = "kubeconfig";
+use api::label::{self, MEMBER};
+use k8s_openapi::api::core::v1::Secret;
+use kit::{boot::Env, client::kubeconfig, drive::before, write::Writer};
+use kube::ResourceExt;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{absence::cluster_uid, local::Local};
+
+/// How soon a note is tried again that failed.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why there is no contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +21,10 @@ pub(crate) enum Unusable {
     NotFound(String),
     #[error("the Secret has no key kubeconfig")]
     NoKey,
+    #[error(
+        "credentials are read from Secrets of Namespace kube-bind, key kubeconfig, and the binding names {0}"
+    )]
+    Elsewhere(String),
     #[error(
         "the Secret was made for the cluster with uid {0}: nothing is synchronized; make this cluster a consumer of its own"
     )]
@@ -24,10 +37,56 @@ impl Unusable {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "KubeconfigSecretNotFound",
-            Self::NoKey | Self::OfAnotherCluster(_) | Self::Kubeconfig(_) => "KubeconfigSecretInvalid",
+            Self::NoKey | Self::Elsewhere(_) | Self::OfAnotherCluster(_) | Self::Kubeconfig(_) => {
+                "KubeconfigSecretInvalid"
+            }
         }
     }
 }
 
 /// What a Secret holds.
 pub(crate) type Credential = Result<Vec<u8>, Unusable>;
+
+/// Notes beside the credential whose it is; why not, if it is another cluster's: what that one has would seem to be gone here. Ours is
+/// asked for its uid each time, since it may be another one under the same address.
+pub(super) async fn claim(
+    env: &Env,
+    local: &Local,
+    secret: &str,
+    stop: &CancellationToken,
+) -> Option<Unusable> {
+    let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+    loop {
+        let there = local.known.with(|known| known.secrets.get(secret).cloned())?;
+        let claimed = async {
+            let us = cluster_uid(&env.client).await?;
+            if let Some(noted) = there.annotations().get(label::CLUSTER_UID) {
+                return Ok(of_another(noted, &us));
+            }
+            let patch = json!({"metadata": {"annotations": {label::CLUSTER_UID: us}}});
+            writer.merge::<Secret>(&there, None, patch).await.map(|_| None)
+        };
+        match claimed.await {
+            Ok(claimed) => return claimed,
+            Err(error) => tracing::warn!(%error, "cannot find out whose the credential is, trying again"),
+        }
+        if !before(stop, tokio::time::sleep(AGAIN)).await {
+            return None;
+        }
+    }
+}
+
+fn of_another(noted: &str, us: &str) -> Option<Unusable> {
+    (noted != us).then(|| Unusable::OfAnotherCluster(noted.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b18_a_credential_is_of_the_cluster_that_it_was_made_for() {
+        assert_eq!(of_another("u1", "u1"), None);
+        assert_eq!(of_another("u1", "u2"), Some(Unusable::OfAnotherCluster("u1".into())));
+    }
+}

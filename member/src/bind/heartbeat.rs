@@ -3,7 +3,7 @@
 //! Watches `ClusterBinding/cluster` and the Secret that it names. Writes the status of the ClusterBinding every two and a half minutes, and
 //! the Secret of our cluster where the provider's has another kubeconfig that can be used.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     bind::{
@@ -27,14 +27,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     contract::Contract,
-    credential::KEY,
-    local::{Local, NAMESPACE},
+    local::{KEY, Local, NAMESPACE},
 };
 
 /// After how long without a heartbeat the provider may take us for gone, twice.
 const INTERVAL: Duration = Duration::from_secs(300);
 /// How often one is due.
 const EVERY: Duration = Duration::from_secs(150);
+/// How much later than the last one something else is told: another konnector may say otherwise each time.
+const AT_MOST_EVERY: Duration = Duration::from_secs(30);
 /// How soon one is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -75,12 +76,12 @@ impl Heartbeat {
 
     /// Goes on until `stop`.
     pub(crate) async fn keep(self, stop: CancellationToken) {
-        let mut changes = self.contract.changes();
+        let (mut changes, mut wrote) = (self.contract.changes(), None);
         loop {
             changes.mark_unchanged();
             let beat = async {
                 self.mirror().await?;
-                self.beat().await
+                self.beat(&mut wrote).await
             };
             let wait = match beat.await {
                 Ok(Some(wait)) => {
@@ -117,8 +118,14 @@ impl Heartbeat {
         });
         let ours = self.local.known.with(|known| known.secrets.get(&self.secret).cloned());
         let (Some(theirs), Some(ours)) = (theirs, ours) else { return Ok(()) };
-        if ours.data.as_ref().and_then(|data| data.get(KEY)) == Some(&theirs) || !self.is_usable(&theirs.0) {
-            return Ok(());
+        let have = ours.data.as_ref().and_then(|data| data.get(KEY)).map(|have| have.0.as_slice());
+        match mirrored(&theirs.0, have, &self.contract.cluster_namespace.name) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(why) => {
+                tracing::warn!(why, "kept the old credential: the provider's new one cannot be used");
+                return Ok(());
+            }
         }
         let env = &self.contract.env;
         let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
@@ -130,26 +137,8 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// A credential that leads elsewhere, or nowhere, would be the last one.
-    fn is_usable(&self, kubeconfig: &[u8]) -> bool {
-        match Target::read(kubeconfig) {
-            Ok(target) if target.namespace == self.contract.cluster_namespace.name => true,
-            Ok(target) => {
-                tracing::warn!(
-                    namespace = target.namespace,
-                    "the provider's new credential is for another cluster namespace: kept the old one"
-                );
-                false
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the provider's new credential cannot be used: kept the old one");
-                false
-            }
-        }
-    }
-
     /// Writes the status if that is due; when the next one is. Nothing where there is no ClusterBinding.
-    async fn beat(&self) -> Result<Option<Duration>, Error> {
+    async fn beat(&self, wrote: &mut Option<Instant>) -> Result<Option<Duration>, Error> {
         let Some(binding) = self.contract.known.with(|known| known.cluster_bindings.get("cluster").cloned())
         else {
             return Ok(None);
@@ -157,13 +146,14 @@ impl Heartbeat {
         let now = (self.now)();
         let have = binding.status.clone().unwrap_or_default();
         let want = self.status(&have, now);
-        if let Some(left) = due(&have, &want, now) {
+        if let Some(left) = due(&have, &want, now, wrote.map(|at| at.elapsed())) {
             return Ok(Some(left));
         }
         let mut patch = json!({ "status": want });
         patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
         let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await?;
         drop(answer);
+        *wrote = Some(Instant::now());
         Ok(Some(EVERY))
     }
 
@@ -190,6 +180,19 @@ impl Heartbeat {
     }
 }
 
+/// Whether the provider's credential is to replace the one that we `have`; why it never does. One that leads elsewhere, or nowhere, would
+/// be the last one.
+fn mirrored(theirs: &[u8], have: Option<&[u8]>, cluster_namespace: &str) -> Result<bool, String> {
+    if have == Some(theirs) {
+        return Ok(false);
+    }
+    match Target::read(theirs) {
+        Ok(target) if target.namespace == cluster_namespace => Ok(true),
+        Ok(target) => Err(format!("it is for the cluster namespace {}", target.namespace)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// What a heartbeat that did not arrive means. An API server that starts refuses for a moment what it allows afterwards.
 fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
     let is_told_again = matches!(before, Some(Beat::Failed | Beat::Evicted));
@@ -200,8 +203,18 @@ fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
     }
 }
 
-/// How long the status can stay as it is; nothing where it cannot.
-fn due(have: &ClusterBindingStatus, want: &ClusterBindingStatus, now: Timestamp) -> Option<Duration> {
+/// How long the status can stay as it is; nothing where it cannot. `wrote` is how long ago we wrote it.
+fn due(
+    have: &ClusterBindingStatus,
+    want: &ClusterBindingStatus,
+    now: Timestamp,
+    wrote: Option<Duration>,
+) -> Option<Duration> {
+    if let Some(left) =
+        wrote.and_then(|wrote| AT_MOST_EVERY.checked_sub(wrote)).filter(|left| !left.is_zero())
+    {
+        return Some(left);
+    }
     let undated =
         |status: &ClusterBindingStatus| ClusterBindingStatus { last_heartbeat_time: None, ..status.clone() };
     if undated(have) != undated(want) {
@@ -228,8 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn b12_a_credential_is_mirrored_on_change_only_and_never_one_that_leads_elsewhere_or_nowhere() {
+        let kubeconfig = |namespace: &str, token: &str| {
+            let all = json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": "default",
+                "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default", "namespace": namespace}}],
+                "clusters": [{"name": "default", "cluster": {"server": "https://127.0.0.1:6443"}}],
+                "users": [{"name": "default", "user": {"token": token}}],
+            });
+            all.to_string().into_bytes()
+        };
+        let (old, new) = (kubeconfig("kube-bind-a", "old"), kubeconfig("kube-bind-a", "new"));
+        let mirrored = |theirs: &[u8]| super::mirrored(theirs, Some(&old), "kube-bind-a");
+        assert_eq!(mirrored(&old), Ok(false));
+        assert_eq!(mirrored(&new), Ok(true));
+        assert_eq!(super::mirrored(&new, None, "kube-bind-a"), Ok(true), "somebody took ours out");
+        assert!(mirrored(&kubeconfig("kube-bind-b", "new")).unwrap_err().contains("kube-bind-b"));
+        for unusable in [&b""[..], b"{", b"apiVersion: v1\nkind: Config\n"] {
+            assert!(mirrored(unusable).is_err());
+        }
+    }
+
+    #[test]
     fn a_heartbeat_is_due_every_two_and_a_half_minutes_or_when_something_else_is_new() {
         let at = |second| Timestamp::from_second(second).unwrap();
+        let due = |have: &_, want: &_, now| super::due(have, want, now, None);
         let status = |second| ClusterBindingStatus {
             last_heartbeat_time: Some(Time(at(second))),
             konnector_version: Some("v1".into()),
@@ -241,5 +277,9 @@ mod tests {
         assert_eq!(due(&ClusterBindingStatus::default(), &status(1), at(1)), None);
         let other = ClusterBindingStatus { konnector_version: Some("v2".into()), ..status(1001) };
         assert_eq!(due(&status(1000), &other, at(1001)), None);
+        let ago = |seconds| Some(Duration::from_secs(seconds));
+        let again = |wrote| super::due(&status(1000), &other, at(1001), wrote);
+        assert_eq!(again(ago(10)), ago(20), "another konnector writes it, too");
+        assert_eq!(again(ago(30)), None);
     }
 }

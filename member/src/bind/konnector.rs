@@ -3,24 +3,20 @@
 //! Watches APIServiceBindings, the Secrets of Namespace `kube-bind`, CRDs and Namespaces of our cluster. Starts a [`provider`] for each
 //! credential, ends it when nobody uses the credential any more, and begins anew when it is another one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use api::bind::label::PROVIDER_KUBECONFIG;
 use k8s_openapi::api::core::v1::Secret;
-use kit::{
-    boot::Env,
-    client::kubeconfig::Target,
-    drive::resume,
-    watch::{Guard, Watches},
-};
+use kit::{boot::Env, client::kubeconfig::Target, drive::resume, watch::Watches};
 use kube::ResourceExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
-    credential::{Credential, KEY, Unusable},
-    local::{Local, NAMESPACE},
+    absence::Absence,
+    credential::{Credential, Unusable},
+    local::{KEY, Local, called},
     provider,
 };
 
@@ -30,19 +26,28 @@ struct Running {
     stop: CancellationToken,
 }
 
+/// Why all contracts have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// They were to.
+    Stopped,
+    /// Our cluster was restored from a backup: what is known of it is worth nothing.
+    Restored,
+}
+
 /// Runs all contracts until `stop`, or until our cluster turns out to be restored from a backup.
-pub(crate) async fn run(env: &Env, guard: Arc<dyn Guard>, stop: &CancellationToken) {
+pub(crate) async fn run(env: &Env, absence: Absence, stop: &CancellationToken) -> Ended {
     let (local, mut tasks) = (Local::new(), JoinSet::new());
-    let watches = Watches::guarded(guard.clone());
+    let watches = Watches::guarded(absence.guard());
     local.watch(env, &watches, &mut tasks);
     let mut changes = local.changes();
     let (mut running, mut ending) = (BTreeMap::<String, Running>::new(), JoinSet::new());
     tokio::select! {
         () = watches.listed() => {}
-        () = stop.cancelled() => return,
+        () = stop.cancelled() => return Ended::Stopped,
         Some(Err(error)) = tasks.join_next() => resume(error),
     }
-    loop {
+    let ended = loop {
         changes.mark_unchanged();
         let wanted = credentials(&local);
         running.retain(|name, contract| {
@@ -64,25 +69,26 @@ pub(crate) async fn run(env: &Env, guard: Arc<dyn Guard>, stop: &CancellationTok
                 env.clone(),
                 local.clone(),
                 (name.clone(), target),
-                guard.clone(),
+                absence.clone(),
                 stop.clone(),
             );
             ending.spawn(contract.instrument(span));
             running.insert(name, Running { credential, stop });
         }
         tokio::select! {
-            () = stop.cancelled() => break,
-            () = watches.restored() => break,
+            () = stop.cancelled() => break Ended::Stopped,
+            () = watches.restored() => break Ended::Restored,
             Ok(()) = changes.changed() => {}
             Some(Err(error)) = ending.join_next() => resume(error),
             Some(Err(error)) = tasks.join_next() => resume(error),
         }
-    }
+    };
     running.values().for_each(|contract| contract.stop.cancel());
-    while let Some(ended) = ending.join_next().await {
-        ended.unwrap_or_else(resume);
+    while let Some(contract) = ending.join_next().await {
+        contract.unwrap_or_else(resume);
     }
     tasks.shutdown().await;
+    ended
 }
 
 /// The credentials that are used, by the names of their Secrets.
@@ -92,8 +98,9 @@ fn credentials(local: &Local) -> BTreeMap<String, Credential> {
             |secret: &&Secret| secret.labels().get(PROVIDER_KUBECONFIG).is_some_and(|value| value == "true");
         let marked = known.secrets.iter().filter(is_marked).map(ResourceExt::name_any);
         let of_bindings = known.bindings.iter().map(|binding| &binding.spec.kubeconfig_secret_ref);
-        let named = of_bindings.filter(|named| named.namespace == NAMESPACE).map(|named| named.name.clone());
+        let named = of_bindings.map(called);
         let kubeconfig = |name: &String| match known.secrets.get(name) {
+            None if name.contains('/') => Err(Unusable::Elsewhere(name.clone())),
             None => Err(Unusable::NotFound(name.clone())),
             Some(secret) => {
                 let data = secret.data.as_ref().and_then(|data| data.get(KEY));

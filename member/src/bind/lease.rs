@@ -1,9 +1,10 @@
 //! Lease `kube-bind/kube-bind`, for which Go's konnector competes: the two must never work at once.
 //!
 //! Watches nothing; reads and writes the Lease every two seconds. Who holds it is gone when it was not renewed for as long as it says, by our
-//! own clock. A holder that cannot renew it stops before others may take it.
+//! own clock. A holder that cannot renew it stops before others may take it, whatever its requests do meanwhile; one that ends lets others
+//! have it when its last write is done.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api::{label::MEMBER, lease::LeaseView};
 use jiff::Timestamp;
@@ -17,15 +18,23 @@ use kit::{
 };
 use kube::{Api, ResourceExt, core::ObjectMeta};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::local::NAMESPACE;
 
 const NAME: &str = "kube-bind";
 /// How long it counts, as Go's konnector has it.
 const LASTS: Duration = Duration::from_secs(15);
-/// A holder that did not renew it for so long stops.
-const GIVE_UP: Duration = Duration::from_secs(10);
-const EVERY: Duration = Duration::from_secs(2);
+const PACE: Pace = Pace { every: Duration::from_secs(2), give_up: Duration::from_secs(10) };
+
+/// How fast things go.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// How often it is renewed.
+    every: Duration,
+    /// A holder that did not renew it for so long stops.
+    give_up: Duration,
+}
 
 /// What to do about the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +73,9 @@ pub(super) struct Claim {
     writer: Writer,
     us: String,
     seen: Seen,
+    /// When the konnector before us renewed it last.
+    signed: Option<Timestamp>,
+    pace: Pace,
 }
 
 impl Claim {
@@ -73,14 +85,22 @@ impl Claim {
             writer: Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone()),
             us: env.holder.to_string(),
             seen: Seen::default(),
+            signed: None,
+            pace: PACE,
         }
+    }
+
+    /// The last sign of a konnector in this cluster when the Lease became ours; nothing where nothing is known of one.
+    pub(super) fn signed(&self) -> Option<Timestamp> {
+        self.signed
     }
 
     /// Returns when the Lease is ours.
     pub(super) async fn acquire(&mut self) {
         let mut is_said = false;
         loop {
-            match self.renew().await {
+            let renewed = tokio::time::timeout(self.pace.give_up, self.renew()).await;
+            match renewed.unwrap_or(Err(Error::Stale)) {
                 Ok(true) => return,
                 Ok(false) if !is_said => {
                     is_said = true;
@@ -89,22 +109,21 @@ impl Claim {
                 Ok(false) | Err(Error::Stale) => {}
                 Err(error) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} cannot be had, trying again"),
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(self.pace.every).await;
         }
     }
 
-    /// Renews it; returns when it is not ours any more.
+    /// Renews it; returns when it is not ours any more, or may soon be somebody else's.
     pub(super) async fn keep(&mut self) {
-        let mut renewed = Instant::now();
+        let mut until = Instant::now() + self.pace.give_up;
         loop {
-            tokio::time::sleep(EVERY).await;
-            match self.renew().await {
-                Ok(true) => renewed = Instant::now(),
-                Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} was not renewed"),
-            }
-            if renewed.elapsed() > GIVE_UP {
-                return;
+            tokio::time::sleep(self.pace.every).await;
+            // Counts from the question on: nobody knows when the API server carried it out.
+            let asked = Instant::now();
+            match tokio::time::timeout_at(until, self.renew()).await {
+                Ok(Ok(true)) => (until, self.signed) = (asked + self.pace.give_up, Some(Timestamp::now())),
+                Ok(Ok(false)) | Err(_) => return,
+                Ok(Err(error)) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} was not renewed"),
             }
         }
     }
@@ -116,19 +135,19 @@ impl Claim {
             if lease.holder() != Some(self.us.as_str()) {
                 return Ok(());
             }
-            let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": {"holderIdentity": ""}});
+            // The time says until when there were writes.
+            let spec = json!({"holderIdentity": "", "renewTime": MicroTime(Timestamp::now())});
+            let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": spec});
             self.writer.merge(&lease, None, patch).await.map(drop)
         };
-        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(GIVE_UP, released).await {
+        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(self.pace.give_up, released).await {
             tracing::debug!(%error, "Lease {NAMESPACE}/{NAME} was not released: it counts for {LASTS:?} more");
         }
     }
 
     /// Whether it is ours now.
     async fn renew(&mut self) -> Result<bool, Error> {
-        let lease = tokio::time::timeout(GIVE_UP, self.leases.get_opt(NAME)).await;
-        let Ok(lease) = lease else { return Err(Error::Stale) };
-        let lease = lease?;
+        let lease = self.leases.get_opt(NAME).await?;
         let now = Timestamp::now();
         match (self.seen.turn(lease.as_ref(), &self.us, Instant::now()), &lease) {
             (Turn::Wait, _) => Ok(false),
@@ -136,6 +155,8 @@ impl Claim {
                 let is_new = lease.holder() != Some(self.us.as_str());
                 let mut spec = json!({"holderIdentity": self.us, "leaseDurationSeconds": LASTS.as_secs(), "renewTime": MicroTime(now)});
                 if is_new {
+                    // Before it is written: the answer may get lost.
+                    self.signed = lease.renew_time();
                     spec["acquireTime"] = json!(MicroTime(now));
                 }
                 let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": spec});
@@ -143,6 +164,7 @@ impl Claim {
                 Ok(true)
             }
             _ => {
+                self.signed = None;
                 let metadata = ObjectMeta {
                     name: Some(NAME.to_owned()),
                     namespace: Some(NAMESPACE.to_owned()),
@@ -186,5 +208,38 @@ mod tests {
         assert_eq!(turn(Some(lease("go", 2)), 16), Turn::Wait, "it lives");
         assert_eq!(turn(Some(lease("go", 2)), 30), Turn::Wait);
         assert_eq!(turn(Some(lease("go", 2)), 32), Turn::Take);
+    }
+
+    /// An API server that carries out so many writes, and never answers the next one.
+    fn answers(mut writes: u32) -> Claim {
+        let answer = move |request: http::Request<kube::client::Body>| {
+            writes = writes.saturating_sub(u32::from(request.method() != http::Method::GET));
+            let is_silent = writes == 0;
+            async move {
+                if is_silent {
+                    std::future::pending::<()>().await;
+                }
+                let lease = json!({"metadata": {"name": NAME, "uid": "u", "resourceVersion": "1"},
+                    "spec": {"holderIdentity": "us", "leaseDurationSeconds": 15}});
+                let body = kube::client::Body::from(lease.to_string().into_bytes());
+                Ok::<_, std::convert::Infallible>(http::Response::new(body))
+            }
+        };
+        let client = kube::Client::new(tower::service_fn(answer), "x");
+        let writer = Writer::new(client.clone(), MEMBER, "local", kit::metrics::Metrics::new().unwrap());
+        let leases = Api::namespaced(client, NAMESPACE);
+        let pace = Pace { every: Duration::from_millis(5), give_up: Duration::from_millis(100) };
+        Claim { leases, writer, us: "us".into(), seen: Seen::default(), signed: None, pace }
+    }
+
+    #[tokio::test]
+    async fn c13_who_gets_no_answer_gives_up() {
+        let mut claim = answers(4);
+        claim.acquire().await;
+        let kept = tokio::time::timeout(Duration::from_secs(60), claim.keep()).await;
+        assert!(kept.is_ok(), "it waits for an answer while others may take the Lease");
+        assert!(claim.signed().is_some());
+        let writes_until = PACE.give_up + crate::bind::LAST_WRITES;
+        assert!(writes_until + PACE.every <= LASTS, "{writes_until:?}");
     }
 }

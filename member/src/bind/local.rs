@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::{
-    bind::binding::APIServiceBinding,
+    bind::{binding::APIServiceBinding, resource::ClusterSecretKey},
     view::{Lenient, Tolerant, lean, or_default, owned},
 };
 use k8s_openapi::{
@@ -19,12 +19,26 @@ use kit::{
     objects::{Change, Decoded, Objects},
     watch::{Source, Watches},
 };
-use kube::{Api, Resource, ResourceExt, core::ObjectMeta, runtime::watcher};
-use serde::{Deserialize, de::DeserializeOwned};
+use kube::{Api, Resource, ResourceExt, api::ApiResource, core::ObjectMeta, runtime::watcher};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use tokio::{sync::watch, task::JoinSet};
 
 /// Namespace of the credentials, as kube-bind has it.
 pub(crate) const NAMESPACE: &str = "kube-bind";
+
+/// The key of a Secret that holds the credential.
+pub(crate) const KEY: &str = "kubeconfig";
+
+/// What the contract of a binding is called here: the name of its Secret. No Secret has a name with `/`.
+pub(crate) fn called(named: &ClusterSecretKey) -> String {
+    match named.namespace == NAMESPACE && named.key == KEY {
+        true => named.name.clone(),
+        false => format!("{}/{} {}", named.namespace, named.name, named.key),
+    }
+}
 
 /// A CRD, without its schemas.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -33,7 +47,42 @@ pub(crate) struct Crd {
     #[serde(deserialize_with = "owned")]
     metadata: ObjectMeta,
     #[serde(default)]
+    spec: Lenient<CrdSpec>,
+    #[serde(default)]
     pub(crate) status: CrdStatus,
+}
+
+/// Which API a CRD defines.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CrdSpec {
+    group: String,
+    scope: String,
+    names: CustomResourceDefinitionNames,
+    versions: Vec<CrdVersion>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CrdVersion {
+    name: String,
+    served: bool,
+    subresources: Option<CrdSubresources>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CrdSubresources {
+    status: Option<IgnoredAny>,
+}
+
+/// A version of an API in which objects are read and written.
+pub(crate) struct Served {
+    pub(crate) resource: ApiResource,
+    /// Whether its objects are in Namespaces.
+    pub(crate) is_namespaced: bool,
+    /// Whether it has the subresource `status`.
+    pub(crate) has_status: bool,
 }
 
 /// What an API server says of a CRD.
@@ -62,6 +111,21 @@ impl Crd {
     /// Whether it is being deleted.
     pub(crate) fn metadata_is_going(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// The first version that is served, as kube-bind has it; nothing while the API is not.
+    pub(crate) fn served(&self) -> Option<Served> {
+        let spec = self.spec.0.as_ref().ok().filter(|_| self.is_established())?;
+        let version = spec.versions.iter().find(|version| version.served)?;
+        let resource = ApiResource {
+            group: spec.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", spec.group, version.name),
+            kind: spec.names.kind.clone(),
+            plural: spec.names.plural.clone(),
+        };
+        let has_status = version.subresources.as_ref().is_some_and(|has| has.status.is_some());
+        Some(Served { resource, is_namespaced: spec.scope == "Namespaced", has_status })
     }
 
     /// Whether its API is served.
@@ -155,12 +219,9 @@ impl Local {
             .with(|known| exports.into_iter().filter(|export| known.bindings.get(export).is_some()).collect())
     }
 
-    /// Names of the bindings that use this Secret.
-    pub(crate) fn bindings_of(&self, secret: &str) -> BTreeSet<String> {
-        let uses = |binding: &&APIServiceBinding| {
-            let of = &binding.spec.kubeconfig_secret_ref;
-            of.namespace == NAMESPACE && of.name == secret
-        };
+    /// Names of the bindings of the contract that is [`called`] so.
+    pub(crate) fn bindings_of(&self, contract: &str) -> BTreeSet<String> {
+        let uses = |binding: &&APIServiceBinding| called(&binding.spec.kubeconfig_secret_ref) == contract;
         self.known.with(|known| known.bindings.iter().filter(uses).map(ResourceExt::name_any).collect())
     }
 }
@@ -199,6 +260,18 @@ mod tests {
             odd::everywhere::<Tolerant<APIServiceBinding>>(&odd).unwrap();
             odd::everywhere::<Tolerant<Secret>>(&odd).unwrap();
         }
+    }
+
+    #[test]
+    fn only_what_the_konnector_may_read_has_the_name_of_a_secret() {
+        let of = |namespace: &str, key: &str| {
+            called(&ClusterSecretKey { namespace: namespace.into(), name: "mango".into(), key: key.into() })
+        };
+        assert_eq!(of(NAMESPACE, KEY), "mango");
+        assert_eq!(
+            (of("team", KEY), of(NAMESPACE, "other")),
+            ("team/mango kubeconfig".into(), "kube-bind/mango other".into())
+        );
     }
 
     /// A new CRD is shown so.

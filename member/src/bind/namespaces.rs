@@ -2,19 +2,24 @@
 //!
 //! Watches APIServiceNamespaces and our Namespaces. Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
-//! that was not seen: the credential is noted to be this cluster's, and one that was restored from a backup synchronizes nothing.
+//! that was not seen, unless our cluster was restored from a backup that may lack it ([`absence`](super::absence)).
 
 use api::{
     bind::{binding::APIServiceBinding, export::APIServiceNamespace},
-    label::MEMBER,
+    view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kit::write::{Error, Writer};
-use kube::ResourceExt;
+use kit::write::Error;
+use kube::{Api, ResourceExt};
 use std::{collections::BTreeSet, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-use super::{binding::leaves_copies, contract::Contract, local::Local};
+use super::{
+    absence::{Absence, Gaps},
+    contract::Contract,
+    local::Local,
+    policy::leaves_copies,
+};
 
 /// How soon a deletion is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -23,18 +28,20 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Namespaces {
     contract: Contract,
     local: Local,
-    here: Writer,
+    here: Api<Meta<Namespace>>,
+    absence: Absence,
+    /// Those that were here since we began.
+    seen: BTreeSet<String>,
 }
 
 impl Namespaces {
-    pub(crate) fn new(contract: &Contract, local: &Local) -> Self {
-        let env = &contract.env;
-        let here = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
-        Self { contract: contract.clone(), local: local.clone(), here }
+    pub(crate) fn new(contract: &Contract, local: &Local, absence: Absence) -> Self {
+        let here = Api::all(contract.env.client.clone());
+        Self { contract: contract.clone(), local: local.clone(), here, absence, seen: BTreeSet::new() }
     }
 
     /// Goes on until `stop`.
-    pub(crate) async fn keep(self, stop: CancellationToken) {
+    pub(crate) async fn keep(mut self, stop: CancellationToken) {
         let (mut here, mut there) = (self.local.changes(), self.contract.changes());
         loop {
             here.mark_unchanged();
@@ -49,7 +56,7 @@ impl Namespaces {
         }
     }
 
-    async fn pass(&self) -> Result<(), Error> {
+    async fn pass(&mut self) -> Result<(), Error> {
         let exports: BTreeSet<_> =
             self.contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
         let (live, leaves_copies) = self.local.known.with(|known| {
@@ -57,12 +64,15 @@ impl Namespaces {
             let is_ours = |binding: &&APIServiceBinding| exports.contains(&binding.name_any());
             (live, known.bindings.iter().filter(is_ours).any(leaves_copies))
         });
+        self.seen.extend(live.iter().cloned());
         if leaves_copies {
             return Ok(());
         }
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
         let mut failed = Ok(());
-        for namespace in all.iter().filter(|namespace| is_over(namespace, &live)) {
+        let over =
+            |namespace: &&APIServiceNamespace| is_over(namespace, &live, &self.seen, &self.absence.gaps);
+        for namespace in all.iter().filter(over) {
             let name = namespace.name_any();
             if let Err(error) = self.take_back(namespace, &name).await {
                 tracing::warn!(namespace = name, %error, "the APIServiceNamespace was not deleted, trying again");
@@ -74,33 +84,33 @@ impl Namespaces {
 
     /// The watch of our Namespaces may be behind that of the provider: what is new there is not gone here. So the API server is asked.
     async fn take_back(&self, namespace: &APIServiceNamespace, name: &str) -> Result<(), Error> {
-        let mut here = Namespace::default();
-        here.metadata.name = Some(name.to_owned());
-        match self.here.read(&here).await {
-            Ok(_) => Ok(()),
-            Err(Error::Gone) => {
-                tracing::info!(
-                    namespace = name,
-                    "the Namespace is gone here: taking it back from the provider"
-                );
-                self.contract.writer.delete(namespace, false).await
-            }
-            Err(error) => Err(error),
+        if !self.absence.is_certain(&self.here, name).await? {
+            return Ok(());
         }
+        tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
+        self.contract.writer.delete(namespace, false).await
     }
 }
 
 /// Whether what was made for the Namespace is ours to take back, and it is not here any more.
-fn is_over(namespace: &APIServiceNamespace, live: &BTreeSet<String>) -> bool {
-    let is_going = namespace.metadata.deletion_timestamp.is_some();
-    !is_going && !Contract::is_providers(namespace) && !live.contains(&namespace.name_any())
+fn is_over(
+    namespace: &APIServiceNamespace,
+    live: &BTreeSet<String>,
+    seen: &BTreeSet<String>,
+    gaps: &Gaps,
+) -> bool {
+    let (is_going, name) = (namespace.metadata.deletion_timestamp.is_some(), namespace.name_any());
+    let is_gone = !live.contains(&name) && (seen.contains(&name) || gaps.are_over(&namespace.metadata));
+    !is_going && !Contract::is_providers(namespace) && is_gone
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
+    use crate::home::Lost;
 
     #[test]
     fn only_what_is_ours_and_is_gone_is_taken_back() {
@@ -109,8 +119,16 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "team1", "labels": labels}, "spec": {}}))
                 .unwrap()
         };
-        assert!(is_over(&of(json!({})), &set(&["other"])));
-        assert!(!is_over(&of(json!({})), &set(&["team1"])));
-        assert!(!is_over(&of(json!({"kube-bind.io/owner": "provider"})), &set(&[])));
+        let over = |namespace: &APIServiceNamespace, live: &[&str]| {
+            is_over(namespace, &set(live), &set(&[]), &Gaps::default())
+        };
+        assert!(over(&of(json!({})), &["other"]));
+        assert!(!over(&of(json!({})), &["team1"]));
+        assert!(!over(&of(json!({"kube-bind.io/owner": "provider"})), &[]));
+        let restored = Lost::between(Timestamp::UNIX_EPOCH, Timestamp::now());
+        let gaps = Gaps { restored: Some(restored), unserved: None };
+        let lost = |seen: &[&str]| is_over(&of(json!({})), &set(&[]), &set(seen), &gaps);
+        assert!(!lost(&[]), "a backup may lack it");
+        assert!(lost(&["team1"]), "it was there after the restore");
     }
 }

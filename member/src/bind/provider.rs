@@ -3,12 +3,11 @@
 //! Watches what is in the cluster namespace. Runs the controllers of the contract and keeps the objects of each bound API in step. Its
 //! failure is its own: other contracts, and Services, go on.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod syncs;
 
-use api::{
-    label::{self, MEMBER},
-    view::Meta,
-};
+use std::time::{Duration, Instant};
+
+use api::view::Meta;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
@@ -18,23 +17,22 @@ use kit::{
     failure::{Failure, classify},
     metrics::Tally,
     queue::Queue,
-    watch::{Guard, Watches},
-    write::Writer,
+    watch::Watches,
 };
 use kube::{Api, ResourceExt};
-use serde_json::json;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::syncs::Syncs;
 use super::{
-    binding::{Bindings, Link},
-    contract::Contract,
-    credential::Unusable,
-    heartbeat::{Beating, Heartbeat},
+    absence::Absence,
+    binding::{Bindings, Link, Untold},
+    contract::{Contract, IN_TIME},
+    credential::{Unusable, claim},
+    heartbeat::Heartbeat,
     local::Local,
     namespaces::Namespaces,
-    sync::{Bound, Sync, Unsynced},
 };
 
 /// How soon a provider is asked again that did not answer.
@@ -48,7 +46,7 @@ pub(crate) async fn run(
     env: Env,
     local: Local,
     (secret, target): Credential,
-    guard: Arc<dyn Guard>,
+    absence: Absence,
     stop: CancellationToken,
 ) {
     let link = watch::Sender::new(Link::Connecting);
@@ -71,7 +69,7 @@ pub(crate) async fn run(
             return broken(&link, unusable, &stop).await;
         }
         let Some(contract) = connect(&env, target, &link, &stop).await else { return };
-        Box::pin(serve(contract, bindings, (&local, &secret, &link), guard, &stop)).await;
+        Box::pin(serve(contract, bindings, (&local, &secret, &link), absence, &stop)).await;
     };
     served.await;
     while let Some(ended) = tasks.join_next().await {
@@ -83,28 +81,6 @@ pub(crate) async fn run(
 async fn broken(link: &watch::Sender<Link>, unusable: Unusable, stop: &CancellationToken) {
     link.send_replace(Link::Unusable(unusable));
     stop.cancelled().await;
-}
-
-/// Notes beside the credential whose it is; why not, if it is another cluster's: what that one has would seem to be gone here.
-async fn claim(env: &Env, local: &Local, secret: &str, stop: &CancellationToken) -> Option<Unusable> {
-    let us = &env.holder.cluster_uid;
-    let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
-    loop {
-        let there = local.known.with(|known| known.secrets.get(secret).cloned())?;
-        match there.annotations().get(label::CLUSTER_UID) {
-            Some(noted) if noted == us => return None,
-            Some(other) => return Some(Unusable::OfAnotherCluster(other.clone())),
-            None => {}
-        }
-        let patch = json!({"metadata": {"annotations": {label::CLUSTER_UID: us}}});
-        match writer.merge(&there, None, patch).await {
-            Ok(_) => return None,
-            Err(error) => tracing::warn!(%error, "cannot note whose the credential is, trying again"),
-        }
-        if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
-            return None;
-        }
-    }
 }
 
 /// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
@@ -152,12 +128,16 @@ async fn connect(
     };
     let namespaces = Api::<Meta<Namespace>>::all(client);
     loop {
-        let failure = match namespaces.get(&target.namespace).await {
-            Ok(namespace) => match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
-                Ok(contract) => return Some(contract),
-                Err(error) => Failure::Other(error.to_string()),
-            },
-            Err(error) => classify(&error),
+        let found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await;
+        let failure = match found {
+            Err(_) => Failure::Unreachable("no answer in time"),
+            Ok(Ok(namespace)) => {
+                match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
+                    Ok(contract) => return Some(contract),
+                    Err(error) => Failure::Other(error.to_string()),
+                }
+            }
+            Ok(Err(error)) => classify(&error),
         };
         tracing::warn!(%failure, "cannot reach the provider, trying again");
         link.send_replace(Link::Failing(failure));
@@ -167,20 +147,32 @@ async fn connect(
     }
 }
 
+/// Waits until all is known of the cluster namespace; says what is not told in time.
+async fn listed(watches: &Watches, link: &watch::Sender<Link>, stop: &CancellationToken, in_time: Duration) {
+    loop {
+        tokio::select! {
+            () = watches.listed() => return,
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(in_time) => {}
+        }
+        let why = watches.troubles(Instant::now()).pop().map(|trouble| trouble.failure);
+        let untold = Untold { kinds: watches.unlisted(), why };
+        tracing::warn!(%untold, "the provider has not told all of the cluster namespace, waiting for it");
+        link.send_replace(Link::Untold(untold));
+    }
+}
+
 async fn serve(
     contract: Contract,
     bindings: Bindings,
     (local, secret, link): (&Local, &str, &watch::Sender<Link>),
-    guard: Arc<dyn Guard>,
+    absence: Absence,
     stop: &CancellationToken,
 ) {
     let (watches, mut tasks) = (Watches::default(), JoinSet::new());
     contract.watch(&watches, &mut tasks);
-    let listed = async {
-        before(stop, watches.listed()).await;
-    };
     tokio::select! {
-        () = listed => {}
+        () = listed(&watches, link, stop, IN_TIME) => {}
         Some(Err(error)) = tasks.join_next() => resume(error),
     }
     if stop.is_cancelled() {
@@ -188,14 +180,13 @@ async fn serve(
     }
     tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
     let heartbeat = Heartbeat::new(&contract, local, secret, Timestamp::now);
-    let namespaces = Namespaces::new(&contract, local);
+    let namespaces = Namespaces::new(&contract, local, absence.clone());
     let beating = heartbeat.beating();
     link.send_replace(Link::Up(Box::new(contract.clone()), beating.clone()));
     let mut parts = JoinSet::new();
     parts.spawn(heartbeat.keep(stop.clone()));
     parts.spawn(namespaces.keep(stop.clone()));
-    let unsynced = bindings.unsynced();
-    let syncs = Syncs { contract: contract.clone(), guard, unsynced, beating, running: BTreeMap::new() };
+    let syncs = Syncs::new(&contract, absence, bindings.unsynced(), beating);
     let kept = syncs.keep(bindings, stop);
     tokio::pin!(kept);
     loop {
@@ -211,68 +202,30 @@ async fn serve(
     tasks.shutdown().await;
 }
 
-/// The APIs whose objects are kept in step.
-struct Syncs {
-    contract: Contract,
-    guard: Arc<dyn Guard>,
-    unsynced: Unsynced,
-    beating: Beating,
-    running: BTreeMap<String, (Bound, CancellationToken)>,
-}
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+    use kit::{metrics::Metrics, watch::Source};
+    use kube::{Client, client::Body, runtime::watcher};
 
-impl Syncs {
-    /// Starts and ends what the bindings say, until `stop`.
-    async fn keep(mut self, bindings: Bindings, stop: &CancellationToken) {
-        let (mut wanted, mut tasks) = (bindings.bound(), JoinSet::new());
-        let (mut changes, mut unsynced) = (self.contract.changes(), self.unsynced.changes());
-        let mut active = BTreeMap::<String, usize>::new();
-        loop {
-            let now = wanted.borrow_and_update().clone();
-            self.running.retain(|api, (bound, ending)| {
-                let stays = now.get(api) == Some(bound);
-                if !stays {
-                    ending.cancel();
-                }
-                stays
-            });
-            for (api, bound) in now {
-                if self.running.contains_key(&api) {
-                    continue;
-                }
-                tracing::info!(api, binding = bound.binding, "keeping objects in step");
-                let ending = stop.child_token();
-                let env = &self.contract.env;
-                let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
-                let sync = Sync::new(bound.clone(), &self.contract, writer, self.unsynced.clone());
-                let span = tracing::info_span!("api", name = api);
-                let run = Box::pin(sync.run(self.guard.clone(), ending.clone()).instrument(span));
-                *active.entry(bound.binding.clone()).or_default() += 1;
-                let binding = bound.binding.clone();
-                tasks.spawn(async {
-                    run.await;
-                    binding
-                });
-                self.running.insert(api, (bound, ending));
-            }
-            bindings.set_active(active.keys().cloned().collect());
-            bindings.enqueue();
-            tokio::select! {
-                () = stop.cancelled() => break,
-                Ok(()) = wanted.changed() => {}
-                Ok(()) = changes.changed() => {}
-                Ok(()) = unsynced.changed() => {}
-                Ok(()) = self.beating.changed() => {}
-                Some(ended) = tasks.join_next() => match ended {
-                    Ok(binding) => {
-                        let left = active.remove(&binding).unwrap_or_default().saturating_sub(1);
-                        active.extend((left > 0).then_some((binding, left)));
-                    }
-                    Err(error) => resume(error),
-                },
-            }
-        }
-        while let Some(ended) = tasks.join_next().await {
-            ended.map(drop).unwrap_or_else(resume);
-        }
+    use super::*;
+
+    #[tokio::test]
+    async fn c14_a_watch_that_tells_nothing_is_said() {
+        let never =
+            |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
+        let api = Api::<Secret>::namespaced(Client::new(tower::service_fn(never), "x"), "x");
+        let (watches, link) = (Watches::default(), watch::Sender::new(Link::Connecting));
+        let source = Source { cluster: "provider", kind: "Secret" };
+        let silent = watches.watch(api, watcher::Config::default(), source, Metrics::new().unwrap(), |_| {});
+        let (mut said, stop) = (link.subscribe(), CancellationToken::new());
+        let is_said =
+            said.wait_for(|link| matches!(link, Link::Untold(untold) if untold.kinds == ["Secret"]));
+        let heard = tokio::select! {
+            () = silent => false,
+            () = listed(&watches, &link, &stop, Duration::from_millis(5)) => false,
+            heard = tokio::time::timeout(Duration::from_secs(60), is_said) => heard.is_ok(),
+        };
+        assert!(heard);
     }
 }

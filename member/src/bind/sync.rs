@@ -6,18 +6,23 @@
 //! | [`entry`] | what is known of one object: here, and its copy |
 //! | [`copy`] | what its copy is to be, and whose a copy is: pure |
 //! | [`plan`] | what to do next about it: pure |
-//! | [`copies`] | the watches at the provider |
+//! | [`copies`], [`raw`] | the watches at the provider |
+//! | [`act`] | does it |
+//! | [`asked`] | what API servers are asked before something is done that cannot be undone |
 //! | [`unsynced`] | objects that are not in step |
 //!
 //! Watches the objects of the API in our cluster, and their places at the provider. Writes the copies, and of the objects the finalizer,
 //! the status and two annotations. Deletes copies: that of an object that goes, and that of an object that is not there any more. A
 //! pass may run twice: each step is decided from what is there.
 
+mod act;
+mod asked;
 mod bound;
 mod copies;
 mod copy;
 mod entry;
 mod plan;
+mod raw;
 mod unsynced;
 
 use std::{
@@ -25,29 +30,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::bind::{label::FINALIZER, mapping::Place};
+use api::bind::mapping::Place;
 use kit::{
     drive::{before, drive},
+    failure::classify,
     index::Readers,
-    metrics::Direction,
     objects::Change,
     queue::{Outcome, Queue},
     store::Store,
-    watch::{Guard, Source, Watches},
+    watch::{Source, Watches},
     write::{Error, Writer},
 };
-use kube::{Api, Resource, ResourceExt, api::ApiResource, core::ObjectMeta, runtime::watcher};
-use serde_json::{Value, json};
+use kube::{Api, Resource, ResourceExt, api::ApiResource, runtime::watcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{bound::Bound, entry::Here, unsynced::Unsynced};
 use self::{
     copies::Copies,
-    entry::{At, Ours, Pair, There},
+    entry::{Ours, Pair},
     plan::{Problem, Rules, Step, next},
 };
-use super::contract::Contract;
+use super::{
+    absence::Absence,
+    contract::{Contract, IN_TIME},
+};
 
 /// The one controller that reads the index.
 const BY: Readers = Readers::one(0);
@@ -67,10 +74,16 @@ pub(crate) struct Sync {
     there: Writer<ApiResource>,
     copies: Copies,
     unsynced: Unsynced,
+    absence: Absence,
 }
 
 impl Sync {
-    pub(crate) fn new(bound: Bound, contract: &Contract, here: Writer, unsynced: Unsynced) -> Self {
+    pub(crate) fn new(
+        bound: Bound,
+        contract: &Contract,
+        (here, absence): (Writer, Absence),
+        unsynced: Unsynced,
+    ) -> Self {
         let store = Store::new([Queue::new(Duration::ZERO)]);
         Self {
             here: here.of(bound.resource.clone()),
@@ -81,12 +94,13 @@ impl Sync {
             bound: Arc::new(bound),
             store,
             unsynced,
+            absence,
         }
     }
 
-    /// Keeps the objects in step until `stop`. `guard` knows whether our cluster still holds what it held.
-    pub(crate) async fn run(self, guard: Arc<dyn Guard>, stop: CancellationToken) {
-        let (watches, mut tasks) = (Watches::guarded(guard), JoinSet::new());
+    /// Keeps the objects in step until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let (watches, mut tasks) = (Watches::guarded(self.absence.guard()), JoinSet::new());
         let (store, counted, api) =
             (self.store.clone(), self.contract.env.metrics.bind().objects(), self.api.clone());
         tasks.spawn(watches.watch(
@@ -102,6 +116,7 @@ impl Sync {
             },
         ));
         tasks.spawn(self.copies.clone().keep(stop.clone()));
+        tasks.spawn(self.clone().say_late(watches.clone()));
         let (queue, metrics) = (self.store.queue(0), self.contract.env.metrics.clone());
         let driven = async {
             if before(&stop, watches.listed()).await {
@@ -129,6 +144,7 @@ impl Sync {
                 return Ok(Outcome::Done);
             }
             let assigned = place.namespace.as_deref().and_then(|namespace| self.contract.assigned(namespace));
+            let no = place.namespace.as_deref().and_then(|namespace| self.contract.not_assigned(namespace));
             let refused = self.copies.refused(assigned.as_deref()).map(Problem::Unwatched);
             if !self.copies.are_told(assigned.as_deref()) {
                 refused.iter().for_each(|problem| self.report(&place, &pair, problem));
@@ -139,6 +155,8 @@ impl Sync {
                 cluster_namespace: &self.contract.cluster_namespace,
                 is_ending: self.contract.is_ending(&self.bound.binding),
                 orphan: self.bound.orphan,
+                gaps: self.absence.gaps,
+                not_assigned: no.as_deref(),
             };
             match next(&place, &pair, &rules, assigned.as_deref()) {
                 Step::Rest => {
@@ -159,6 +177,14 @@ impl Sync {
                         self.report(&place, &pair, &Problem::Refused(message.clone()));
                         return Err(Error::Refused(message));
                     }
+                    Err(Error::Unreachable(error)) => {
+                        if let Some(message) = too_large(&error) {
+                            self.report(&place, &pair, &Problem::Refused(message));
+                        } else if self.fails_for_long(&place) {
+                            self.report(&place, &pair, &Problem::Unavailable(classify(&error)));
+                        }
+                        return Err(Error::Unreachable(error));
+                    }
                     Err(error) => {
                         refused.iter().for_each(|problem| self.report(&place, &pair, problem));
                         return Err(error);
@@ -171,110 +197,37 @@ impl Sync {
 
     fn in_step(&self, place: &Place) -> Outcome {
         // What others changed there and we put back later is no delay.
-        self.store.note(place, |pair| (pair.due_up, pair.due_down) = (None, None));
+        self.store.note(place, |pair| {
+            (pair.due_up, pair.due_down, pair.failing) = (None, None, None);
+        });
         self.unsynced.remove(self.name(), place);
         Outcome::Done
+    }
+
+    /// Whether API servers have not been able to serve this for some time.
+    fn fails_for_long(&self, place: &Place) -> bool {
+        let mut since = None;
+        self.store.note(place, |pair| since = Some(*pair.failing.get_or_insert_with(Instant::now)));
+        since.is_some_and(|since| since.elapsed() > IN_TIME)
+    }
+
+    /// Says again and again what no watch has told in time.
+    async fn say_late(self, watches: Watches) {
+        let begun = Instant::now();
+        loop {
+            tokio::time::sleep(copies::LOOK).await;
+            let are_late = begun.elapsed() > IN_TIME && !watches.are_listed();
+            let late = match are_late {
+                true => Some("objects in this cluster"),
+                false => self.copies.are_late().then_some("copies at the provider"),
+            };
+            self.unsynced.put_late(self.name(), late);
+        }
     }
 
     /// Of the binding, and of the API.
     fn name(&self) -> (&str, &str) {
         (&self.bound.binding, &self.api)
-    }
-
-    /// Does a step; whether another one may follow at once.
-    async fn act(&self, place: &Place, pair: &Pair, step: Step) -> Result<bool, Error> {
-        let (here, there) = (pair.here.as_deref(), pair.there.as_deref());
-        match (step, here, there) {
-            (Step::Assign(namespace), ..) => {
-                self.contract.assign(&namespace).await?;
-                Ok(false)
-            }
-            (Step::Hold, Some(here), _) => {
-                self.store.write(BY, here, self.here.hold(here, FINALIZER)).await?;
-                Ok(true)
-            }
-            (Step::TakeOver(fields), _, Some(there)) => {
-                let at = There { side: At::of(place), ..there.clone() };
-                let request = async { Ok(self.there.manage(there, fields).await?.with(At::of(place))) };
-                self.store.write(BY, &at, request).await?;
-                Ok(true)
-            }
-            (Step::Apply(target, want), Some(_), there) => {
-                self.apply(place, &target, there, want).await?;
-                Ok(true)
-            }
-            (Step::Status(status), Some(here), _) => {
-                self.say(place, here, status).await?;
-                Ok(true)
-            }
-            (Step::Annotate(annotations), Some(here), _) => {
-                let patch = json!({"metadata": {"annotations": annotations}});
-                self.store.write(BY, here, self.here.merge(here, None, patch)).await?;
-                Ok(true)
-            }
-            (Step::Delete, _, Some(there)) => {
-                // It may have to wait for others there: the watch tells when it is gone.
-                self.there.delete(there, false).await?;
-                Ok(false)
-            }
-            (Step::Release, Some(here), _) => {
-                self.here.release(here, &[FINALIZER]).await?;
-                Ok(false)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    async fn apply(
-        &self,
-        place: &Place,
-        target: &Place,
-        there: Option<&There>,
-        want: Value,
-    ) -> Result<(), Error> {
-        let metadata = ObjectMeta {
-            name: Some(target.name.clone()),
-            namespace: target.namespace.clone(),
-            uid: there.and_then(ResourceExt::uid),
-            ..ObjectMeta::default()
-        };
-        let at = There { metadata, content: Default::default(), error: None, side: At::of(place) };
-        let request = async {
-            let answer = self.there.apply::<There>(&at, want.clone()).await?;
-            Ok(answer.with(At::of(place)))
-        };
-        let answer = self.store.write(BY, &at, request).await?;
-        let mut due = None;
-        self.store.note(place, |pair| {
-            pair.applied = Some((want, Pair::essence(&answer)));
-            due = pair.due_up.take();
-        });
-        self.carried(Direction::Up, due);
-        Ok(())
-    }
-
-    async fn say(&self, place: &Place, here: &Here, status: Option<Value>) -> Result<(), Error> {
-        let mut want = here.clone();
-        match status.clone() {
-            Some(status) => want.content.insert("status".into(), status),
-            None => want.content.remove("status"),
-        };
-        let subresource = self.bound.has_status.then_some("status");
-        let answer = self.store.write(BY, here, self.here.replace(&want, subresource)).await?;
-        let became = answer.content.get("status").cloned();
-        let mut due = None;
-        self.store.note(place, |pair| {
-            pair.said = Some((status, became));
-            due = pair.due_down.take();
-        });
-        self.carried(Direction::Down, due);
-        Ok(())
-    }
-
-    fn carried(&self, direction: Direction, due: Option<Instant>) {
-        if let Some(due) = due {
-            self.contract.env.metrics.bind().carried(direction, due.elapsed());
-        }
     }
 
     /// Says on the object, once, why it is not in step.
@@ -285,6 +238,16 @@ impl Sync {
             let reference = here.object_ref(&self.bound.resource);
             self.contract.env.events.warn(reference, "Synchronize", problem.reason(), &problem.to_string());
         }
+    }
+}
+
+/// What is too large for an API server's store (1.5 MiB) it answers as a failure of its own, each time.
+fn too_large(error: &kube::Error) -> Option<String> {
+    match error {
+        kube::Error::Api(status) if status.message.contains("request is too large") => {
+            Some(status.message.clone())
+        }
+        _ => None,
     }
 }
 

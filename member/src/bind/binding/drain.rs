@@ -1,17 +1,25 @@
 //! The end of a binding: its objects go, then APIServiceNamespaces that nobody else needs, then its CRDs, then the binding.
+//!
+//! Nobody waits for what cannot come: a BoundSchema is not needed for it, and where the provider has no export any more its copies are not
+//! ours to delete. Whether copies stay is asked of the binding as it is now.
 
-use std::{collections::BTreeSet, time::Duration};
+mod namespaces;
 
-use api::bind::{binding::APIServiceBinding, export::APIServiceNamespace};
+use std::time::Duration;
+
+use api::{
+    bind::{binding::APIServiceBinding, condition::Verdict, export::APIServiceExport, label},
+    view::Meta,
+};
 use kit::{queue::Outcome, write::Error};
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ApiResource, ListParams},
+};
 
-use super::{Bindings, FINALIZER, report};
+use super::{Bindings, FINALIZER, report, verdict::synced};
 use crate::bind::{
-    contract::Contract,
-    crd::is_of,
-    local::Crd,
-    sync::{Bound, Here},
+    absence::is_gone, contract::Contract, crd::is_of, local::Crd, policy::leaves_copies, sync::Here,
 };
 
 /// How soon it is looked again what is left.
@@ -26,23 +34,26 @@ impl Bindings {
         binding: &APIServiceBinding,
         contract: &Contract,
     ) -> Result<Outcome, Error> {
-        if !binding.finalizers().iter().any(|held| held == FINALIZER) {
-            return Ok(Outcome::Done);
-        }
         let name = binding.name_any();
+        let bindings = Api::<Meta<APIServiceBinding>>::all(self.env.client.clone());
+        let now = bindings.get_opt(&name).await?.filter(|now| now.uid() == binding.uid());
+        let Some(now) = now.filter(|now| now.finalizers().iter().any(|held| held == FINALIZER)) else {
+            return Ok(Outcome::Done);
+        };
+        let orphan = leaves_copies(&now);
         let crds: Vec<_> = self
             .local
             .known
             .with(|known| known.crds.iter().filter(|crd| is_of(crd, binding)).cloned().collect());
-        let bound = self.installed(binding, contract);
-        let orphan = bound.values().any(|bound| bound.orphan);
-        let mut left = 0;
-        for bound in bound.values() {
-            left += self.delete_objects(bound).await?;
-        }
+        let left = match contract.known.with(|known| known.exports.get(&name).is_some()) {
+            true => self.delete_in_step(binding, contract, orphan).await?,
+            false if !crds.is_empty() => self.let_go(binding, contract, &crds).await?,
+            false => 0,
+        };
         if left > 0 {
-            // Objects are in step until the last one is gone.
-            self.keep_in_step(&name, bound);
+            // Also what keeps them is said.
+            let verdicts = vec![Verdict::new("Synced", synced(&self.unsynced, &name))];
+            report::on_binding(self, binding, Some(contract), verdicts).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());
@@ -61,35 +72,83 @@ impl Bindings {
         }
         // Nobody may use the credential any more after that.
         report::on_export(contract, &name, None).await?;
-        self.writer.release(binding, &[FINALIZER]).await?;
+        self.writer.release(&now, &[FINALIZER]).await?;
         Ok(Outcome::Done)
     }
 
-    /// Deletes the objects of an API; how many are left.
-    async fn delete_objects(&self, bound: &Bound) -> Result<usize, Error> {
-        let api = Api::<Here>::all_with(self.env.client.clone(), &bound.resource);
-        let writer = self.writer.clone().of(bound.resource.clone());
-        let objects = api.list(&ListParams::default().limit(PAGE)).await?.items;
-        for object in objects.iter().filter(|object| object.metadata.deletion_timestamp.is_none()) {
-            writer.delete(object, false).await?;
+    /// Deletes the objects, whose copies go with them unless they are to stay; how many are left.
+    async fn delete_in_step(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        orphan: bool,
+    ) -> Result<usize, Error> {
+        let bound = self.installed(binding, contract, orphan);
+        // Objects are in step until the last one is gone.
+        self.keep_in_step(&binding.name_any(), bound.clone());
+        let mut left = 0;
+        for bound in bound.values() {
+            let writer = self.writer.clone().of(bound.resource.clone());
+            let objects = self.objects(&bound.resource).await?;
+            for object in objects.iter().filter(|object| !is_going(*object)) {
+                writer.delete(object, false).await?;
+            }
+            left += objects.len();
         }
-        Ok(objects.len())
+        Ok(left)
     }
 
-    /// Those in which no other binding of the contract can have objects, whatever credential that one uses.
-    async fn delete_namespaces(&self, ending: &str, contract: &Contract) -> Result<(), Error> {
-        let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
-        let others: BTreeSet<_> =
-            self.local.bindings_of(&self.secret).into_iter().chain(self.local.bound(exports)).collect();
-        if others.iter().any(|other| other != ending) {
-            return Ok(());
+    /// The provider has no export of that name any more, and with it went where the copies are, and our rights on them: the objects do not
+    /// wait for them. How many are left.
+    async fn let_go(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        crds: &[Crd],
+    ) -> Result<usize, Error> {
+        let exports =
+            Api::<Meta<APIServiceExport>>::namespaced(contract.client(), &contract.cluster_namespace.name);
+        if !is_gone(&exports, &binding.name_any()).await? {
+            return Err(Error::Stale);
         }
-        let all: Vec<APIServiceNamespace> =
-            contract.known.with(|known| known.namespaces.iter().cloned().collect());
-        let ours = all.iter().filter(|namespace| !Contract::is_providers(namespace));
-        for namespace in ours.filter(|namespace| namespace.metadata.deletion_timestamp.is_none()) {
-            contract.writer.delete(namespace, false).await?;
+        self.keep_in_step(&binding.name_any(), Default::default());
+        let mut left = 0;
+        for resource in crds.iter().filter_map(|crd| Some(crd.served()?.resource)) {
+            let writer = self.writer.clone().of(resource.clone());
+            let objects = self.objects(&resource).await?;
+            for object in &objects {
+                let is_held = object.finalizers().iter().any(|held| held == label::FINALIZER);
+                match is_going(object) {
+                    false => writer.delete(object, false).await?,
+                    true if is_held => writer.release(object, &[label::FINALIZER]).await?,
+                    true => {}
+                }
+            }
+            left += objects.len();
         }
-        Ok(())
+        if left > 0 {
+            let message = "the provider has no APIServiceExport of this name any more: objects do not wait for their copies, which may stay there";
+            tracing::warn!(binding = binding.name_any(), "{message}");
+            self.env.events.warn(binding.object_ref(&()), "Bind", "CopiesMayStay", message);
+        }
+        Ok(left)
     }
+
+    /// The objects of an API.
+    async fn objects(&self, resource: &ApiResource) -> Result<Vec<Meta<Here>>, Error> {
+        let api = Api::<Meta<Here>>::all_with(self.env.client.clone(), resource);
+        let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+        loop {
+            let page = api.list(&params).await?;
+            all.extend(page.items);
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn is_going<P: Resource>(object: &P) -> bool {
+    object.meta().deletion_timestamp.is_some()
 }

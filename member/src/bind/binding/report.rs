@@ -91,9 +91,10 @@ pub(super) async fn on_export(contract: &Contract, name: &str, found: Option<&Fo
     let Some(export) = contract.known.with(|known| known.exports.get(name).cloned()) else { return Ok(()) };
     let info = |reason, message: &str| Answer::No(Severity::Info, reason, message.to_owned());
     let verdicts = match found {
-        Some(found) => {
-            [Verdict::new("Connected", Answer::Yes), Verdict::new("ConsumerInSync", found.in_sync.clone())]
-        }
+        Some(found) => [
+            Verdict::new("Connected", found.connected.clone()),
+            Verdict::new("ConsumerInSync", found.in_sync.clone()),
+        ],
         None => [
             Verdict::new("Connected", info("APIServiceBindingNotFound", "no APIServiceBinding uses this")),
             Verdict::new("ConsumerInSync", info("NA", "no APIServiceBinding uses this")),

@@ -11,7 +11,11 @@ use api::bind::{
 use kube::ResourceExt;
 
 use super::{Found, Link};
-use crate::bind::{contract::Contract, heartbeat::Beat, sync::Unsynced};
+use crate::bind::{
+    contract::{Contract, IN_TIME},
+    heartbeat::Beat,
+    sync::Unsynced,
+};
 
 /// Objects that are named in a condition.
 const NAMED: usize = 3;
@@ -38,10 +42,17 @@ fn evicted() -> Answer {
 
 /// Without a provider. `was_said` is whether the binding has conditions already.
 pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
-    let is_refused = matches!(link, Link::Failing(failure) if failure.is_refusal());
+    let away = |why: String| Answer::No(Severity::Warning, "ProviderUnavailable", why);
+    let connected = match link {
+        Link::Failing(failure) if failure.is_refusal() => Some(evicted()),
+        Link::Failing(failure) => Some(away(failure.to_string())),
+        Link::Untold(untold) => Some(away(untold.to_string())),
+        _ => None,
+    };
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
+        Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
         // What was said before a restart may still be so.
         Link::Connecting | Link::Up(..) if was_said => return Vec::new(),
         Link::Connecting | Link::Up(..) => {
@@ -49,7 +60,7 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         }
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
-    let connected = is_refused.then(|| Verdict::new("Connected", evicted()));
+    let connected = connected.map(|answer| Verdict::new("Connected", answer));
     [Verdict::new("SecretValid", secret)].into_iter().chain(informers).chain(connected).collect()
 }
 
@@ -74,7 +85,7 @@ pub(super) fn connected(
     let connected = if beating == Some(Beat::Evicted) { evicted() } else { found.connected.clone() };
     let mut all = vec![
         Verdict::new("SecretValid", Answer::Yes),
-        Verdict::new("InformersSynced", Answer::Yes),
+        Verdict::new("InformersSynced", informed(unsynced, &binding.name_any())),
         Verdict::new("Connected", connected),
         Verdict::new("SchemaInSync", found.in_sync.clone()),
         Verdict::new("Synced", synced(unsynced, &binding.name_any())),
@@ -89,8 +100,19 @@ pub(super) fn said(binding: &APIServiceBinding, type_: &str) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == type_)
 }
 
+/// Whether every watch has told what there is, but for those that are refused: those say so in `Synced`.
+fn informed(unsynced: &Unsynced, binding: &str) -> Answer {
+    match unsynced.late(binding) {
+        Some((api, what)) => {
+            let message = format!("{api}: no list of {what} came within {} s", IN_TIME.as_secs());
+            error("InformerSyncTimeout", message)
+        }
+        None => Answer::Yes,
+    }
+}
+
 /// How many objects of the binding are not in step, why, and the first of them.
-fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
+pub(super) fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
     let of_it = unsynced.of(binding);
     let Some((_, (reason, message))) = of_it.first_key_value() else { return Answer::Yes };
     let names: Vec<_> = of_it.keys().take(NAMED).map(ToString::to_string).collect();

@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Bound,
     entry::{At, Pair, There},
+    raw::{Lightened, Raw},
 };
-use crate::bind::contract::Contract;
+use crate::bind::contract::{Contract, IN_TIME};
 
 /// What one watch at the provider covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,12 +40,32 @@ struct Watched {
     stop: CancellationToken,
     /// The first list is in the index.
     is_told: bool,
-    /// The provider refuses the watch.
+    begun: Instant,
+    /// The provider refuses the watch, or tells nothing.
     refused: Option<Failure>,
 }
 
+impl Watched {
+    /// Whether nobody knows why nothing is told.
+    fn is_late(&self, now: Instant) -> bool {
+        !self.is_told && now.saturating_duration_since(self.begun) > IN_TIME
+    }
+
+    fn failure(&self, now: Instant) -> Option<Failure> {
+        let mut troubles = self.watches.troubles(now).into_iter().map(|trouble| trouble.failure);
+        let late = || Failure::Unreachable("it tells nothing");
+        match self.is_late(now) {
+            true => Some(troubles.next().unwrap_or_else(late)),
+            false => troubles.find(Failure::is_refusal),
+        }
+    }
+}
+
 /// How often it is looked whether a watch is refused.
-const LOOK: Duration = Duration::from_secs(5);
+pub(super) const LOOK: Duration = Duration::from_secs(5);
+
+/// The provider's Namespaces, by the consumer's; or why there is none.
+type Assigned = BTreeMap<String, Result<String, String>>;
 
 /// The watches of one API. Cloning shares them.
 #[derive(Clone)]
@@ -74,14 +95,21 @@ impl Copies {
         self.watched.with(|all| all.get(&scope)?.refused.clone())
     }
 
+    /// Whether watches have told nothing in time, and not because the provider refuses them.
+    pub(super) fn are_late(&self) -> bool {
+        let is_silent = |watched: &Watched| {
+            watched.is_late(Instant::now()) && !watched.refused.as_ref().is_some_and(Failure::is_refusal)
+        };
+        self.watched.with(|all| all.values().any(is_silent))
+    }
+
     /// Takes in which watches are refused. Those whose objects wait for them say so.
     fn look(&self) {
         let now = Instant::now();
         let is_news = self.watched.with(|all| {
             let mut is_news = false;
             for watched in all.values_mut() {
-                let troubles = watched.watches.troubles(now).into_iter();
-                let refused = troubles.map(|trouble| trouble.failure).find(Failure::is_refusal);
+                let refused = watched.failure(now);
                 is_news |= watched.refused != refused;
                 watched.refused = refused;
             }
@@ -126,7 +154,7 @@ impl Copies {
     }
 
     /// Whose place an object is at follows from the Namespaces that are assigned.
-    fn assigned_anew(&self, before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) {
+    fn assigned_anew(&self, before: &Assigned, now: &Assigned) {
         if self.scope(None) == Some(Scope::All) && self.bound.strategy == Strategy::Namespaced {
             self.watched.with(|all| all.values().for_each(|watched| watched.watches.list_again()));
         }
@@ -138,8 +166,8 @@ impl Copies {
         self.store.enqueue(concerned.map(|place| (place, Readers::ALL)).collect());
     }
 
-    fn follow(&self, assigned: &BTreeMap<String, String>, tasks: &mut JoinSet<()>) {
-        let of_namespaces = assigned.values().filter_map(|namespace| self.scope(Some(namespace)));
+    fn follow(&self, assigned: &Assigned, tasks: &mut JoinSet<()>) {
+        let of_namespaces = assigned.values().flatten().filter_map(|namespace| self.scope(Some(namespace)));
         let wanted: BTreeSet<_> = self.scope(None).into_iter().chain(of_namespaces).collect();
         let ended = self.watched.with(|all| {
             let ended: Vec<_> = all.keys().filter(|scope| !wanted.contains(*scope)).cloned().collect();
@@ -151,7 +179,7 @@ impl Copies {
             let is_new = self.watched.with(|all| !all.contains_key(&scope));
             if is_new {
                 let (watches, stop) = (Watches::default(), CancellationToken::new());
-                let watched = Watched { watches, stop, is_told: false, refused: None };
+                let watched = Watched { watches, stop, is_told: false, begun: Instant::now(), refused: None };
                 let stop = watched.stop.clone();
                 let watch = self.watch(&scope, &watched.watches);
                 self.watched.with(|all| all.insert(scope, watched));
@@ -169,23 +197,24 @@ impl Copies {
 
     fn watch(&self, scope: &Scope, watches: &Watches) -> impl Future<Output = ()> + Send + use<> {
         let (client, resource) = (self.contract.watching(), &self.bound.resource);
-        let api: Api<There> = match scope {
+        let api: Api<Raw> = match scope {
             Scope::All => Api::all_with(client, resource),
             Scope::Within(namespace) => Api::namespaced_with(client, namespace, resource),
         };
         let (this, scope) = (self.clone(), scope.clone());
-        watches.watch(
-            api,
-            watcher::Config::default(),
+        let cluster_namespace = self.contract.cluster_namespace.name.clone();
+        watches.watch_gathering(
+            (api, watcher::Config::default()),
             Source { cluster: "provider", kind: "copy" },
             self.contract.env.metrics.clone(),
+            Lightened { cluster_namespace, kept: Vec::new() },
             move |change| this.told(&scope, change),
         )
     }
 
     /// Takes in what a watch told: of a list, what of its scope it does not have is gone.
-    fn told(&self, scope: &Scope, change: Change<There>) {
-        let change = change.map(|object| self.placed(object));
+    fn told(&self, scope: &Scope, change: Change<Raw>) {
+        let change: Change<There> = change.map(|object| self.placed(object));
         let Change::Reset(objects) = change else { return self.store.change(change) };
         let listed = objects.iter().map(|object| (object.namespace(), object.name_any())).collect();
         self.forget(scope, &listed);
@@ -195,17 +224,22 @@ impl Copies {
         self.store.enqueue_all(Readers::ALL);
     }
 
-    fn placed(&self, object: There) -> There {
+    fn placed(&self, object: Raw) -> There {
         let there = Place { namespace: object.namespace(), name: object.name_any() };
         let mapping = Mapping {
             strategy: self.bound.strategy,
             cluster_namespace: &self.contract.cluster_namespace.name,
         };
         let assigned = self.contract.all_assigned();
-        let ours =
-            |theirs: &str| assigned.iter().find(|(_, to)| *to == theirs).map(|(ours, _)| ours.as_str());
+        let ours = |theirs: &str| {
+            assigned
+                .iter()
+                .find(|(_, to)| to.as_ref().is_ok_and(|to| to == theirs))
+                .map(|(ours, _)| ours.as_str())
+        };
         let here = mapping.here(&there, ours);
-        object.with(At { place: here, seen: Some(Instant::now()) })
+        let at = At { place: here, seen: Some(Instant::now()) };
+        object.lightened(&self.contract.cluster_namespace.name).opened(at)
     }
 
     /// Forgets the copies of a scope that are not `listed`.

@@ -41,6 +41,8 @@ pub(crate) type There = Custom<At>;
 pub(crate) struct Pair {
     pub(crate) here: Option<Arc<Here>>,
     pub(crate) there: Option<Arc<There>>,
+    /// Whether the object was here since we began.
+    pub(crate) was_here: bool,
     /// What we applied last, and the copy as it was then: where less is kept than was sent, it is not sent again.
     pub(crate) applied: Option<(Value, Essence)>,
     /// The status that we wrote last, and what became of it.
@@ -48,6 +50,8 @@ pub(crate) struct Pair {
     /// Since when a change here has not gone up, and one there not come down.
     pub(crate) due_up: Option<Instant>,
     pub(crate) due_down: Option<Instant>,
+    /// Since when the API servers cannot serve what is to be done.
+    pub(crate) failing: Option<Instant>,
 }
 
 /// What of a copy can differ from what we applied.
@@ -88,6 +92,7 @@ impl Part<Place, Pair> for Here {
         if changed {
             entry.due_up = entry.due_up.or(self.side.seen);
         }
+        entry.was_here = true;
         entry.here = Some(Arc::new(self));
         Readers::ALL.when(changed)
     }

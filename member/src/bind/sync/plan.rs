@@ -17,7 +17,10 @@ use super::{
     entry::{Here, Pair, There},
 };
 
-use crate::bind::contract::{ClusterNamespace, MANAGER};
+use crate::bind::{
+    absence::Gaps,
+    contract::{ClusterNamespace, MANAGER},
+};
 
 /// Go's konnector creates copies with an update, under the name of its program (C1).
 const FORMER_MANAGERS: &[&str] = &["konnector", MANAGER];
@@ -30,6 +33,10 @@ pub(crate) struct Rules<'a> {
     pub(crate) is_ending: bool,
     /// Copies stay when their objects go.
     pub(crate) orphan: bool,
+    /// Times of which the absence of an object tells nothing.
+    pub(crate) gaps: Gaps,
+    /// Why the provider gives no Namespace for that of the object, in its words.
+    pub(crate) not_assigned: Option<&'a str>,
 }
 
 /// What to do next.
@@ -69,10 +76,19 @@ pub(crate) enum Problem {
          would let it be taken over"
     )]
     NotOurs,
+    #[error("the provider gives no Namespace for that of the object: {0}")]
+    NotAssigned(String),
+    #[error(
+        "this cluster was restored from a backup that may lack the object: its copy stays at the provider until the object is made again, \
+         or somebody there deletes the copy"
+    )]
+    LostByRestore,
     #[error("it does not decode: {0}")]
     Undecodable(String),
     #[error("the copy cannot be seen at the provider: {0}")]
     Unwatched(Failure),
+    #[error("it cannot be served for some time: {0}")]
+    Unavailable(Failure),
     #[error("{0}")]
     Refused(String),
 }
@@ -83,9 +99,12 @@ impl Problem {
             Self::NameTooLong(_) => "NameTooLong",
             Self::OwnedByAnother(_) => "OwnedByAnother",
             Self::NotOurs => "NotOurs",
+            Self::NotAssigned(_) => "NotAssigned",
+            Self::LostByRestore => "LostByRestore",
             Self::Undecodable(_) => "Undecodable",
             Self::Unwatched(Failure::KindMissing) => "NotServed",
             Self::Unwatched(_) => "NotWatched",
+            Self::Unavailable(_) => "ProviderUnavailable",
             Self::Refused(_) => "Refused",
         }
     }
@@ -97,7 +116,7 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     let there = pair.there.as_deref();
     let there = there.filter(|_| !rules.orphan || pair.here.as_ref().is_none_or(|here| !is_going(here)));
     let Some(here) = pair.here.as_deref() else {
-        return if rules.orphan { Step::Rest } else { orphan(there, cns) };
+        return if rules.orphan { Step::Rest } else { orphan(pair, there, rules) };
     };
     let is_held = here.finalizers().iter().any(|held| held == FINALIZER);
     let is_going = is_going(here);
@@ -111,7 +130,13 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
         Err(NoPlace::Pending) if rules.is_ending => {
             return if is_going { Step::Release } else { Step::Rest };
         }
-        Err(NoPlace::Pending) => return Step::Assign(place.namespace.clone().unwrap_or_default()),
+        Err(NoPlace::Pending) => {
+            return match rules.not_assigned {
+                Some(_) if is_going => Step::Release,
+                Some(words) => Step::Fail(Problem::NotAssigned(words.to_owned())),
+                None => Step::Assign(place.namespace.clone().unwrap_or_default()),
+            };
+        }
         Err(NoPlace::NameTooLong(_)) if is_going => return Step::Release,
         Err(NoPlace::NameTooLong(length)) => return Step::Fail(Problem::NameTooLong(length)),
         Err(NoPlace::WrongScope) => return Step::Rest,
@@ -151,10 +176,16 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
 }
 
 /// A copy without its object, of which nobody saw that it went.
-fn orphan(there: Option<&There>, cns: &str) -> Step {
-    there
-        .filter(|there| whose(there, None, cns) == Whose::Ours && is_of_somebody(there) && !is_offered(there))
-        .map_or(Step::Rest, delete)
+fn orphan(pair: &Pair, there: Option<&There>, rules: &Rules<'_>) -> Step {
+    let is_ours = |there: &&There| whose(there, None, &rules.cluster_namespace.name) == Whose::Ours;
+    let ours = there.filter(is_ours).filter(|there| is_of_somebody(there) && !is_offered(there));
+    match ours.map(|there| (delete(there), there)) {
+        Some((Step::Delete, there)) if !pair.was_here && !rules.gaps.are_over(&there.metadata) => {
+            Step::Fail(Problem::LostByRestore)
+        }
+        Some((step, _)) => step,
+        None => Step::Rest,
+    }
 }
 
 fn is_going(here: &Here) -> bool {

@@ -14,6 +14,8 @@ pub(crate) type Said = (&'static str, String);
 pub(crate) struct Unsynced {
     /// By the name of the binding and of the API, and the place here.
     all: Shared<BTreeMap<(String, String, Place), Said>>,
+    /// What no watch has told in time, by the name of the binding and of the API.
+    late: Shared<BTreeMap<(String, String), &'static str>>,
     changed: watch::Sender<u64>,
     counted: Tally,
 }
@@ -21,7 +23,7 @@ pub(crate) struct Unsynced {
 impl Unsynced {
     /// None yet. `counted` counts them by API and reason.
     pub(crate) fn new(counted: Tally) -> Self {
-        Self { all: Shared::default(), changed: watch::Sender::new(0), counted }
+        Self { all: Shared::default(), late: Shared::default(), changed: watch::Sender::new(0), counted }
     }
 
     /// Notes it; whether that is news.
@@ -38,8 +40,29 @@ impl Unsynced {
         self.change(|all| all.remove(&key).is_some());
     }
 
+    /// Notes what no watch of the API has told in time, if anything.
+    pub(super) fn put_late(&self, (binding, api): (&str, &str), late: Option<&'static str>) {
+        let key = (binding.to_owned(), api.to_owned());
+        let before = self.late.with(|all| match late {
+            Some(late) => all.insert(key, late),
+            None => all.remove(&key),
+        });
+        if before != late {
+            self.changed.send_modify(|times| *times += 1);
+        }
+    }
+
+    /// What no watch of a binding has told in time: the API, and what of it.
+    pub(crate) fn late(&self, binding: &str) -> Option<(String, &'static str)> {
+        self.late.with(|all| {
+            let of_it = all.iter().find(|((of, _), _)| of == binding);
+            of_it.map(|((_, api), late)| (api.clone(), *late))
+        })
+    }
+
     /// The API is kept in step no more.
     pub(super) fn forget(&self, (binding, api): (&str, &str)) {
+        self.put_late((binding, api), None);
         self.change(|all| {
             let before = all.len();
             all.retain(|(of, its, place), _| {

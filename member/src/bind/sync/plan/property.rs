@@ -76,6 +76,8 @@ impl World {
             cluster_namespace: &cluster_namespace,
             is_ending: false,
             orphan: false,
+            gaps: Gaps::default(),
+            not_assigned: None,
         };
         let place = Place::within("team1", "foo");
         next(&place, &self.pair(), &rules, self.assigned.then_some(THERE))

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use api::bind::label::{CLUSTER_NAMESPACE, CONSUMER_UID};
 
 use super::*;
+use crate::home::Lost;
 
 const CNS: &str = "kube-bind-37p3oxx6sh4fd";
 
@@ -20,7 +21,14 @@ fn step(pair: &Pair) -> Step {
 
 fn step_of(pair: &Pair, strategy: Strategy, assigned: Option<&str>, name: &str) -> Step {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-    let rules = Rules { strategy, cluster_namespace: &cluster_namespace, is_ending: false, orphan: false };
+    let rules = Rules {
+        strategy,
+        cluster_namespace: &cluster_namespace,
+        is_ending: false,
+        orphan: false,
+        gaps: Gaps::default(),
+        not_assigned: None,
+    };
     let namespace = (strategy == Strategy::Namespaced).then(|| "team1".to_owned());
     next(&Place { namespace, name: name.into() }, pair, &rules, assigned)
 }
@@ -80,6 +88,8 @@ fn b11_when_the_export_ends_no_namespace_is_asked_for_and_nothing_waits_for_one(
         cluster_namespace: &cluster_namespace,
         is_ending: true,
         orphan: false,
+        gaps: Gaps::default(),
+        not_assigned: None,
     };
     let at = Place { namespace: Some("team1".into()), name: "foo".into() };
     assert_eq!(next(&at, &pair(Some(live(json!({}))), None), &rules, None), Step::Rest);
@@ -190,4 +200,46 @@ fn what_was_taken_over_from_its_owner_is_never_deleted() {
     assert_eq!(step(&pair(Some(held(going())), Some(copied(adopt.clone())))), Step::Release);
     assert_eq!(step(&pair(None, Some(copied(adopt.clone())))), Step::Rest);
     assert_eq!(step(&pair(Some(live(going())), Some(copied(adopt)))), Step::Rest);
+}
+
+#[test]
+fn d8_what_a_backup_may_lack_keeps_its_copy_unless_it_was_here_since() {
+    let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
+    let at = |text: &str| text.parse().unwrap();
+    let restored = Lost::between(at("2026-11-01T12:00:00Z"), at("2026-11-01T13:00:00Z"));
+    let rules = Rules {
+        strategy: Strategy::Namespaced,
+        cluster_namespace: &cluster_namespace,
+        is_ending: false,
+        orphan: false,
+        gaps: Gaps { restored: Some(restored), unserved: None },
+        not_assigned: None,
+    };
+    let of = |made: &str, was_here: bool| {
+        let copy = copied(json!({"metadata": {"creationTimestamp": made}}));
+        let pair = Pair { was_here, ..pair(None, Some(copy)) };
+        next(&Place::within("team1", "foo"), &pair, &rules, Some("there"))
+    };
+    assert_eq!(of("2026-11-01T12:30:00Z", false), Step::Fail(Problem::LostByRestore));
+    assert_eq!(of("2026-11-01T12:30:00Z", true), Step::Delete, "X5: it was seen going");
+    assert_eq!(of("2026-11-01T14:00:00Z", false), Step::Delete);
+    let again = pair(Some(held(json!({"metadata": {"uid": "u2"}}))), Some(copied(json!({}))));
+    let again = next(&Place::within("team1", "foo"), &again, &rules, Some("there"));
+    assert!(matches!(again, Step::Apply(..)), "who makes it again has its copy");
+}
+
+#[test]
+fn what_gets_no_namespace_at_the_provider_says_so_and_does_not_hang() {
+    let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
+    let rules = Rules {
+        strategy: Strategy::Namespaced,
+        cluster_namespace: &cluster_namespace,
+        is_ending: false,
+        orphan: false,
+        gaps: Gaps::default(),
+        not_assigned: Some("SystemNamespace: no"),
+    };
+    let of = |object: Value| next(&Place::within("team1", "foo"), &pair(Some(object), None), &rules, None);
+    assert_eq!(of(live(json!({}))), Step::Fail(Problem::NotAssigned("SystemNamespace: no".into())));
+    assert_eq!(of(held(going())), Step::Release);
 }

@@ -1,0 +1,294 @@
+//! The end of bindings and of what they brought, also where somebody has taken a part of it away before: nobody hangs.
+
+use api::bind::{
+    binding::APIServiceBinding,
+    bound_schema::BoundSchema,
+    export::{APIServiceExport, APIServiceNamespace, Phase},
+    resource::{InformerScope, Isolation},
+};
+use e2e::{
+    binding::{
+        BINDING, CREDENTIALS, Offered, becomes, bind_with, binding_says,
+        provider::{contract, offer, request},
+        vanishes,
+    },
+    cluster::Cluster,
+    seen::event,
+    trap::{Side, Trap},
+    victim::Victim,
+    waiting::{VOUCHED, eventually, within},
+    world::World,
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{backend::Backend, konnector::unbind};
+
+async fn is_gone(world: &World, offered: &Offered) {
+    let east = world.cluster("east");
+    let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+    eventually("the binding and its CRD are gone", || async {
+        let binding = bindings.get_opt(&offered.plural).await.unwrap().map(|binding| binding.metadata);
+        let crd = east.crds().get_opt(&offered.name()).await.unwrap().map(|crd| crd.metadata);
+        let log = || world.log_tail("freeport-member-east");
+        if binding.is_none() && crd.is_none() {
+            Ok(())
+        } else {
+            Err(format!("{binding:?} {crd:?}\n{}", log()))
+        }
+    })
+    .await;
+}
+
+/// As `kubectl delete --cascade=foreground` does, where the CRD blocks its owner.
+async fn unbind_in_foreground(east: &Cluster, offered: &Offered) {
+    let crd = east.crds().get(&offered.name()).await.unwrap();
+    let mut owners = json!(crd.metadata.owner_references);
+    owners[0]["blockOwnerDeletion"] = json!(true);
+    let blocks = Patch::Merge(json!({"metadata": {"ownerReferences": owners}}));
+    east.crds().patch(&offered.name(), &PatchParams::default(), &blocks).await.unwrap();
+    let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+    bindings.delete(&offered.plural, &DeleteParams::foreground()).await.unwrap();
+}
+
+#[test]
+fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("takens", "Cluster");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
+        bind_with(east, "takens", &offered, kubeconfig).await;
+        let spec = || json!({"spec": {"size": "l"}});
+        offered.create(east, None, "foo", spec()).await;
+        let (there, copy) = (offered.objects(leader, None), format!("{}-foo", backend.cluster_namespace));
+        becomes("is at the provider", &there, &copy, |_| true).await;
+
+        let crds = east.crds();
+        let before = crds.get(&offered.name()).await.unwrap().uid();
+        crds.delete(&offered.name(), &DeleteParams::default()).await.unwrap();
+        vanishes(&there, &copy).await;
+        eventually("the CRD is made anew", || async {
+            match crds.get_opt(&offered.name()).await.unwrap() {
+                Some(crd) if crd.uid() != before => Ok(()),
+                other => Err(format!("{other:?}; its log:\n{}", world.log_tail("freeport-member-east"))),
+            }
+        })
+        .await;
+        binding_says(world, "east", "takens", "Ready", "True", "").await;
+
+        // Somebody changes it.
+        let was = crds.get(&offered.name()).await.unwrap();
+        let column = json!([{"name": "Theirs", "type": "string", "jsonPath": ".spec.size"}]);
+        let change =
+            json!([{"op": "add", "path": "/spec/versions/0/additionalPrinterColumns", "value": column}]);
+        let change = Patch::<()>::Json(serde_json::from_value(change).unwrap());
+        crds.patch(&offered.name(), &PatchParams::default(), &change).await.unwrap();
+        eventually("the CRD is put back", || async {
+            let is = crds.get(&offered.name()).await.unwrap();
+            if is.spec == was.spec { Ok(()) } else { Err(format!("{:?}", is.spec.versions)) }
+        })
+        .await;
+        offered.create(east, None, "foo", spec()).await;
+        becomes("is at the provider", &there, &copy, |_| true).await;
+
+        // Without its BoundSchema, and with the garbage collector at work.
+        leader.delete::<BoundSchema>(&backend.cluster_namespace, &offered.name()).await;
+        unbind_in_foreground(east, &offered).await;
+        is_gone(world, &offered).await;
+        vanishes(&there, &copy).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn b11_a_binding_without_an_export_goes() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("exportless", "Cluster");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
+        bind_with(east, "exportless", &offered, kubeconfig).await;
+        offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
+        let (there, copy) = (offered.objects(leader, None), format!("{}-foo", backend.cluster_namespace));
+        becomes("is at the provider", &there, &copy, |_| true).await;
+        leader.delete::<APIServiceExport>(&backend.cluster_namespace, "exportless").await;
+        binding_says(world, "east", "exportless", "Connected", "False", "APIServiceExportNotFound").await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        bindings.delete("exportless", &DeleteParams::default()).await.unwrap();
+        is_gone(world, &offered).await;
+        eventually("an Event says it", || event(east, "default", "exportless", "CopiesMayStay")).await;
+        assert!(there.get_opt(&copy).await.unwrap().is_some(), "nobody but the provider may delete it");
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
+    const MANY: usize = 30;
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("lateorphans", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Namespaced, InformerScope::Namespaced)).await;
+        bind_with(east, "lateorphans", &offered, kubeconfig).await;
+        for nth in 0..MANY {
+            offered.create(east, None, &format!("o{nth}"), json!({"spec": {"size": "l"}})).await;
+        }
+        let there = offered.objects(leader, Some(&backend.cluster_namespace));
+        let copies = async || there.list(&Default::default()).await.unwrap().items;
+        eventually("all copies are there", || async {
+            let is = copies().await.len();
+            if is == MANY { Ok(()) } else { Err(is.to_string()) }
+        })
+        .await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        let orphan = Patch::Merge(
+            json!({"metadata": {"annotations": {"multicluster.freeport.dev/deletion-policy": "Orphan"}}}),
+        );
+        bindings.patch("lateorphans", &PatchParams::default(), &orphan).await.unwrap();
+        bindings.delete("lateorphans", &DeleteParams::default()).await.unwrap();
+        is_gone(world, &offered).await;
+        let left = copies().await;
+        let live = left.iter().filter(|copy| copy.metadata.deletion_timestamp.is_none()).count();
+        assert_eq!(live, MANY, "copies were deleted");
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn a_credential_in_another_namespace_is_said() {
+    BINDING.beside(async |world| {
+        let east = world.cluster("east");
+        let binding = json!({"metadata": {"name": "elsewhere"},
+            "spec": {"kubeconfigSecretRef": {"namespace": "default", "name": "elsewhere", "key": "kubeconfig"}}});
+        let _: APIServiceBinding = east.create_cluster_wide(binding).await;
+        binding_says(world, "east", "elsewhere", "SecretValid", "False", "KubeconfigSecretInvalid").await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        bindings.delete("elsewhere", &DeleteParams::default()).await.unwrap();
+        eventually("it goes", || async {
+            let there = bindings.get_opt("elsewhere").await.unwrap();
+            there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
+        })
+        .await;
+    });
+}
+
+/// APIServiceNamespaces go with the last binding that has objects in them.
+#[test]
+fn namespaces_that_no_other_binding_needs_go_with_a_binding() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (ends, stays) = (Offered::new("needed", "Namespaced"), Offered::new("needing", "Namespaced"));
+        offer(leader, &ends, json!({})).await;
+        let (cns, _) = contract(world, "needs-east", "needed").await;
+        offer(leader, &stays, json!({})).await;
+        let (_, kubeconfig) = contract(world, "needs-east", "needing").await;
+        let alone = world.namespace("bind-alone", &["east"]).await;
+        let both = world.namespace("bind-both", &["east"]).await;
+        for (offered, namespaces) in [(&ends, &[&alone, &both][..]), (&stays, &[&both])] {
+            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
+            for namespace in namespaces {
+                offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
+                let there = offered.objects(leader, Some(&format!("{cns}-{namespace}")));
+                becomes("is at the provider", &there, "foo", |_| true).await;
+            }
+        }
+        let there = stays.objects(leader, Some(&format!("{cns}-{both}")));
+        let copy = there.get("foo").await.unwrap().uid();
+        unbind(world, "east", &ends).await;
+        let asked = leader.api::<APIServiceNamespace>(&cns);
+        eventually("only what is needed is left", || async {
+            let left = asked.list(&Default::default()).await.unwrap();
+            let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+            if left == [both.clone()] { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+        assert_eq!(there.get("foo").await.unwrap().uid(), copy);
+        unbind(world, "east", &stays).await;
+        for namespace in [&alone, &both] {
+            world.release(namespace).await;
+        }
+        leader.release_namespace(&cns).await;
+        for offered in [&ends, &stays] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}
+
+/// A konnector that is killed after it wrote a CRD, an APIServiceNamespace, and each step of the end.
+#[test]
+fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
+    BINDING.alone(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("mortals", "Namespaced");
+        offer(leader, &offered, json!({})).await;
+        let (cns, kubeconfig) = contract(world, "mortal-east", "mortals").await;
+        let of = json!({"resources": [{"group": offered.resource().group, "resource": "mortals"}]});
+        assert_eq!(request(world, &cns, "mortals", of).await.0, Phase::Succeeded);
+        let victim = Victim::of(world, "freeport-member-east").await;
+        let server = world.fleet.cluster("leader").unwrap().server();
+        let direct = String::from_utf8(kubeconfig.0).unwrap();
+        let proxied = direct.replace(&server, victim.leader());
+        let data = |kubeconfig: &str| json!({"stringData": {"kubeconfig": kubeconfig}});
+        let _: Secret = leader.patch(&cns, "kubeconfig", &data(&proxied)).await;
+        let falls = async |about: &str| {
+            let fall = victim.falls().await;
+            eprintln!("about {about}: {fall}");
+            victim.launch().await;
+        };
+        let set = |about: &str| victim.set(Trap::at(1, Side::After).about(about));
+        let ns = world.namespace("bind-mortal", &["east"]).await;
+        set("customresourcedefinitions");
+        bind_with(east, "mortals", &offered, ByteString(proxied.into_bytes())).await;
+        falls("the CRD").await;
+        set("apiservicenamespaces");
+        offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+        falls("the APIServiceNamespace").await;
+        let there = offered.objects(leader, Some(&format!("{cns}-{ns}")));
+        within(VOUCHED, "it is at the provider", || async {
+            there
+                .get_opt("foo")
+                .await
+                .map_err(|error| error.to_string())?
+                .map(drop)
+                .ok_or("no copy".to_owned())
+        })
+        .await;
+
+        set("/mortals/foo");
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        bindings.delete("mortals", &DeleteParams::default()).await.unwrap();
+        falls("the object").await;
+        for about in ["apiservicenamespaces", "customresourcedefinitions", "/apiservicebindings/mortals"] {
+            set(about);
+            falls(about).await;
+        }
+        within(VOUCHED, "the binding is gone", || async {
+            let there = bindings.get_opt("mortals").await.map_err(|error| error.to_string())?;
+            there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
+        })
+        .await;
+        is_gone(world, &offered).await;
+        vanishes(&there, "foo").await;
+        let asked = leader.api::<APIServiceNamespace>(&cns).list(&Default::default()).await.unwrap();
+        assert!(asked.items.iter().all(|asked| asked.metadata.deletion_timestamp.is_some()), "{asked:?}");
+        victim.free().await;
+        east.delete::<Secret>(CREDENTIALS, "mortals").await;
+        world.release(&ns).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}

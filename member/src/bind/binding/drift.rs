@@ -1,0 +1,61 @@
+//! CRDs of ours that somebody changed since: they are put back.
+//!
+//! We keep no schemas of CRDs. So the API server is asked what would become of what we write (a dry run: it fills defaults in), once for each
+//! generation of a CRD.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kit::{index::Shared, write::Error};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, PostParams},
+};
+use serde_json::json;
+
+use super::Bindings;
+use crate::bind::local::Crd;
+
+/// The generations of CRDs that are known to be as we write them, by uid.
+pub(super) type Checked = Shared<BTreeMap<String, i64>>;
+
+impl Bindings {
+    /// Writes the CRD if it is not as it was written.
+    pub(super) async fn put_back(
+        &self,
+        want: &CustomResourceDefinition,
+        have: Option<&Crd>,
+    ) -> Result<(), Error> {
+        let version = have.and_then(|have| Some((have.uid()?, have.meta().generation?)));
+        let Some((uid, generation)) = version else { return Ok(()) };
+        if self.checked.with(|checked| checked.get(&uid) == Some(&generation)) {
+            return Ok(());
+        }
+        if !self.is_as_written(want).await? {
+            tracing::warn!(crd = want.name_any(), "somebody changed the CRD: putting it back");
+            return self.update(want).await;
+        }
+        self.checked.with(|checked| checked.insert(uid, generation));
+        Ok(())
+    }
+
+    async fn is_as_written(&self, want: &CustomResourceDefinition) -> Result<bool, Error> {
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        let crds = Api::<DynamicObject>::all_with(self.env.client.clone(), &resource);
+        let name = want.name_any();
+        let there = crds.get(&name).await?;
+        let mut asked = DynamicObject::new(&name, &resource);
+        asked.metadata = want.metadata.clone();
+        asked.data = json!({"spec": want.spec});
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        match crds.replace(&name, &dry, &asked).await.map_err(Error::from) {
+            Ok(would) => Ok(would.data["spec"] == there.data["spec"]),
+            // What is not granted any more is not installed anew, and what is installed goes on.
+            Err(Error::Refused(message)) => {
+                tracing::warn!(crd = name, message, "cannot find out whether somebody changed the CRD");
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
