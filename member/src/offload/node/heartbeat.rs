@@ -48,7 +48,7 @@ impl Heartbeats {
         let entry = self.knowledge.clusters.get(&cluster);
         let node = entry.as_ref().and_then(|entry| entry.node.as_ref()).filter(|node| node.is_ours());
         let Some(node) = node else { return Ok(Outcome::Done) };
-        let renewed = match self.is_due(&cluster, node.uid(), Instant::now()) {
+        let renewed = match self.is_due(&cluster, node.uid().as_ref(), Instant::now()) {
             true => self.renew(&cluster, node, Timestamp::now()).await,
             false => Ok(()),
         };
@@ -62,10 +62,10 @@ impl Heartbeats {
         })
     }
 
-    fn is_due(&self, cluster: &str, node: Option<String>, now: Instant) -> bool {
+    fn is_due(&self, cluster: &str, node: Option<&String>, now: Instant) -> bool {
         // Not to miss a turn by a moment.
         let passed = |at: Instant| now.saturating_duration_since(at) * 10 >= HEARTBEAT * 9;
-        self.renewed.with(|renewed| renewed.get(cluster).is_none_or(|(at, of)| passed(*at) || *of != node))
+        self.renewed.with(|renewed| renewed.get(cluster).is_none_or(|(at, of)| passed(*at) || of.as_ref() != node))
     }
 
     async fn renew(&self, cluster: &str, node: &VirtualNode, now: Timestamp) -> Result<(), Error> {

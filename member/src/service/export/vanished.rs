@@ -25,8 +25,13 @@ pub(super) const RESTORED: &str =
 #[derive(Clone)]
 pub(crate) struct ExportCrd {
     crds: Api<Meta<CustomResourceDefinition>>,
-    /// When the last read began, and what it found.
-    last: Arc<Mutex<Option<(Instant, Option<ObjectMeta>)>>>,
+    last: Arc<Mutex<Option<Read>>>,
+}
+
+/// A read that has ended.
+struct Read {
+    begun: Instant,
+    found: Option<ObjectMeta>,
 }
 
 impl ExportCrd {
@@ -42,15 +47,13 @@ impl ExportCrd {
     async fn read(&self) -> Result<Option<ObjectMeta>, Error> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
-        if let Some((begun, found)) = last.as_ref()
-            && *begun > asked
-        {
-            return Ok(found.clone());
+        if let Some(read) = last.as_ref().filter(|read| read.begun > asked) {
+            return Ok(read.found.clone());
         }
         let begun = Instant::now();
         let name = format!("{}.{}", ServiceExport::plural(&()), ServiceExport::group(&()));
         let found = self.crds.get_opt(&name).await?.map(|crd| crd.metadata);
-        *last = Some((begun, found.clone()));
+        *last = Some(Read { begun, found: found.clone() });
         Ok(found)
     }
 }
