@@ -65,7 +65,8 @@ impl Heartbeats {
     fn is_due(&self, cluster: &str, node: Option<&String>, now: Instant) -> bool {
         // Not to miss a turn by a moment.
         let passed = |at: Instant| now.saturating_duration_since(at) * 10 >= HEARTBEAT * 9;
-        self.renewed.with(|renewed| renewed.get(cluster).is_none_or(|(at, of)| passed(*at) || of.as_ref() != node))
+        self.renewed
+            .with(|renewed| renewed.get(cluster).is_none_or(|(at, of)| passed(*at) || of.as_ref() != node))
     }
 
     async fn renew(&self, cluster: &str, node: &VirtualNode, now: Timestamp) -> Result<(), Error> {
