@@ -113,6 +113,10 @@ fn d8_what_a_restored_consumer_lacks_keeps_its_copies() {
         world.start(KONNECTOR).await;
         forgotten.stay(&uids).await;
         assert_eq!(forgotten.are_made().await, uids);
+        // Before that, an object may go without having been seen: then its copy stays.
+        for offered in [&near, &far] {
+            binding_says(world, "east", &offered.plural, "Synced", "True", "").await;
+        }
         far.objects(east, None).delete("foo", &DeleteParams::default()).await.unwrap();
         let [_, (there, name)] = forgotten.copies();
         vanishes(&there, &name).await;

@@ -157,6 +157,17 @@ impl Heartbeat {
         Ok(Some(EVERY))
     }
 
+    /// The Secret of ours that the status names: the one it names, while that is there. Two may hold credentials of one contract, and
+    /// would otherwise take turns for ever.
+    fn named(&self, have: &ClusterBindingStatus) -> SecretName {
+        let is_there = |named: &&SecretName| {
+            named.namespace == NAMESPACE
+                && self.local.known.with(|known| known.secrets.get(&named.name).is_some())
+        };
+        let named = have.consumer_secret_ref.as_ref().filter(is_there).cloned();
+        named.unwrap_or_else(|| SecretName { name: self.secret.clone(), namespace: NAMESPACE.into() })
+    }
+
     fn status(&self, have: &ClusterBindingStatus, now: Timestamp) -> ClusterBindingStatus {
         let key = self.contract.known.with(|known| {
             let named = &known.cluster_bindings.get("cluster")?.spec.kubeconfig_secret_ref;
@@ -174,7 +185,7 @@ impl Heartbeat {
             last_heartbeat_time: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
             heartbeat_interval: Some(GoDuration(INTERVAL)),
             konnector_version: Some(format!("v{}", env!("CARGO_PKG_VERSION"))),
-            consumer_secret_ref: Some(SecretName { name: self.secret.clone(), namespace: NAMESPACE.into() }),
+            consumer_secret_ref: Some(self.named(have)),
             conditions: conditions(&have.conditions, &verdicts, &[], now),
         }
     }
