@@ -40,7 +40,9 @@ fn writes(world: &World, mark: &audit::Mark) -> Vec<String> {
 fn heartbeats_are_due(world: &World, (mark, begun): (&audit::Mark, Instant), times: u64) {
     const EVERY: u64 = 150;
     let beats = audit::writes(world, mark).into_iter().filter(|write| is_heartbeat(write));
-    let beats: Vec<_> = beats.filter(|write| write.contains(":kube-binder ")).collect();
+    // A write that somebody else's had overtaken (409) wrote nothing.
+    let arrived = |write: &String| write.contains(":kube-binder ") && write.trim_end().ends_with("200");
+    let beats: Vec<_> = beats.filter(arrived).collect();
     let most = times + begun.elapsed().as_secs() / EVERY;
     assert!(beats.len() as u64 <= most, "{most} are due: {beats:#?}");
 }

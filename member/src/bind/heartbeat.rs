@@ -151,10 +151,12 @@ impl Heartbeat {
         }
         let mut patch = json!({ "status": want });
         patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
-        let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await?;
-        drop(answer);
-        *wrote = Some(Instant::now());
-        Ok(Some(EVERY))
+        let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await;
+        // Who writes faster than we read would have us try all the time.
+        if matches!(answer, Ok(_) | Err(Error::Stale)) {
+            *wrote = Some(Instant::now());
+        }
+        answer.map(|_| Some(EVERY))
     }
 
     /// The Secret of ours that the status names: the one it names, while that is there. Two may hold credentials of one contract, and
