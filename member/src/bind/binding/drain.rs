@@ -84,8 +84,6 @@ impl Bindings {
         orphan: bool,
     ) -> Result<usize, Error> {
         let bound = self.installed(binding, contract, orphan);
-        // Objects are in step until the last one is gone.
-        self.keep_in_step(&binding.name_any(), bound.clone());
         let mut left = 0;
         for bound in bound.values() {
             let writer = self.writer.clone().of(bound.resource.clone());
@@ -94,6 +92,10 @@ impl Bindings {
                 writer.delete(object, false).await?;
             }
             left += objects.len();
+        }
+        // Objects are in step until the last one is gone; to begin again after that would never end.
+        if left > 0 {
+            self.keep_in_step(&binding.name_any(), bound);
         }
         Ok(left)
     }
