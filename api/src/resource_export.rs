@@ -189,8 +189,8 @@ pub const SUCCEEDED: &str = "Succeeded";
 /// Condition type: the record cannot be judged.
 pub const FAILURE: &str = "Failure";
 
-/// Most ports of an exported Service: what a ServiceImport of many exporters can still hold.
-pub const PORTS_MAX: usize = 100;
+/// Most ports that a record can say a Service has: more than the leader takes in, which says so.
+pub const PORTS_MAX: u16 = 250;
 
 /// Reason of a failure: the member has too many records. Importers do not take in such a slice.
 pub const OVER_QUOTA: &str = "OverQuota";

@@ -1,11 +1,9 @@
 //! Objects of kinds that are known only at run time.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use api::view::{decoded, owned};
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, api::ApiResource, core::DynamicResourceScope};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -36,38 +34,46 @@ impl<S> std::fmt::Debug for Custom<S> {
     }
 }
 
-impl<S: 'static> Resource for Custom<S> {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
+/// Makes a struct with a field `metadata` stand for objects of a kind that is known only at run time.
+#[macro_export]
+macro_rules! resource_of_any_kind {
+    ($object:ty $(, $generics:ident: $bound:lifetime)?) => {
+        impl<$($generics: $bound)?> kube::Resource for $object {
+            type DynamicType = kube::api::ApiResource;
+            type Scope = kube::core::DynamicResourceScope;
 
-    fn kind(of: &ApiResource) -> Cow<'_, str> {
-        of.kind.as_str().into()
-    }
+            fn kind(of: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                of.kind.as_str().into()
+            }
 
-    fn group(of: &ApiResource) -> Cow<'_, str> {
-        of.group.as_str().into()
-    }
+            fn group(of: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                of.group.as_str().into()
+            }
 
-    fn version(of: &ApiResource) -> Cow<'_, str> {
-        of.version.as_str().into()
-    }
+            fn version(of: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                of.version.as_str().into()
+            }
 
-    fn api_version(of: &ApiResource) -> Cow<'_, str> {
-        of.api_version.as_str().into()
-    }
+            fn api_version(of: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                of.api_version.as_str().into()
+            }
 
-    fn plural(of: &ApiResource) -> Cow<'_, str> {
-        of.plural.as_str().into()
-    }
+            fn plural(of: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+                of.plural.as_str().into()
+            }
 
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+            fn meta(&self) -> &kube::core::ObjectMeta {
+                &self.metadata
+            }
 
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+            fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
 }
+
+resource_of_any_kind!(Custom<S>, S: 'static);
 
 impl<'de, S: Default> Deserialize<'de> for Custom<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

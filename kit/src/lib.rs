@@ -13,6 +13,7 @@
 //! | [`certificate`] | certificates of servers: when they count, and who trusts them |
 //! | [`watch`] | a watch whose failures stay its own |
 //! | [`quota`] | what is kept of each writer's objects, where many write into one Namespace |
+//! | [`list`] | lists that are read once |
 //! | [`custom`] | objects of kinds that are known only at run time |
 //! | [`objects`] | objects by name, guarded against late news |
 //! | [`index`] | everything known, by the key it matters to |
@@ -36,6 +37,7 @@ pub mod events;
 pub mod failure;
 pub mod holder;
 pub mod index;
+pub mod list;
 pub mod log_limit;
 pub mod metrics;
 pub mod objects;

@@ -3,10 +3,15 @@
 //!
 //! The oldest objects of a writer are kept with their content; of as many again it is known that they are there; of the rest nothing.
 //! So what a writer adds takes nothing away from what it had, nor from others.
+//!
+//! ShadowPods have rules of their own (`offload/room` of the member): a Pod that runs keeps its record whatever comes.
 
 mod shares;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use api::quota::Quota;
 use jiff::Timestamp;
@@ -36,6 +41,24 @@ pub fn place(metadata: &ObjectMeta) -> Place {
 /// Of how many objects of a writer it is known that they are there.
 pub fn known_at_the_most(quota: Quota) -> usize {
     quota.records.saturating_mul(2)
+}
+
+/// How often all is listed again at the most, since there is room for what was left out.
+const LIST_EVERY: Duration = Duration::from_secs(30);
+
+/// When all was listed again for that.
+#[derive(Default)]
+pub struct Listed(Option<Instant>);
+
+impl Listed {
+    /// Whether it may be listed again at `now`; then it is.
+    pub fn again(&mut self, now: Instant) -> bool {
+        let may = self.0.is_none_or(|listed| now.saturating_duration_since(listed) >= LIST_EVERY);
+        if may {
+            self.0 = Some(now);
+        }
+        may
+    }
 }
 
 /// The objects of one writer in a list, while it is read: the same are kept in whatever order they come.

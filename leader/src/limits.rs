@@ -11,7 +11,7 @@ pub struct Limits {
         long = "max-records-per-member",
         env = "FREEPORT_MAX_RECORDS_PER_MEMBER",
         value_name = "NUMBER",
-        default_value_t = 5000
+        default_value_t = Quota::default().records
     )]
     pub records: usize,
     /// Most bytes of all records of a member in a Common Area, as JSON or in the memory of importers, whichever is more; with a unit
@@ -55,7 +55,8 @@ mod tests {
                 .map(|args| (args.limits.records, args.limits.bytes))
                 .map_err(|e| e.to_string())
         };
-        assert_eq!(limits(&[]), Ok((5000, 64 << 20)));
+        let usual = Quota::default();
+        assert_eq!(limits(&[]), Ok((usual.records, usual.bytes)));
         assert_eq!(limits(&["--max-bytes-per-member", "3Ki", "--max-records-per-member=2"]), Ok((2, 3072)));
         assert_eq!(limits(&["--max-bytes-per-member=1000"]), Ok((5000, 1000)));
         for bad in ["64M", "", "Mi", "99999999999Gi"] {

@@ -16,6 +16,7 @@ use api::{
         view::{NamespaceMapView, OffloadOfferView, ShadowPodView},
     },
     unwritten::OFFLOADING,
+    view::Meta,
 };
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
@@ -24,7 +25,7 @@ use kit::{
     watch::Watches,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt, api::ListParams, core::NamespaceResourceScope};
+use kube::{Resource, ResourceExt, core::NamespaceResourceScope};
 use presence::leases::News;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -143,8 +144,8 @@ impl Offloading {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        match self.access.api::<K>().list_metadata(&ListParams::default()).await {
-            Ok(list) => Ok(list.items.iter().map(ResourceExt::name_any).collect()),
+        match kit::list::metadata(&self.access.api::<Meta<K>>(), |record| record.name_any()).await {
+            Ok(names) => Ok(names.into_iter().collect()),
             Err(error) => match classify(&error) {
                 Failure::KindMissing | Failure::Forbidden(_) => Ok(BTreeSet::new()),
                 _ => Err(error.into()),

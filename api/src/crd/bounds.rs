@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::schemas;
+use crate::resource_export::PORTS_MAX;
 
 /// The CRD, with a bound on each text, list and map that a member writes who does not write the status.
 pub(super) fn bounded(crd: CustomResourceDefinition) -> CustomResourceDefinition {
@@ -74,8 +75,7 @@ fn most(path: &str) -> i64 {
         // With one more of ours they have to be few enough for a Pod.
         "spec.clusterSelector.nodeSelectorTerms" => 50,
         "status.remoteNamespacesConditions" => 1000,
-        // More than the leader takes, which says so.
-        _ if path.ends_with(".ports") => 250,
+        _ if path.ends_with(".ports") => PORTS_MAX.into(),
         _ => 100,
     }
 }

@@ -71,3 +71,20 @@ pub async fn request(world: &World, cluster_namespace: &str, name: &str, spec: V
     })
     .await
 }
+
+/// The provider offers these APIs, and somebody becomes a consumer of all of them: the cluster namespace, and the kubeconfig.
+pub async fn contract_for(world: &World, identity: &str, apis: &[&Offered]) -> (String, ByteString) {
+    let mut contract = None;
+    for offered in apis {
+        offer(world.leader(), offered, json!({})).await;
+        contract = Some(self::contract(world, identity, &offered.plural).await);
+    }
+    contract.unwrap()
+}
+
+/// Asks for the API in the cluster namespace, and gets it.
+pub async fn granted(world: &World, cluster_namespace: &str, offered: &Offered) {
+    let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+    let (phase, reason) = request(world, cluster_namespace, &offered.plural, of).await;
+    assert_eq!(phase, Phase::Succeeded, "{reason}");
+}

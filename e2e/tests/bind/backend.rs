@@ -11,7 +11,7 @@ use api::bind::{
 };
 use cli::objects::bind;
 use e2e::{
-    binding::{Offered, install, kubeconfig},
+    binding::{Offered, bind_with, install, kubeconfig},
     waiting::eventually,
     world::World,
 };
@@ -73,6 +73,16 @@ impl<'a> Backend<'a> {
         let _: APIServiceExport =
             leader.create(cns, json!({"metadata": {"name": offered.plural}, "spec": spec})).await;
         (this, kubeconfig)
+    }
+
+    /// The same of a cluster-wide API of its own, which `east` binds with that credential.
+    pub(super) async fn bound(world: &'a World, plural: &str) -> (Offered, Self) {
+        let offered = Offered::new(plural, "Cluster");
+        offered.install(world.leader()).await;
+        let (backend, kubeconfig) =
+            Self::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
+        bind_with(world.cluster("east"), plural, &offered, kubeconfig).await;
+        (offered, backend)
     }
 
     pub(super) fn role_binding(&self, role: &str) -> Value {

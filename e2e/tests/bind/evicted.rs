@@ -1,10 +1,9 @@
 //! The provider ends a contract while its APIs are used (B15).
 
-use api::bind::export::Phase;
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract, granted, offer},
         vanishes,
     },
     cluster::Cluster,
@@ -37,8 +36,7 @@ fn b15_a_consumer_that_is_evicted_leaves_nothing_at_the_provider_and_is_told() {
         for offered in [&near, &far] {
             offer(leader, offered, json!({})).await;
             let (cns, kubeconfig) = contract(world, "evict-east", &offered.plural).await;
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(east, &offered.plural, offered, kubeconfig).await;
             credential = Some(cns);
         }

@@ -4,14 +4,11 @@
 mod konnector;
 mod objects;
 
-use api::bind::{
-    binding::ClusterBinding,
-    export::{APIServiceNamespace, Phase},
-};
+use api::bind::{binding::ClusterBinding, export::APIServiceNamespace};
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract_for, granted},
     },
     daemon::End,
     waiting::eventually,
@@ -93,14 +90,10 @@ fn gos_konnector_works_with_our_provider_and_ours_takes_over_from_it() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (near, far) = (Offered::new("gonears", "Namespaced"), Offered::new("gofars", "Cluster"));
-        offer(leader, &near, json!({})).await;
-        let (cns, kubeconfig) = contract(world, "go-east", "gonears").await;
-        offer(leader, &far, json!({})).await;
-        contract(world, "go-east", "gofars").await;
+        let (cns, kubeconfig) = contract_for(world, "go-east", &[&near, &far]).await;
         world.end(OURS, End::Stop).await;
         for offered in [&near, &far] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
         }
         let go = Konnector::begin(world, &cns, &kubeconfig, [&near, &far]).await;

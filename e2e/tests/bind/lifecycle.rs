@@ -9,7 +9,7 @@ use api::bind::{
 use e2e::{
     binding::{
         BINDING, CREDENTIALS, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract, contract_for, granted, offer, request},
         vanishes,
     },
     cluster::Cluster,
@@ -59,11 +59,7 @@ async fn unbind_in_foreground(east: &Cluster, offered: &Offered) {
 fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("takens", "Cluster");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
-        bind_with(east, "takens", &offered, kubeconfig).await;
+        let (offered, backend) = Backend::bound(world, "takens").await;
         let spec = || json!({"spec": {"size": "l"}});
         offered.create(east, None, "foo", spec()).await;
         let (there, copy) = (offered.objects(leader, None), format!("{}-foo", backend.cluster_namespace));
@@ -111,11 +107,7 @@ fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
 fn b11_a_binding_without_an_export_goes() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("exportless", "Cluster");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
-        bind_with(east, "exportless", &offered, kubeconfig).await;
+        let (offered, backend) = Backend::bound(world, "exportless").await;
         offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
         let (there, copy) = (offered.objects(leader, None), format!("{}-foo", backend.cluster_namespace));
         becomes("is at the provider", &there, &copy, |_| true).await;
@@ -190,15 +182,11 @@ fn namespaces_that_no_other_binding_needs_go_with_a_binding() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (ends, stays) = (Offered::new("needed", "Namespaced"), Offered::new("needing", "Namespaced"));
-        offer(leader, &ends, json!({})).await;
-        let (cns, _) = contract(world, "needs-east", "needed").await;
-        offer(leader, &stays, json!({})).await;
-        let (_, kubeconfig) = contract(world, "needs-east", "needing").await;
+        let (cns, kubeconfig) = contract_for(world, "needs-east", &[&ends, &stays]).await;
         let alone = world.namespace("bind-alone", &["east"]).await;
         let both = world.namespace("bind-both", &["east"]).await;
         for (offered, namespaces) in [(&ends, &[&alone, &both][..]), (&stays, &[&both])] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
             for namespace in namespaces {
                 offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use api::bind::{binding::ClusterBinding, export::Phase};
+use api::bind::binding::ClusterBinding;
 use e2e::{
     audit,
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract_for, granted},
         vanishes,
     },
     daemon::{End, LEADER},
@@ -121,13 +121,9 @@ fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (near, far) = (Offered::new("quietnears", "Namespaced"), Offered::new("quietfars", "Cluster"));
-        offer(leader, &near, json!({})).await;
-        let (cns, kubeconfig) = contract(world, "quiet-east", "quietnears").await;
-        offer(leader, &far, json!({})).await;
-        contract(world, "quiet-east", "quietfars").await;
+        let (cns, kubeconfig) = contract_for(world, "quiet-east", &[&near, &far]).await;
         for offered in [&near, &far] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
         }
         bind_with(east, "quietnears", &near, kubeconfig.clone()).await;
         bind_with(east, "quietfars", &far, kubeconfig).await;

@@ -1,10 +1,9 @@
 //! A consumer's cluster is restored from a backup that knows less than the provider does (D8).
 
-use api::bind::export::Phase;
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract_for, granted},
         vanishes,
     },
     daemon::End,
@@ -79,13 +78,9 @@ fn d8_what_a_restored_consumer_lacks_keeps_its_copies() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (near, far) = (Offered::new("lostnears", "Namespaced"), Offered::new("lostfars", "Cluster"));
-        offer(leader, &near, json!({})).await;
-        let (cns, kubeconfig) = contract(world, "lost-east", "lostnears").await;
-        offer(leader, &far, json!({})).await;
-        contract(world, "lost-east", "lostfars").await;
+        let (cns, kubeconfig) = contract_for(world, "lost-east", &[&near, &far]).await;
         for offered in [&near, &far] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
         }
         for offered in [&near, &far] {

@@ -87,11 +87,7 @@ async fn as_large_as_can_be(here: &Api<DynamicObject>, offered: &Offered) {
 fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("larges", "Cluster");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
-        bind_with(east, "larges", &offered, kubeconfig).await;
+        let (offered, backend) = Backend::bound(world, "larges").await;
         binding_says(world, "east", "larges", "Ready", "True", "").await;
         let here = offered.objects(east, None);
         as_large_as_can_be(&here, &offered).await;
@@ -114,11 +110,7 @@ fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
 fn x4_an_object_that_is_made_again_waits_for_the_end_of_the_old_copy() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("agains", "Cluster");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Cluster)).await;
-        bind_with(east, "agains", &offered, kubeconfig).await;
+        let (offered, backend) = Backend::bound(world, "agains").await;
         offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
         let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
         let copy = format!("{}-foo", backend.cluster_namespace);

@@ -11,7 +11,7 @@ use cli::objects::SYSTEM;
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
-        provider::{contract, offer, request},
+        provider::{contract, contract_for, granted, offer, request},
         vanishes,
     },
     cluster::Cluster,
@@ -104,10 +104,7 @@ fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_ri
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (ends, stays) = (Offered::new("endings", "Namespaced"), Offered::new("stayings", "Namespaced"));
-        offer(leader, &ends, json!({})).await;
-        let (cns, _) = contract(world, "ends-east", "endings").await;
-        offer(leader, &stays, json!({})).await;
-        let (_, kubeconfig) = contract(world, "ends-east", "stayings").await;
+        let (cns, kubeconfig) = contract_for(world, "ends-east", &[&ends, &stays]).await;
         let ns = world.namespace("bind-ends", &["east"]).await;
         let adopted = format!("{cns}-{ns}");
         let annotations = json!({label::ADOPT: "true"});
@@ -115,8 +112,7 @@ fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_ri
             .create_cluster_wide(json!({"metadata": {"name": adopted, "annotations": annotations}}))
             .await;
         for offered in [&ends, &stays] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
             offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
             becomes("is at the provider", &offered.objects(leader, Some(&adopted)), "foo", |_| true).await;
@@ -210,8 +206,7 @@ fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
         assert_eq!(cns, again);
         a_secret_of_freeport_is_no_answer(leader).await;
         for offered in [&offered, &second] {
-            let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
-            assert_eq!(request(world, &cns, &offered.plural, of).await.0, Phase::Succeeded);
+            granted(world, &cns, offered).await;
             bind_with(west, &offered.plural, offered, kubeconfig.clone()).await;
         }
         offered.create(west, None, "foo", json!({"spec": {"size": "l"}})).await;

@@ -2,17 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use api::quota::Quota;
 use kube::ResourceExt;
 
-use super::{Counted, Gathering, Place, known_at_the_most, place};
+use super::{Counted, Gathering, Listed, Place, known_at_the_most, place};
 use crate::{objects::Change, watch::Gather};
-
-/// How often all is listed again at the most, since there is room for what was left out.
-const LIST_EVERY: Duration = Duration::from_secs(30);
 
 /// The share of each writer in what is kept.
 pub struct Shares<P> {
@@ -21,7 +18,7 @@ pub struct Shares<P> {
     writers: HashMap<String, Share>,
     /// By the names of objects.
     places: HashMap<String, (String, Place)>,
-    listed: Option<Instant>,
+    listed: Listed,
 }
 
 /// That of one.
@@ -39,7 +36,7 @@ impl<P: Counted> Shares<P> {
     /// Nothing was told.
     pub fn new(quota: Quota) -> Self {
         let (gathered, writers, places) = Default::default();
-        Self { quota, gathered, writers, places, listed: None }
+        Self { quota, gathered, writers, places, listed: Listed::default() }
     }
 
     /// From now on a writer may have this much.
@@ -62,12 +59,7 @@ impl<P: Counted> Shares<P> {
 
     /// Whether all is to be listed again, since there is room for something that was left out.
     pub fn wants_list(&mut self, now: Instant) -> bool {
-        let is_early = self.listed.is_some_and(|listed| now.saturating_duration_since(listed) < LIST_EVERY);
-        let wants = !is_early && self.writers.values().any(|share| share.has_room(self.quota));
-        if wants {
-            self.listed = Some(now);
-        }
-        wants
+        self.writers.values().any(|share| share.has_room(self.quota)) && self.listed.again(now)
     }
 
     fn enter(&mut self, object: P) -> Option<P> {

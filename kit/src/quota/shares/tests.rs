@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use serde_json::json;

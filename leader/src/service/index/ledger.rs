@@ -8,22 +8,19 @@ mod account;
 
 use std::{
     collections::{HashMap, HashSet},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use api::{quota::Quota, resource_export::OVER_QUOTA, resource_import::Objection};
 use jiff::Timestamp;
 use kit::{
     objects::Change,
-    quota::{known_at_the_most, place},
+    quota::{Listed, known_at_the_most, place},
 };
 use kube::{ResourceExt, api::ObjectMeta};
 
 use self::account::{Account, Line};
 use super::judged::{Judged, Judgement};
-
-/// How often all is listed again at the most.
-const LIST_EVERY: Duration = Duration::from_secs(30);
 
 /// All records that count, and what was found out about some.
 pub(crate) struct Ledger {
@@ -38,14 +35,13 @@ pub(crate) struct Ledger {
     rulings: HashMap<String, (String, Objection)>,
     /// There is room for records of which nothing is known.
     has_room: bool,
-    /// When all was listed again for that.
-    listed: Option<Instant>,
+    listed: Listed,
 }
 
 impl Ledger {
     pub(crate) fn new(quota: Quota) -> Self {
         let (accounts, places, exempt, rulings) = Default::default();
-        Self { quota, accounts, places, exempt, rulings, has_room: false, listed: None }
+        Self { quota, accounts, places, exempt, rulings, has_room: false, listed: Listed::default() }
     }
 
     /// Takes in what the watch told; what it means for this and other records.
@@ -104,12 +100,9 @@ impl Ledger {
 
     /// Whether all records have to be listed again, since there is room for some of which nothing is known.
     pub(crate) fn wants_list(&mut self, now: Instant) -> bool {
-        let is_early = self.listed.is_some_and(|listed| now.saturating_duration_since(listed) < LIST_EVERY);
-        if is_early || !std::mem::take(&mut self.has_room) {
-            return false;
-        }
-        self.listed = Some(now);
-        true
+        let wants = self.has_room && self.listed.again(now);
+        self.has_room &= !wants;
+        wants
     }
 
     /// Whether it is new, and its member has more than is known of it.

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use api::{
     family, name, port,
-    resource_export::{EndpointsPayload, PORTS_MAX, ServicePayload},
+    resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Objection,
     slice::SlicePayload,
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
+
+/// Most ports a Service may have: what a ServiceImport of many exporters can still hold.
+const PORTS_MAX: usize = 100;
 
 /// Longest session affinity, in seconds: a day.
 const AFFINITY_MAX: i32 = 86_400;

@@ -12,10 +12,7 @@ use api::{
     view::Meta,
 };
 use kit::{queue::Outcome, write::Error};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ApiResource, ListParams},
-};
+use kube::{Api, Resource, ResourceExt, api::ApiResource};
 
 use super::{Bindings, FINALIZER, report, verdict::synced};
 use crate::bind::{
@@ -24,8 +21,6 @@ use crate::bind::{
 
 /// How soon it is looked again what is left.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Objects that are read at once.
-const PAGE: u32 = 500;
 
 impl Bindings {
     /// A pass of a binding that goes.
@@ -139,15 +134,7 @@ impl Bindings {
     /// The objects of an API.
     async fn objects(&self, resource: &ApiResource) -> Result<Vec<Meta<Here>>, Error> {
         let api = Api::<Meta<Here>>::all_with(self.env.client.clone(), resource);
-        let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-        loop {
-            let page = api.list(&params).await?;
-            all.extend(page.items);
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(all);
-            }
-        }
+        Ok(kit::list::metadata(&api, |object| object).await?)
     }
 }
 

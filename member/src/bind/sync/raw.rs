@@ -1,12 +1,10 @@
 //! Objects at the provider, before it is known whether they concern us: in a place that consumers share, others may have put more there than
 //! we have memory for. Only what is ours, or would be in our way, is decoded.
 
-use std::borrow::Cow;
-
 use api::{bind::label::CLUSTER_NAMESPACE, view::annotated};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kit::watch::Gather;
-use kube::{Resource, ResourceExt, api::ApiResource, core::DynamicResourceScope};
+use kube::ResourceExt;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, value::RawValue};
 
@@ -67,38 +65,7 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-impl Resource for Raw {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(of: &ApiResource) -> Cow<'_, str> {
-        of.kind.as_str().into()
-    }
-
-    fn group(of: &ApiResource) -> Cow<'_, str> {
-        of.group.as_str().into()
-    }
-
-    fn version(of: &ApiResource) -> Cow<'_, str> {
-        of.version.as_str().into()
-    }
-
-    fn api_version(of: &ApiResource) -> Cow<'_, str> {
-        of.api_version.as_str().into()
-    }
-
-    fn plural(of: &ApiResource) -> Cow<'_, str> {
-        of.plural.as_str().into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+kit::resource_of_any_kind!(Raw);
 
 /// What is kept of a list of them while it is read.
 pub(super) struct Lightened {

@@ -78,7 +78,7 @@ fn a_second_pass_has_nothing_to_say() {
 fn what_cannot_be_exported_says_why() {
     assert_eq!(reason(|s| s["spec"]["type"] = json!("ExternalName")), "InvalidServiceType");
     assert_eq!(reason(|s| s["spec"]["ports"] = json!([])), "InvalidServiceType");
-    let many: Vec<_> = (1..=101).map(|port| json!({"port": port, "name": format!("p{port}")})).collect();
+    let many: Vec<_> = (1..=251).map(|port| json!({"port": port, "name": format!("p{port}")})).collect();
     assert_eq!(reason(|s| s["spec"]["ports"] = json!(many)), "TooManyPorts");
     let imported = json!({"multicluster.antrea.io/imported-service": "true"});
     assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");

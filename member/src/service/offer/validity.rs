@@ -112,12 +112,11 @@ pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid
     if service.spec.ports.is_empty() && !is_headless {
         return no("the Service has no ports");
     }
-    // The leader would refuse it, or its API server would, again and again: the bound of the CRD is not much higher.
-    if service.spec.ports.len() > PORTS_MAX {
-        let message = format!(
-            "the Service has {} ports; at most {PORTS_MAX} can be exported",
-            service.spec.ports.len()
-        );
+    // The leader's API server would refuse the record again and again. One with fewer, but too many, the leader refuses once, and its
+    // cluster keeps the part it had.
+    let count = service.spec.ports.len();
+    if count > usize::from(PORTS_MAX) {
+        let message = format!("the Service has {count} ports, and no record has more than {PORTS_MAX}");
         return Err(Invalid::new("TooManyPorts", message));
     }
     Ok(())
