@@ -33,6 +33,7 @@ const EVENTS_DROPPED: &str = "Kubernetes Events not sent because too many were w
 const PRESENT: &str = "1 while this daemon holds its Lease in the Common Area";
 const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied; without a Common Area: its own cluster";
 const DOUBTED: &str = "Services whose records vanished from the Common Area without being withdrawn, so that their imports are kept";
+const LEFT_OUT: &str = "Slices of other clusters that are not kept because those have more than they may";
 const IMPORTS_WAITING: &str = "Imports that are not made, by the reason for which they wait";
 const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
 const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
@@ -59,6 +60,7 @@ pub struct Metrics {
     restored: IntCounterVec,
     doubted: IntGauge,
     imports_waiting: IntGaugeVec,
+    left_out: IntGauge,
     offload: Offload,
     bind: Bind,
     pruned: IntCounterVec,
@@ -100,6 +102,7 @@ impl Metrics {
             restored: counts("restored_total", RESTORED, &[COMMON_AREA])?,
             doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
             imports_waiting: gauges("imports_waiting", IMPORTS_WAITING, &["reason"])?,
+            left_out: registered(&registry, IntGauge::new("records_left_out", LEFT_OUT))?,
             offload: Offload::new(&registry)?,
             bind: Bind::new(&registry)?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
@@ -195,6 +198,11 @@ impl Metrics {
     /// So many Services are doubted.
     pub fn doubted(&self, services: usize) {
         self.doubted.set(i64::try_from(services).unwrap_or(i64::MAX));
+    }
+
+    /// So many slices of other clusters are not kept, because those have more than they may.
+    pub fn left_out(&self, records: usize) {
+        self.left_out.set(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
     /// So many imports wait for this reason.

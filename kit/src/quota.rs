@@ -66,17 +66,15 @@ pub struct Gathering<P> {
     /// With their content.
     kept: BTreeMap<Place, P>,
     bytes: usize,
-    /// Without it: they are younger.
-    known: BTreeMap<Place, P>,
-    /// Some have lost their content.
-    stripped: bool,
-    /// Of some nothing is known.
-    dropped: bool,
+    /// Without it, since they are younger; and whether they had one.
+    known: BTreeMap<Place, (P, bool)>,
+    /// Of so many nothing is known.
+    dropped: usize,
 }
 
 impl<P> Default for Gathering<P> {
     fn default() -> Self {
-        Self { kept: BTreeMap::new(), bytes: 0, known: BTreeMap::new(), stripped: false, dropped: false }
+        Self { kept: BTreeMap::new(), bytes: 0, known: BTreeMap::new(), dropped: 0 }
     }
 }
 
@@ -98,17 +96,23 @@ impl<P: Counted> Gathering<P> {
         }
         while self.kept.len() + self.known.len() > known_at_the_most(quota) && self.known.pop_last().is_some()
         {
-            self.dropped = true;
+            self.dropped += 1;
         }
     }
 
     fn strip(&mut self, place: Place, object: P) {
-        self.stripped |= object.bytes() > 0;
-        self.known.insert(place, object.without_content());
+        let had_content = object.bytes() > 0;
+        self.known.insert(place, (object.without_content(), had_content));
     }
 
     /// What is kept of the list.
     pub fn into_objects(self) -> impl Iterator<Item = P> {
-        self.kept.into_values().chain(self.known.into_values())
+        self.all().map(|(object, _)| object)
+    }
+
+    /// The same, and whether each has lost its content.
+    fn all(self) -> impl Iterator<Item = (P, bool)> {
+        let kept = self.kept.into_values().map(|object| (object, false));
+        kept.chain(self.known.into_values())
     }
 }

@@ -276,6 +276,7 @@ impl Drop for ServicesRun {
     fn drop(&mut self) {
         let metrics = &self.access.env.metrics;
         metrics.doubted(0);
+        metrics.left_out(0);
         for reason in [TOO_MANY, NO_NAMESPACE] {
             metrics.imports_waiting(reason, 0);
         }

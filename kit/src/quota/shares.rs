@@ -24,12 +24,13 @@ pub struct Shares<P> {
 /// That of one.
 #[derive(Default)]
 struct Share {
-    /// Size of the content that is kept of each object.
-    objects: BTreeMap<Place, usize>,
+    /// Size of the content that is kept of each object; nothing where there was no room for it.
+    objects: BTreeMap<Place, Option<usize>>,
     bytes: usize,
     with_content: usize,
-    stripped: bool,
-    dropped: bool,
+    without_room: usize,
+    /// At least so many others nothing is known of.
+    dropped: usize,
 }
 
 impl<P: Counted> Shares<P> {
@@ -57,6 +58,11 @@ impl<P: Counted> Shares<P> {
         }
     }
 
+    /// Number of objects whose content is left out, for all that is known.
+    pub fn left_out(&self) -> usize {
+        self.writers.values().map(Share::left_out).sum()
+    }
+
     /// Whether all is to be listed again, since there is room for something that was left out.
     pub fn wants_list(&mut self, now: Instant) -> bool {
         self.writers.values().any(|share| share.has_room(self.quota)) && self.listed.again(now)
@@ -69,27 +75,20 @@ impl<P: Counted> Shares<P> {
         let share = self.writers.entry(writer.clone()).or_default();
         // What is told one by one is younger than the others, but for those of the same second.
         if share.objects.len() >= known_at_the_most(self.quota) {
-            share.dropped = true;
+            share.dropped += 1;
             return None;
         }
-        let object = if share.fits(object.bytes(), self.quota) {
-            object
-        } else {
-            share.stripped = true;
-            object.without_content()
-        };
-        share.put(place.clone(), object.bytes());
+        let fits = share.fits(object.bytes(), self.quota);
+        share.put(place.clone(), fits.then(|| object.bytes()));
         self.places.insert(object.name_any(), (writer, place));
-        Some(object)
+        Some(if fits { object } else { object.without_content() })
     }
 
     fn leave(&mut self, name: &str) {
         let Some((writer, place)) = self.places.remove(name) else { return };
         let Some(share) = self.writers.get_mut(&writer) else { return };
-        let bytes = share.objects.remove(&place).unwrap_or_default();
-        share.bytes -= bytes;
-        share.with_content -= usize::from(bytes > 0);
-        if share.objects.is_empty() && !share.stripped && !share.dropped {
+        share.remove(&place);
+        if share.objects.is_empty() && share.dropped == 0 {
             self.writers.remove(&writer);
         }
     }
@@ -100,17 +99,29 @@ impl Share {
         bytes == 0 || self.with_content < quota.records && self.bytes + bytes <= quota.bytes
     }
 
-    fn put(&mut self, place: Place, bytes: usize) {
-        self.bytes += bytes;
-        self.with_content += usize::from(bytes > 0);
-        self.objects.insert(place, bytes);
+    fn put(&mut self, place: Place, kept: Option<usize>) {
+        self.bytes += kept.unwrap_or_default();
+        self.with_content += usize::from(kept > Some(0));
+        self.without_room += usize::from(kept.is_none());
+        self.objects.insert(place, kept);
+    }
+
+    fn remove(&mut self, place: &Place) {
+        let Some(kept) = self.objects.remove(place) else { return };
+        self.bytes -= kept.unwrap_or_default();
+        self.with_content -= usize::from(kept > Some(0));
+        self.without_room -= usize::from(kept.is_none());
+    }
+
+    fn left_out(&self) -> usize {
+        self.without_room + self.dropped
     }
 
     /// Not before a tenth of the quota is free: a writer at its limit would have all listed again and again.
     fn has_room(&self, quota: Quota) -> bool {
         let is_free = |used: usize, most: usize| used < most - most / 10;
-        self.stripped && is_free(self.with_content, quota.records) && is_free(self.bytes, quota.bytes)
-            || self.dropped && self.objects.len() < quota.records
+        let for_content = is_free(self.with_content, quota.records) && is_free(self.bytes, quota.bytes);
+        self.without_room > 0 && for_content || self.dropped > 0 && self.objects.len() < quota.records
     }
 }
 
@@ -131,12 +142,11 @@ impl<P: Counted> Gather<P> for Shares<P> {
         self.places.clear();
         let mut all = Vec::new();
         for (writer, gathering) in std::mem::take(&mut self.gathered) {
-            let (stripped, dropped) = (gathering.stripped, gathering.dropped);
-            let mut share = Share { stripped, dropped, ..Share::default() };
-            for object in gathering.into_objects() {
+            let mut share = Share { dropped: gathering.dropped, ..Share::default() };
+            for (object, is_left_out) in gathering.all() {
                 let place = place(object.meta());
                 self.places.insert(object.name_any(), (writer.clone(), place.clone()));
-                share.put(place, object.bytes());
+                share.put(place, (!is_left_out).then(|| object.bytes()));
                 all.push(object);
             }
             self.writers.insert(writer, share);

@@ -94,22 +94,7 @@ impl ServicesRun {
             return;
         }
         let peers = format!("{}!={us},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
-        let records = Api::<PeerSlice>::namespaced(leader.clone(), area);
-        let config = watcher::Config::default().labels(&peers);
-        let (knowledge, shares) = (self.knowledge.clone(), self.shares.clone());
-        let (source, metrics) = (common_area("ResourceExport"), self.access.env.metrics.clone());
-        // The leader refuses what is too much. Until it has, and where it does not run, no member fills our memory all the same.
-        tasks.spawn(watches.watch_gathering(
-            (records, config),
-            source,
-            metrics,
-            shares.clone(),
-            move |change| {
-                if let Some(change) = shares.with(|shares| shares.change(change)) {
-                    knowledge.services.change(change);
-                }
-            },
-        ));
+        self.watch_slices(tasks, &peers);
         let imports = Api::<LeaderImport>::namespaced(leader.clone(), area);
         self.here.index(tasks, watches, imports, common_area("ResourceImport"), "");
         if !antrea.is_empty() {
@@ -117,6 +102,22 @@ impl ServicesRun {
             let members = format!(",{} in ({})", label::SOURCE_CLUSTER_ID, members.join(","));
             self.watch_peers_of_antrea(tasks, &members);
         }
+    }
+
+    /// Slices of other clusters, which `peers` selects. The leader refuses what is too much; until it has, and where it does not run, no
+    /// member fills our memory all the same.
+    fn watch_slices(&self, tasks: &mut JoinSet<()>, peers: &str) {
+        let Access { us, leader, env, .. } = &self.access;
+        let records = Api::<PeerSlice>::namespaced(leader.clone(), &us.common_area);
+        let all = (records, watcher::Config::default().labels(peers));
+        let (knowledge, shares, metrics) = (self.knowledge.clone(), self.shares.clone(), env.metrics.clone());
+        let sink = move |change| {
+            let (change, left_out) = shares.with(|shares| (shares.change(change), shares.left_out()));
+            metrics.left_out(left_out);
+            change.into_iter().for_each(|change| knowledge.services.change(change));
+        };
+        let source = common_area("ResourceExport");
+        tasks.spawn(self.leader.watch_gathering(all, source, env.metrics.clone(), self.shares.clone(), sink));
     }
 
     /// Records of the kinds that Antrea's controllers write, of other clusters that `also` selects.

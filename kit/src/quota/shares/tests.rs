@@ -71,6 +71,7 @@ fn a4_of_a_flood_that_comes_one_by_one_no_more_is_kept_than_of_a_list() {
     assert_eq!(known.0.len(), 7);
     let listed = list(&mut Shares::new(QUOTA), flood().chain([object("west", 70, 100)]));
     assert_eq!(known.0, listed.0);
+    assert_eq!(shares.left_out(), 47);
 }
 
 #[test]
@@ -81,11 +82,13 @@ fn a4_what_was_left_out_is_listed_when_there_is_room_and_not_all_the_time() {
     let mut known = list(&mut shares, (0..4).map(|n| object("east", n, 30)));
     assert_eq!(known.with_content(), ["east-0", "east-1", "east-2"]);
     assert!(!shares.wants_list(now), "there is no room");
+    assert_eq!(shares.left_out(), 1);
     known.take_in(shares.change(Change::Remove(object("east", 0, 30))));
     assert!(shares.wants_list(now) && !shares.wants_list(later(29)));
     known = list(&mut shares, (1..4).map(|n| object("east", n, 30)));
     assert_eq!(known.with_content(), ["east-1", "east-2", "east-3"]);
-    assert!(!shares.wants_list(later(31)), "nothing is left out");
+    assert_eq!(shares.left_out(), 0);
+    assert!(!shares.wants_list(later(31)));
     for n in 4..9 {
         known.take_in(shares.change(Change::Apply(object("east", n, 0))));
     }
