@@ -32,11 +32,11 @@ pub fn dense(cluster: &str, service: &ServiceName) -> Value {
     record
 }
 
-/// As many endpoints as a slice may have, with all that an endpoint may say.
+/// As many endpoints as a slice may have, of ten addresses each.
 pub fn large_slice(cluster: &str, service: &ServiceName) -> Value {
     let mut record = slice(cluster, service, "10.1.0.1");
-    let endpoint =
-        |number: usize| json!({"addresses": [format!("10.1.{}.{}", number / 250, 1 + number % 250)]});
+    let address = |number: usize, nth: usize| format!("10.{nth}.{}.{}", number / 250, 1 + number % 250);
+    let endpoint = |number| json!({"addresses": (0..10).map(|nth| address(number, nth)).collect::<Vec<_>>()});
     record["spec"]["endpointSlice"]["endpoints"] = (0..1000).map(endpoint).collect();
     record
 }

@@ -1,10 +1,13 @@
 //! The member's side. Reads ClusterSets, the member's note and the Secrets in its Namespace; changes the note, deletes
-//! ClusterSet and Secret. With `--force`, and when no member does it: deletes what was imported, and the note.
+//! ClusterSet and Secret, and at the leader what the member's Lease there tells to be its own. With `--force`, and when no member does it: deletes what was imported, and the note.
 
 use std::time::{Duration, Instant};
 
-use api::{cluster_set::ClusterSet, label, mcs::ServiceImport, membership};
+use api::{
+    announce::MemberClusterAnnounce, cluster_set::ClusterSet, label, mcs::ServiceImport, membership, name,
+};
 use k8s_openapi::api::{
+    coordination::v1::Lease,
     core::v1::{ConfigMap, Endpoints, Secret, Service},
     discovery::v1::EndpointSlice,
 };
@@ -13,14 +16,14 @@ use serde_json::json;
 use super::{
     LeaveOptions,
     departure::{self, Traces},
-    for_the_leader, offloading, take_access,
+    for_the_leader, lease, offloading, take_access,
 };
 use crate::{
     Error, KubeContext, check,
     cluster::Cluster,
     eraser::{Eraser, PAUSE, Say, called},
     holder,
-    objects::{Object, SYSTEM},
+    objects::{Object, SYSTEM, area},
 };
 
 /// How long a running member has to leave by itself.
@@ -59,7 +62,7 @@ pub(super) async fn withdraw(
         // It has left before, but the leader may still have its access.
         if let Some(leader) = &leader {
             for (set, id) in holder::memberships(leader, &cluster).await? {
-                take_access(leader, &set, &id, options.dry_run, &mut *say).await?;
+                take_place(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await?;
             }
         }
         return Ok(());
@@ -70,7 +73,7 @@ pub(super) async fn withdraw(
         return Ok(());
     }
     let access = match &leader {
-        Some(leader) => take_access(leader, &set, &id, options.dry_run, &mut *say).await,
+        Some(leader) => take_place(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await,
         None => Ok(()),
     };
     if leader.is_none() || access.is_err() {
@@ -78,6 +81,27 @@ pub(super) async fn withdraw(
         Eraser::new(&cluster, options.dry_run, say).next(&for_the_leader(&set, &id));
     }
     access
+}
+
+/// Deletes the member's access at the leader. Then Lease and announce, if they are there: a member that has just come has no note yet,
+/// and does not leave.
+async fn take_place(
+    leader: &Cluster,
+    member: &Cluster,
+    (set, id): (&str, &str),
+    dry_run: bool,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    take_access(leader, set, id, dry_run, &mut *say).await?;
+    let area = area::name(set);
+    let held = lease(leader, &area, id).await?;
+    let holder = held.as_ref().and_then(|lease| lease.holder()?.split_once('/'));
+    if holder.is_none_or(|(uid, _)| uid != member.uid) {
+        return Ok(());
+    }
+    let mut there = Eraser::new(leader, dry_run, say);
+    there.delete(&called::<MemberClusterAnnounce>(&area, &name::announce(id))).await?;
+    there.delete(&called::<Lease>(&area, &name::member_lease(id))).await
 }
 
 /// Whether another cluster uses our ID. Refuses a leader that is not ours, before anything is changed.

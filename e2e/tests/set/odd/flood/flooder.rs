@@ -82,7 +82,7 @@ impl<'a> Flooder<'a> {
         self.write_odd(count, |service| record::dense(MEMBER, service)).await;
     }
 
-    /// Writes so many slices of a thousand endpoints, each of a Service of its own.
+    /// Writes so many large slices, each of a Service of its own.
     pub(super) async fn write_slices(&self, count: usize) {
         self.write_odd(count, |service| record::large_slice(MEMBER, service)).await;
     }
