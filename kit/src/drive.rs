@@ -34,6 +34,11 @@ pub async fn drive<K, F, Fut>(
     Fut: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
     let gauge = metrics.waiting(controller);
+    let done = |key: &K, outcome| {
+        if let Some(time) = queue.done(key, outcome) {
+            metrics.answered(controller, time);
+        }
+    };
     let mut running = JoinSet::new();
     let (mut keys, mut log_limit) = (HashMap::new(), LogLimit::default());
     loop {
@@ -59,7 +64,7 @@ pub async fn drive<K, F, Fut>(
             () = due => {}
             Some(ended) = running.join_next_with_id() => match ended {
                 Ok((id, (outcome, why))) => if let Some(key) = keys.remove(&id) {
-                    queue.done(&key, outcome);
+                    done(&key, outcome);
                     if let Some(error) = why && let Some(left_out) = log_limit.allows(now()) {
                         tracing::warn!(controller, %key, error, left_out, "trying again later");
                     }
@@ -70,7 +75,7 @@ pub async fn drive<K, F, Fut>(
     }
     while let Some(ended) = running.join_next_with_id().await {
         match ended {
-            Ok((id, (outcome, _))) => keys.remove(&id).into_iter().for_each(|key| queue.done(&key, outcome)),
+            Ok((id, (outcome, _))) => keys.remove(&id).into_iter().for_each(|key| done(&key, outcome)),
             Err(error) => resume(error),
         }
     }

@@ -25,6 +25,7 @@ const BUCKETS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 
 
 const RECONCILES: &str = "Reconciles of a key, by result";
 const SECONDS: &str = "Duration of one reconcile of a key, in seconds";
+const STEP: &str = "Time from when a change was seen until what it asks for was written, in seconds";
 const WAITING: &str = "Keys that wait or are being reconciled";
 const WATCH_ERRORS: &str = "Failures of watches; a failed watch starts again by itself";
 const REFUSED: &str = "Records in a Common Area that are not valid";
@@ -49,6 +50,7 @@ pub struct Metrics {
     area: Arc<str>,
     reconciles: IntCounterVec,
     seconds: HistogramVec,
+    step_seconds: HistogramVec,
     waiting: IntGaugeVec,
     watch_errors: IntCounterVec,
     resyncs: IntCounterVec,
@@ -78,19 +80,18 @@ impl Metrics {
         let gauges = |name: &str, help: &str, labels: &[&str]| {
             registered(&registry, IntGaugeVec::new(Opts::new(name, help), labels))
         };
+        let histograms = |name: &str, help: &str| {
+            let opts = HistogramOpts::new(name, help).buckets(BUCKETS.to_vec());
+            registered(&registry, HistogramVec::new(opts, &["controller"]))
+        };
         let of_kind = [COMMON_AREA, "cluster", "kind"];
         let of_write = [COMMON_AREA, "cluster", "kind", "verb", "result"];
         let process = Registry::new();
         process.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self {
             reconciles: counts("reconcile_total", RECONCILES, &[COMMON_AREA, "controller", "result"])?,
-            seconds: registered(
-                &registry,
-                HistogramVec::new(
-                    HistogramOpts::new("reconcile_seconds", SECONDS).buckets(BUCKETS.to_vec()),
-                    &["controller"],
-                ),
-            )?,
+            seconds: histograms("reconcile_seconds", SECONDS)?,
+            step_seconds: histograms("step_seconds", STEP)?,
             waiting: gauges("queue_keys", WAITING, &[COMMON_AREA, "controller"])?,
             watch_errors: counts("watch_errors_total", WATCH_ERRORS, &of_kind)?,
             resyncs: counts("watch_lists_total", "Full lists with which watches started", &of_kind)?,
@@ -143,6 +144,11 @@ impl Metrics {
     pub fn reconciled(&self, controller: &str, result: &str, took: Duration) {
         self.reconciles.with_label_values(&[&self.area, controller, result]).inc();
         self.seconds.with_label_values(&[controller]).observe(took.as_secs_f64());
+    }
+
+    /// What a key was enqueued for is done, so long after.
+    pub fn answered(&self, controller: &str, took: Duration) {
+        self.step_seconds.with_label_values(&[controller]).observe(took.as_secs_f64());
     }
 
     /// Gauge of keys waiting in a controller's queue.

@@ -80,9 +80,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.lock().take(now())
     }
 
-    /// Says how the reconcile of `key` ended.
-    pub(crate) fn done(&self, key: &K, outcome: Outcome) {
-        self.lock().done(key, outcome, now());
+    /// Says how the reconcile of `key` ended. How long it took to answer what it was enqueued for, if it did.
+    pub(crate) fn done(&self, key: &K, outcome: Outcome) -> Option<Duration> {
+        self.lock().done(key, outcome, now())
     }
 
     /// Number of keys that wait or are being reconciled, and when the next one is due.

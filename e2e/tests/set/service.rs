@@ -29,3 +29,4 @@ mod refused;
 mod restart;
 mod slices;
 mod taken;
+mod writes;

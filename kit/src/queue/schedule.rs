@@ -47,8 +47,10 @@ struct State {
     due: Option<(Instant, u64)>,
     /// It is being reconciled.
     running: bool,
-    /// It was enqueued while it was being reconciled.
-    again: bool,
+    /// When it was enqueued: the first time that no reconcile has answered.
+    seen: Option<Instant>,
+    /// When it was enqueued while it was being reconciled, for the first time.
+    again: Option<Instant>,
     failures: u32,
     /// When the last reconcile began, for `pace`.
     last: Option<Instant>,
@@ -74,9 +76,10 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
         let state = self.keys.entry(key.clone()).or_insert(State::new());
         state.party = party;
         if state.running {
-            state.again = true;
+            state.again.get_or_insert(now);
             return;
         }
+        state.seen.get_or_insert(now);
         let at = if state.failures > 0 {
             now + FIRST_WAIT
         } else {
@@ -111,7 +114,7 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
             {
                 state.due = None;
                 state.running = true;
-                state.again = false;
+                state.again = None;
                 state.last = Some(now);
                 self.running += 1;
                 return Some(key);
@@ -120,18 +123,19 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
         None
     }
 
-    /// Says how the reconcile of `key` ended.
-    pub(super) fn done(&mut self, key: &K, outcome: Outcome, now: Instant) {
-        let Some(state) = self.keys.get_mut(key) else {
-            return;
-        };
+    /// Says how the reconcile of `key` ended. How long it took to answer what it was enqueued for, if it did.
+    pub(super) fn done(&mut self, key: &K, outcome: Outcome, now: Instant) -> Option<Duration> {
+        let state = self.keys.get_mut(key)?;
         self.running -= usize::from(std::mem::replace(&mut state.running, false));
         state.failures = if outcome == Outcome::Failed { state.failures.saturating_add(1) } else { 0 };
         let paced = state.last.map_or(now, |last| now.max(last + self.pace));
+        let answered = if outcome == Outcome::Failed { None } else { state.seen.take() };
+        let again = state.again.take();
+        state.seen = state.seen.or(again);
         let at = match outcome {
-            Outcome::Failed if state.again => Some(now + FIRST_WAIT),
+            Outcome::Failed if again.is_some() => Some(now + FIRST_WAIT),
             Outcome::Failed => Some(now + WAITS.wait(state.failures)),
-            _ if state.again => Some(paced),
+            _ if again.is_some() => Some(paced),
             Outcome::Requeue(after) => Some(now + after),
             Outcome::Done => None,
         };
@@ -144,6 +148,7 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
             self.forget_idle(now);
             self.crowded = CROWDED.max(2 * self.keys.len());
         }
+        answered.map(|seen| now.saturating_duration_since(seen))
     }
 
     /// When the next key is due.
@@ -197,7 +202,15 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
 
 impl State {
     fn new() -> Self {
-        Self { party: Party::NOBODY, due: None, running: false, again: false, failures: 0, last: None }
+        Self {
+            party: Party::NOBODY,
+            due: None,
+            running: false,
+            seen: None,
+            again: None,
+            failures: 0,
+            last: None,
+        }
     }
 }
 
@@ -270,6 +283,24 @@ mod tests {
         q.done(&"a", Outcome::Done, t);
         q.retry_failed(t);
         assert!(q.is_idle(t) && q.len() == 0);
+    }
+
+    #[test]
+    fn what_a_key_was_enqueued_for_is_answered_when_a_reconcile_that_began_after_it_succeeds() {
+        let (mut q, t) = queue(Duration::ZERO);
+        q.enqueue("a", NOBODY, t);
+        q.enqueue("a", NOBODY, t + MS);
+        assert_eq!(q.take(t + 2 * MS), Some("a"));
+        q.enqueue("a", NOBODY, t + 3 * MS);
+        assert_eq!(q.done(&"a", Outcome::Failed, t + 4 * MS), None);
+        let later = t + 4 * MS + FIRST_WAIT;
+        assert_eq!(q.take(later), Some("a"));
+        q.enqueue("a", NOBODY, later + MS);
+        assert_eq!(q.done(&"a", Outcome::Done, later + 2 * MS), Some(later + 2 * MS - t), "since the first");
+        assert_eq!(q.take(later + 2 * MS), Some("a"));
+        assert_eq!(q.done(&"a", Outcome::Requeue(MS), later + 5 * MS), Some(4 * MS));
+        assert_eq!(q.take(later + 6 * MS), Some("a"));
+        assert_eq!(q.done(&"a", Outcome::Done, later + 7 * MS), None, "nobody enqueued it");
     }
 
     #[test]

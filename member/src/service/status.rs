@@ -176,6 +176,9 @@ impl ExportStatus {
         let want = self.want(export, have, &verdicts)?;
         let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
         if already_said(have, &want.conditions) && !is_settled {
+            if !is_pending(&verdicts) {
+                self.pending.with(|pending| pending.ended(&service));
+            }
             return Ok(Outcome::Done);
         }
         let wait = || self.pending.with(|pending| pending.wait(&service, Instant::now()));
