@@ -56,19 +56,19 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     // First those that go: with them known, the payloads need not be copied.
     let removed = own.iter().filter(|(name, _)| !slices.contains_key(*name)).map(|(name, have)| {
         if is_withdrawn {
-            return Step::Delete { have: have.clone() };
+            return Step::Delete { have: (**have).clone() };
         }
         let payload = have.spec.0.as_ref().ok().and_then(|spec| spec.endpoint_slice.as_ref());
         let address_type =
             payload.map_or_else(|| family::IPV4.into(), |payload| payload.address_type.clone());
         let emptied = slice(name, SlicePayload { address_type, ..SlicePayload::default() });
-        Step::Remove { have: have.clone(), emptied }
+        Step::Remove { have: (**have).clone(), emptied }
     });
     let removed: Vec<_> = removed.collect();
     // What is new is written first: what goes may be what it stands for.
     steps.extend(slices.into_iter().map(|(name, payload)| {
         let want = slice(&name, payload);
-        Step::Put { have: own.get(&name).cloned(), want }
+        Step::Put { have: own.get(&name).map(|have| (**have).clone()), want }
     }));
     steps.extend(removed);
     steps
@@ -77,7 +77,7 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
 /// Our Service record, if there is one or has to be one.
 fn service_step(known: &Known, offer: Option<&Offer<'_>>) -> Option<Step> {
     let name = name::service_export(known.us(), &known.service);
-    let have = named(known.entry.own_service.as_ref(), &name);
+    let have = named(known.entry.own_service.as_deref(), &name);
     let payload = match (offer, &have) {
         (Some(offer), _) => offer.service(),
         (None, Some(have)) => withdrawn(have),
@@ -90,7 +90,7 @@ fn service_step(known: &Known, offer: Option<&Offer<'_>>) -> Option<Step> {
 /// Our record with all endpoints, if there is one or has to be one.
 fn endpoints_step(known: &Known, all: Option<EndpointsPayload>) -> Option<Step> {
     let name = name::endpoints_export(known.us(), &known.service);
-    let have = named(known.entry.own_endpoints.as_ref(), &name);
+    let have = named(known.entry.own_endpoints.as_deref(), &name);
     let record = |payload| record(known, ENDPOINTS, name, |spec| spec.endpoints = Some(payload));
     match (all, have) {
         (Some(payload), have) => Some(Step::Put { have, want: record(payload) }),

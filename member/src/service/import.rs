@@ -132,9 +132,9 @@ impl Importing {
     async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
         let mut failed = None;
         for slice in entry.imported_slices.values() {
-            failed = failed.or(self.delete(slice).await.err());
+            failed = failed.or(self.delete(&**slice).await.err());
         }
-        if let Some(endpoints) = &entry.imported_endpoints {
+        if let Some(endpoints) = entry.imported_endpoints.as_deref() {
             failed = failed.or(self.delete(endpoints).await.err());
         }
         failed = failed.or(self.remove_service(entry).await.err());

@@ -30,7 +30,7 @@ pub(crate) struct Offer<'a> {
 /// What this cluster offers under that name: nothing without a ServiceExport, and not everything can be exported.
 pub(crate) fn offer(known: &Known) -> Result<Option<Offer<'_>>, Invalid> {
     let entry = &known.entry;
-    let live = entry.export.as_ref().filter(|export| export.metadata.deletion_timestamp.is_none());
+    let live = entry.export.as_deref().filter(|export| export.metadata.deletion_timestamp.is_none());
     let asked = match (live, still_exported(known.us(), entry)) {
         (Some(export), _) => asked_for(export),
         (None, Some(payload)) => Ok(payload),
@@ -39,7 +39,7 @@ pub(crate) fn offer(known: &Known) -> Result<Option<Offer<'_>>, Invalid> {
     if known.namespace.excluded {
         return Err(excluded(&known.service.namespace));
     }
-    let local = entry.service.as_ref().filter(|service| service.metadata.deletion_timestamp.is_none());
+    let local = entry.service.as_deref().filter(|service| service.metadata.deletion_timestamp.is_none());
     let local = local.ok_or_else(|| no_service(&known.service))?;
     exportable(local, known)?;
     Ok(Some(Offer { known, local, asked: asked? }))

@@ -65,7 +65,7 @@ fn conflict(objections: &[Objection]) -> Verdict {
 
 /// The leader's verdict on our record as it is; one on an older record says nothing about this one.
 fn verdict_on(known: &Known) -> Option<&Exporter> {
-    let observed = known.entry.own_service.as_ref()?.version();
+    let observed = known.entry.own_service.as_deref()?.version();
     let ours = |exporter: &&Exporter| exporter.cluster_id == known.us() && exporter.observed == observed;
     known.exporters().iter().find(ours)
 }
@@ -166,7 +166,7 @@ impl ExportStatus {
     /// Brings the conditions of one ServiceExport up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let known = self.knowledge.known(&service);
-        let export = known.as_ref().and_then(|known| known.entry.export.as_ref());
+        let export = known.as_ref().and_then(|known| known.entry.export.as_deref());
         let verdicts = known.as_ref().map(desired).unwrap_or_default();
         let Some(export) = export.filter(|_| !verdicts.is_empty()) else {
             self.pending.with(|pending| pending.ended(&service));
@@ -279,11 +279,11 @@ mod tests {
         assert_eq!(says(&entry)[0], (VALID, "True", "Valid".into()));
         assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()));
 
-        entry.own_service = Some(own_record("u1", 2));
-        entry.leader_import = Some(verdict("u1/1", None));
+        entry.own_service = Some(Box::new(own_record("u1", 2)));
+        entry.leader_import = Some(Box::new(verdict("u1/1", None)));
         assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()), "a verdict on an older record");
         assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
-        entry.leader_import = Some(verdict("u1/2", None));
+        entry.leader_import = Some(Box::new(verdict("u1/2", None)));
         assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
         assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
         entry.refused = Some("exceeded quota".into());
@@ -295,7 +295,7 @@ mod tests {
             "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
         }]}))
         .unwrap()));
-        entry.own_slices.insert("s".into(), slice);
+        entry.own_slices.insert("s".into(), Box::new(slice));
         let of_slice = desired(&known("east", &entry)).remove(1);
         assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
         assert!(
@@ -305,10 +305,10 @@ mod tests {
         );
         entry.own_slices.clear();
         let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
-        entry.leader_import = Some(verdict("u1/2", Some(too_many)));
+        entry.leader_import = Some(Box::new(verdict("u1/2", Some(too_many))));
         assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
 
-        entry.leader_import = Some(verdict("u1/2", None));
+        entry.leader_import = Some(Box::new(verdict("u1/2", None)));
         let exporters = verdict("u1/2", None).spec.exporters.unwrap();
         let mut settings = Settings {
             antrea_leads: true,

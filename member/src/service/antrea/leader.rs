@@ -58,10 +58,11 @@ impl Part<ServiceName, ServiceEntry> for AntreaImport {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let created = self.metadata.creation_timestamp.map(|time| time.0);
-        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, created, spec });
+        let new = self.spec.0.ok().map(|spec| Box::new(LeaderRecord { uid, created, spec }));
         let is_new = entry.leader_import.is_none();
         // Our records list their ports in the order of the import.
-        let other_ports = entry.leader_import.as_ref().map(merged_ports) != new.as_ref().map(merged_ports);
+        let other_ports =
+            entry.leader_import.as_deref().map(merged_ports) != new.as_deref().map(merged_ports);
         let changed = entry.leader_import != new;
         entry.leader_import = new;
         IMPORT.when(changed || was_gone).and(EXPORT.when(other_ports)).and(STATUS.when(is_new))
@@ -82,7 +83,7 @@ fn merged_ports(import: &LeaderRecord) -> &[api::mcs::ServicePort] {
 pub(crate) fn exporters(known: &Known, is_rivalled: bool) -> Vec<Exporter> {
     let entry = &known.entry;
     let is_offering = !is_rivalled && is_offered(known);
-    let own = entry.own_service.as_ref().filter(|_| is_offering).map(|record| Exporter {
+    let own = entry.own_service.as_deref().filter(|_| is_offering).map(|record| Exporter {
         cluster_id: known.us().to_owned(),
         observed: if has_succeeded(record) { record.version() } else { String::new() },
         ..Exporter::default()
@@ -113,7 +114,7 @@ fn age(known: &Known) -> Option<(Option<Timestamp>, ServiceName)> {
 /// The steps towards the records that such a leader has to have of this cluster. One that is being deleted is waited for.
 pub(crate) fn desired(known: &Known) -> Vec<Step> {
     let (us, service, entry) = (known.us(), &known.service, &known.entry);
-    let own = [&entry.own_service, &entry.own_endpoints];
+    let own = [entry.own_service.as_deref(), entry.own_endpoints.as_deref()];
     let offer = offer(known).unwrap_or_default().filter(|_| known.under_antrea.rival.is_none());
     let Some(offer) = offer else {
         let there = own.into_iter().flatten().filter(|record| !is_going(record));
@@ -130,13 +131,11 @@ pub(crate) fn desired(known: &Known) -> Vec<Step> {
     for record in [&mut own_service, &mut endpoints] {
         record.metadata.finalizers = Some(vec![RECORD_FINALIZERS[0].to_owned()]);
     }
-    let has_service = entry.own_service.as_ref().is_some_and(has_succeeded);
+    let has_service = entry.own_service.as_deref().is_some_and(has_succeeded);
     let wanted = [(true, own_service), (has_service || entry.own_endpoints.is_some(), endpoints)];
-    let steps = own
-        .into_iter()
-        .zip(wanted)
-        .filter(|(have, (is_due, _))| *is_due && !have.as_ref().is_some_and(is_going));
-    steps.map(|(have, (_, want))| Step::Put { have: have.clone(), want }).collect()
+    let steps =
+        own.into_iter().zip(wanted).filter(|(have, (is_due, _))| *is_due && !have.is_some_and(is_going));
+    steps.map(|(have, (_, want))| Step::Put { have: have.cloned(), want }).collect()
 }
 
 fn is_going(record: &OwnRecord) -> bool {
@@ -145,7 +144,7 @@ fn is_going(record: &OwnRecord) -> bool {
 
 /// Our ports, in the order that the import has them: such a leader takes another order for another Service.
 fn ports(offered: ServicePayload, entry: &ServiceEntry) -> Vec<core::ServicePort> {
-    let merged = entry.leader_import.as_ref().map(merged_ports).unwrap_or_default();
+    let merged = entry.leader_import.as_deref().map(merged_ports).unwrap_or_default();
     let place = |port: &core::ServicePort| {
         let is_it = |m: &api::mcs::ServicePort| {
             port::is_same(m.port, m.protocol.as_deref(), port.port, port.protocol.as_deref())

@@ -30,10 +30,10 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
     for step in desired(&entry, false) {
         match step {
             Step::Put { want, .. } if want.metadata.name.as_ref().unwrap().ends_with("service") => {
-                entry.own_service = Some(want);
+                entry.own_service = Some(Box::new(want));
             }
             Step::Put { want, .. } => {
-                drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), want))
+                drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), Box::new(want)))
             }
             Step::Remove { have, .. } | Step::Delete { have } => {
                 drop(entry.own_slices.remove(have.metadata.name.as_ref().unwrap()))
@@ -44,7 +44,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
 }
 
 fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
-    let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
+    let entry = ServiceEntry { service: Some(Box::new(local_service(change))), ..entry() };
     invalid(&entry, Settings::default())
 }
 
@@ -92,7 +92,7 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
         let change = |service: &mut Value| {
             service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
         };
-        let entry = ServiceEntry { service: Some(local_service(change)), ..entry() };
+        let entry = ServiceEntry { service: Some(Box::new(local_service(change))), ..entry() };
         assert!(offer(&known("east", &entry)).is_ok());
         let settings = Settings { antrea_leads: true, ..Settings::default() };
         assert_eq!(invalid(&entry, settings), "InvalidServiceType");
@@ -114,7 +114,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
     let namespace = |labels: Value| -> Namespace {
         serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
     };
-    knowledge.services.change(Change::Apply(written.export.clone().unwrap()));
+    knowledge.services.change(Change::Apply(*written.export.clone().unwrap()));
     for (labels, is_excluded) in [
         (json!({label::EXPORT: "false"}), true),
         (json!({label::EXPORT: "true"}), false),
@@ -212,7 +212,7 @@ fn all_endpoints_are_written_in_one_record_while_somebody_reads_it() {
     let record = serde_json::to_value(want).unwrap();
     assert_eq!((&record["metadata"], &record["spec"]), (&golden["metadata"], &golden["spec"]));
 
-    entry.own_endpoints = Some(want.clone());
+    entry.own_endpoints = Some(Box::new(want.clone()));
     let steps = desired(&entry, true);
     let [Step::Put { have, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(have.as_ref(), Some(want), "a second pass has nothing to say");

@@ -58,7 +58,7 @@ impl Importing {
         if let Some(uid) = desired.accepted.as_ref().filter(|uid| known.accepted() != Some(*uid)) {
             self.knowledge.services.note(service, |entry| entry.accepted = Some(uid.clone()));
         }
-        if let Some(import) = entry.import.as_ref().filter(|import| !is_ours(&import.metadata)) {
+        if let Some(import) = entry.import.as_deref().filter(|import| !is_ours(&import.metadata)) {
             let message = "a ServiceImport of this name exists and was not created by Freeport; Freeport does not change it";
             tracing::warn!(%service, message);
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
@@ -105,12 +105,12 @@ impl Importing {
             self.put_slices(known, &desired, &mut refusals).await;
         }
         for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
-            refusals.note(Refusal::EndpointSlice, self.delete(slice).await);
+            refusals.note(Refusal::EndpointSlice, self.delete(&**slice).await);
         }
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
         if refusals.are_all() {
-            match written.or_else(|| entry.import.clone()) {
-                Some(import) => self.write_status(&import, &desired, &refusals).await?,
+            match written.as_ref().or(entry.import.as_deref()) {
+                Some(import) => self.write_status(import, &desired, &refusals).await?,
                 None => self.warn_of(&want, &refusals),
             }
         }
@@ -146,7 +146,7 @@ impl Importing {
         want: &Import,
         refusals: &mut Refusals,
     ) -> Option<Import> {
-        let written = self.knowledge.put_imported(&self.writer, entry.import.as_ref(), want).await;
+        let written = self.knowledge.put_imported(&self.writer, entry.import.as_deref(), want).await;
         refusals.note(Refusal::ServiceImport, written).flatten()
     }
 
@@ -156,7 +156,7 @@ impl Importing {
         let wanted: BTreeSet<_> = desired.slices.iter().map(ResourceExt::name_any).collect();
         let is_held = |name: &String| !wanted.contains(name) && !desired.leftover.contains(name);
         let held = entry.imported_slices.iter().filter(|(name, _)| is_held(name));
-        let held = held.map(|(_, slice)| slice::labelled(&known.service, slice.clone()));
+        let held = held.map(|(_, slice)| slice::labelled(&known.service, (**slice).clone()));
         let all: Vec<_> = desired.slices.iter().cloned().chain(held).collect();
         let written = stream::iter(all).map(|slice| self.put_slice(entry, slice)).buffered(AT_ONCE);
         for written in written.collect::<Vec<_>>().await {
@@ -165,7 +165,7 @@ impl Importing {
     }
 
     async fn put_slice(&self, entry: &ServiceEntry, slice: Slice) -> Result<Option<Slice>, Error> {
-        let have = entry.imported_slices.get(&slice.name_any());
+        let have = entry.imported_slices.get(&slice.name_any()).map(Box::as_ref);
         self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 

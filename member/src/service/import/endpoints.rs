@@ -39,7 +39,7 @@ impl Importing {
         is_reachable: bool,
         refusals: &mut Refusals,
     ) {
-        let have = known.entry.imported_endpoints.as_ref();
+        let have = known.entry.imported_endpoints.as_deref();
         let done = match (endpoints(known, desired), have) {
             (None, Some(have)) => self.delete(have).await,
             (Some(want), _) if is_reachable => {
@@ -61,7 +61,7 @@ fn endpoints(known: &Known, desired: &DesiredImport) -> Option<CoreEndpoints> {
     let family = derived(known, desired).spec.ip_families.into_iter().next()?;
     let (service, entry) = (&known.service, &known.entry);
     let stay = entry.imported_slices.iter().filter(|(name, _)| !desired.leftover.contains(name));
-    let mut slices: BTreeMap<String, &Slice> = stay.map(|(name, slice)| (name.clone(), slice)).collect();
+    let mut slices: BTreeMap<String, &Slice> = stay.map(|(name, slice)| (name.clone(), &**slice)).collect();
     slices.extend(desired.slices.iter().map(|slice| (slice.name_any(), slice)));
     let mut subsets = subsets(slices.into_values().filter(|slice| slice.address_type == family));
     let mut metadata = metadata::of_ours(service, name::imported_service(&service.name));

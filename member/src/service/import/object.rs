@@ -25,8 +25,8 @@ pub(super) fn derived(known: &Known, desired: &DesiredImport) -> Service {
     metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
     metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
     let (families, is_headless) = (&desired.families, desired.is_headless());
-    let there = entry.derived.as_ref().filter(|there| desired.fits(there)).map(|there| &there.spec);
-    let noted = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
+    let there = entry.derived.as_deref().filter(|there| desired.fits(there)).map(|there| &there.spec);
+    let noted = entry.import.as_deref().and_then(|import| import.spec.0.as_ref().ok());
     let noted = noted.map(|spec| spec.ips.as_slice()).unwrap_or_default();
     let merged = &desired.merged;
     // What the API server sets where nothing is set is set here, or each reconcile would find a difference.

@@ -67,11 +67,14 @@ impl OwnEndpoints {
     async fn carry_out(&self, known: &Known, own: OwnPart) -> Result<(), Error> {
         let (there, mut done) = (&known.entry.imported_slices, Ok(()));
         for slice in &own.put {
-            let put = self.knowledge.put_imported(&self.writer, there.get(&slice.name_any()), slice).await;
+            let put = self
+                .knowledge
+                .put_imported(&self.writer, there.get(&slice.name_any()).map(Box::as_ref), slice)
+                .await;
             done = done.and(put.map(drop));
         }
         for slice in own.leftover.iter().filter_map(|name| there.get(name)) {
-            done = done.and(self.knowledge.services.delete(&self.writer, IMPORT, slice, false).await);
+            done = done.and(self.knowledge.services.delete(&self.writer, IMPORT, &**slice, false).await);
         }
         done
     }

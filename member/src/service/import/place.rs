@@ -18,8 +18,8 @@ const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 impl Importing {
     /// Makes or mends the Service. One that was lost gets the addresses noted in the import back, if they are still free.
     pub(super) async fn put_service(&self, known: &Known, desired: &DesiredImport) -> Result<Service, Error> {
-        let (service, derived_there) = (&known.service, &known.entry.derived);
-        let there = derived_there.as_ref().filter(|there| desired.fits(there));
+        let (service, derived_there) = (&known.service, known.entry.derived.as_deref());
+        let there = derived_there.filter(|there| desired.fits(there));
         if let (Some(unfit), None) = (derived_there, there) {
             let (families, is_headless) = (&desired.families, desired.is_headless());
             tracing::info!(%service, ?families, is_headless, "deleting and creating the imported Service again");

@@ -190,7 +190,7 @@ fn desired_import(
     let wanted: BTreeSet<_> = sliced.slices.iter().map(ResourceExt::name_any).collect();
     let unwanted = |slice: &&String| !wanted.contains(*slice) && !sliced.held.contains(*slice);
     let leftover = entry.imported_slices.keys().filter(unwanted).cloned().collect();
-    let taken = entry.derived.as_ref().is_some_and(|derived| !is_ours(&derived.metadata));
+    let taken = entry.derived.as_deref().is_some_and(|derived| !is_ours(&derived.metadata));
     let (slices, doubts, leftover) = match taken {
         // Slices of ours would send that Service's clients to other clusters.
         true => (vec![], vec![], entry.imported_slices.keys().cloned().collect()),
@@ -267,7 +267,7 @@ pub(super) fn own_slices(known: &Known, merged: &ServiceImportSpec, families: &[
         offer(known).ok().flatten().map(|offer| offer.own_slices()).unwrap_or_default();
     let sources = known.entry.slices.iter();
     let sources: BTreeMap<_, _> =
-        sources.map(|(source, slice)| (name::slice_export(us, service, source), slice)).collect();
+        sources.map(|(source, slice)| (name::slice_export(us, service, source), &**slice)).collect();
     let served = own.iter().filter(|(_, payload)| families.contains(&payload.address_type));
     let slices = served.filter_map(|(record, payload)| {
         let local = sources.get(record).copied();

@@ -16,24 +16,25 @@ use super::{
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
 
-/// Everything about one Service name.
+/// Everything about one Service name. Most Services of a cluster are neither exported nor imported, and what is not known of them takes
+/// little room: what is large lies apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// The user's ServiceExport.
-    pub(crate) export: Option<Export>,
+    pub(crate) export: Option<Box<Export>>,
     /// The Service of that name.
-    pub(crate) service: Option<Service>,
+    pub(crate) service: Option<Box<Service>>,
     /// Its EndpointSlices, by name.
-    pub(crate) slices: BTreeMap<String, Slice>,
+    pub(crate) slices: BTreeMap<String, Box<Slice>>,
 
     /// Our Service record in the Common Area.
-    pub(crate) own_service: Option<OwnRecord>,
+    pub(crate) own_service: Option<Box<OwnRecord>>,
     /// Our slice records, by name.
-    pub(crate) own_slices: BTreeMap<String, OwnRecord>,
+    pub(crate) own_slices: BTreeMap<String, Box<OwnRecord>>,
     /// Our record with all endpoints, for members that run Antrea's controllers.
-    pub(crate) own_endpoints: Option<OwnRecord>,
+    pub(crate) own_endpoints: Option<Box<OwnRecord>>,
     /// What the leader merged.
-    pub(crate) leader_import: Option<LeaderRecord>,
+    pub(crate) leader_import: Option<Box<LeaderRecord>>,
     /// Other clusters' slices: by cluster ID, then by the record's name.
     pub(crate) peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
     /// Imported slices whose records are there, but not valid or refused by the leader: they stay as they are.
@@ -42,16 +43,16 @@ pub(crate) struct ServiceEntry {
     pub(crate) antrea: BTreeMap<String, Peer>,
 
     /// The Service named like an imported one, whoever made it.
-    pub(crate) derived: Option<Service>,
+    pub(crate) derived: Option<Box<Service>>,
     /// The ServiceImport, whoever made it.
-    pub(crate) import: Option<Import>,
+    pub(crate) import: Option<Box<Import>>,
     /// EndpointSlices we imported, by name.
-    pub(crate) imported_slices: BTreeMap<String, Slice>,
+    pub(crate) imported_slices: BTreeMap<String, Box<Slice>>,
     /// Core Endpoints beside them, where the member writes such.
-    pub(crate) imported_endpoints: Option<CoreEndpoints>,
+    pub(crate) imported_endpoints: Option<Box<CoreEndpoints>>,
 
     /// What we exported last, also when the record of it has vanished since.
-    pub(crate) last_exported: Option<ServicePayload>,
+    pub(crate) last_exported: Option<Box<ServicePayload>>,
     /// What the leader's API server said when it refused a record of ours, until it takes them all.
     pub(crate) refused: Option<String>,
     /// Whether there was a ServiceExport in this session, and it went.
@@ -97,12 +98,12 @@ impl ServiceEntry {
 
     /// The ServiceImport, if we made it.
     pub(crate) fn own_import(&self) -> Option<&Import> {
-        self.import.as_ref().filter(|import| is_ours(&import.metadata))
+        self.import.as_deref().filter(|import| is_ours(&import.metadata))
     }
 
     /// The Service that stands for the import, if we made it.
     pub(crate) fn own_derived(&self) -> Option<&Service> {
-        self.derived.as_ref().filter(|derived| is_ours(&derived.metadata))
+        self.derived.as_deref().filter(|derived| is_ours(&derived.metadata))
     }
 
     /// Names of the slices we imported from `cluster`.
@@ -128,7 +129,9 @@ impl ServiceEntry {
         let status = self.own_import().and_then(|import| import.status.0.as_ref().ok());
         let of_status =
             status.into_iter().flat_map(|status| status.clusters.iter().map(|of| of.cluster.clone()));
-        of_status.chain(self.imported_slices.values().filter_map(source_cluster).cloned()).collect()
+        of_status
+            .chain(self.imported_slices.values().filter_map(|slice| source_cluster(slice)).cloned())
+            .collect()
     }
 
     /// Whether the import is the one that what is here was measured by, by this very process: while it was away the Common Area

@@ -29,22 +29,22 @@ fn status(entry: &ServiceEntry) -> Readers {
 }
 
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
-fn replace<T: Resource + PartialEq>(place: &mut Option<T>, new: T) -> bool {
-    let version = new.resource_version();
-    let is_same = place.as_mut().is_some_and(|old| {
-        old.meta_mut().resource_version = version;
-        *old == new
-    });
-    *place = Some(new);
+fn replace<T: Resource + PartialEq>(place: &mut Option<Box<T>>, new: T) -> bool {
+    let is_same = place.as_mut().is_some_and(|old| is_same(&mut **old, &new));
+    *place = Some(Box::new(new));
     !is_same
 }
 
-fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, T>, new: T) -> bool {
-    let name = new.name_any();
-    let mut place = map.remove(&name);
-    let changed = replace(&mut place, new);
-    map.extend(place.map(|new| (name, new)));
-    changed
+fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, Box<T>>, new: T) -> bool {
+    let is_same = map.get_mut(&new.name_any()).is_some_and(|old| is_same(&mut **old, &new));
+    map.insert(new.name_any(), Box::new(new));
+    !is_same
+}
+
+/// Whether the new version of an object says what the old one says.
+fn is_same<T: Resource + PartialEq>(old: &mut T, new: &T) -> bool {
+    old.meta_mut().resource_version = new.resource_version();
+    old == new
 }
 
 /// What a new version of an object says otherwise.
@@ -62,7 +62,7 @@ impl Differs {
 }
 
 /// [`replace`], which reports a new status by itself. `status` is where an object has it.
-fn replace_with_status<T, S>(place: &mut Option<T>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
+fn replace_with_status<T, S>(place: &mut Option<Box<T>>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
 where
     T: Resource + PartialEq,
     S: Default + PartialEq,

@@ -37,7 +37,7 @@ pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, Slice
 pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
     let families = known.families(local);
     let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
-    let of = |(source, slice): (&String, &Slice)| {
+    let of = |(source, slice): (&String, &Box<Slice>)| {
         let record = name::slice_export(known.us(), &known.service, source);
         let said = known.entry.own_slices.get(&record).and_then(|own| own.spec.0.as_ref().ok());
         let said = said.and_then(|spec| spec.endpoint_slice.as_ref());
@@ -258,7 +258,12 @@ mod tests {
                             };
                             (
                                 name.clone(),
-                                crate::service::offer::record::record(&known, "EndpointSlice", name, spec),
+                                Box::new(crate::service::offer::record::record(
+                                    &known,
+                                    "EndpointSlice",
+                                    name,
+                                    spec,
+                                )),
                             )
                         })
                         .collect();

@@ -35,7 +35,7 @@ pub(crate) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePa
     if entry.export.is_some() || entry.unexported == Some(Unexported::Decided) {
         return None;
     }
-    let record = entry.own_service.as_ref();
+    let record = entry.own_service.as_deref();
     let payload = record.and_then(|record| record.spec.0.as_ref().ok()?.service.as_ref());
     match (payload, &entry.last_exported) {
         (Some(payload), _) => (!payload.withdrawn).then(|| {
@@ -43,7 +43,7 @@ pub(crate) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePa
             let created = record.and_then(|record| record.metadata.creation_timestamp.clone());
             ServicePayload { exported_at: payload.exported_at.clone().or(created), ..payload.clone() }
         }),
-        (None, Some(payload)) => Some(payload.clone()),
+        (None, Some(payload)) => Some((**payload).clone()),
         (None, None) => {
             let slices = entry.imported_from(us).filter_map(|name| entry.imported_slices.get(name));
             let age = slices

@@ -74,7 +74,7 @@ fn record(cluster: &str) -> String {
 fn entry(exporters: &[&str]) -> ServiceEntry {
     let slice = |c: &&str| ((*c).to_owned(), [(record(c), payload(&["10.0.0.1"]))].into());
     ServiceEntry {
-        leader_import: Some(merged_import(exporters)),
+        leader_import: Some(Box::new(merged_import(exporters))),
         peers: exporters.iter().map(slice).collect(),
         ..ServiceEntry::default()
     }
@@ -122,11 +122,13 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations);
             import.metadata.annotations = import.metadata.annotations.or(noted);
-            entry.import = Some(import);
-            entry.derived = derived;
+            entry.import = Some(Box::new(import));
+            entry.derived = derived.map(Box::new);
             entry.accepted = desired.accepted.clone().or(entry.accepted);
             entry.imported_slices.retain(|name, _| !desired.leftover.contains(name));
-            entry.imported_slices.extend(desired.slices.into_iter().map(|slice| (slice.name_any(), slice)));
+            entry
+                .imported_slices
+                .extend(desired.slices.into_iter().map(|slice| (slice.name_any(), Box::new(slice))));
         }
     }
     entry
@@ -147,10 +149,10 @@ fn with_addresses(mut service: view::Service) -> view::Service {
 #[test]
 fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
     let entry = carried_out("west", entry(&["east"]));
-    let derived = entry.derived.as_ref().unwrap();
+    let derived = entry.derived.as_deref().unwrap();
     assert_eq!(derived.name_any(), "antrea-mc-web");
     assert_eq!(derived.annotations()["multicluster.antrea.io/imported-service"], "true");
-    let import = entry.import.as_ref().unwrap().spec.0.as_ref().unwrap();
+    let import = entry.import.as_deref().unwrap().spec.0.as_ref().unwrap();
     assert_eq!(
         (import.ips.as_slice(), import.ip_families.as_slice()),
         (&["10.96.0.9".to_owned()][..], &["IPv4".to_owned()][..])
@@ -178,7 +180,7 @@ fn r42_a_port_the_exporter_does_not_serve_is_not_reached_there() {
 #[test]
 fn our_own_endpoints_do_not_take_the_detour() {
     let mut own = exporting::entry();
-    own.leader_import = Some(merged_import(&["east"]));
+    own.leader_import = Some(Box::new(merged_import(&["east"])));
     let slices = imports("east", &own).slices;
     assert_eq!(slices.len(), 1);
     assert_eq!(slices[0].endpoints.len(), 2);
@@ -200,7 +202,7 @@ fn our_own_endpoints_do_not_take_the_detour() {
 fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     assert_eq!(entry.imported_slices.len(), 2);
-    entry.leader_import = Some(merged_import(&["north"]));
+    entry.leader_import = Some(Box::new(merged_import(&["north"])));
     let import = imports("west", &entry);
     assert_eq!((import.leftover.len(), import.clusters.as_slice()), (1, &["north".to_owned()][..]));
     entry.leader_import.as_mut().unwrap().spec.exporters.as_mut().unwrap()[0].refused =

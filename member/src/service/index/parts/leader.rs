@@ -46,9 +46,9 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
             _ => {
                 let name = self.name_any();
                 let mut place = entry.own_slices.remove(&name);
-                let had = place.as_ref().and_then(OwnRecord::failure).cloned();
+                let had = place.as_deref().and_then(OwnRecord::failure).cloned();
                 let differs = replace_with_status(&mut place, self, |record| &mut record.status);
-                let fails_otherwise = place.as_ref().and_then(OwnRecord::failure) != had.as_ref();
+                let fails_otherwise = place.as_deref().and_then(OwnRecord::failure) != had.as_ref();
                 entry.own_slices.extend(place.map(|record| (name, record)));
                 EXPORT.when(differs.content).and(status(entry).when(fails_otherwise))
             }
@@ -69,7 +69,7 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
 
 fn put_service(record: OwnRecord, entry: &mut ServiceEntry) -> Readers {
     let payload = record.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-    entry.last_exported = payload.filter(|service| !service.withdrawn);
+    entry.last_exported = payload.filter(|service| !service.withdrawn).map(Box::new);
     let is_antreas = !record.finalizers().is_empty();
     let is_new = entry.own_service.is_none();
     let differs = replace_with_status(&mut entry.own_service, record, |record| &mut record.status);
@@ -141,7 +141,7 @@ impl Part<ServiceName, ServiceEntry> for LeaderImport {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let created = self.metadata.creation_timestamp.map(|time| time.0);
-        let new = self.spec.0.ok().map(|spec| LeaderRecord { uid, created, spec });
+        let new = self.spec.0.ok().map(|spec| Box::new(LeaderRecord { uid, created, spec }));
         let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
         for exporter in named {
             entry.parts_gone.remove(&exporter.cluster_id);

@@ -10,7 +10,7 @@ fn alone(entry: &ServiceEntry) -> OwnPart {
 /// What is here of an import of `east` and `north` after `east` has started again, and the leader has not answered.
 fn started() -> ServiceEntry {
     let mut own = exporting::entry();
-    own.leader_import = Some(merged_import(&["east", "north"]));
+    own.leader_import = Some(Box::new(merged_import(&["east", "north"])));
     own.peers = entry(&["north"]).peers;
     let here = carried_out("east", own);
     assert_eq!(here.imported_slices.len(), 2);
@@ -30,9 +30,10 @@ fn addresses(own: &OwnPart) -> Vec<&str> {
 fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
     let mut here = started();
     let same = alone(&here);
-    let is_there = |slice: &view::Slice| here.imported_slices.get(&slice.name_any()) == Some(slice);
+    let is_there =
+        |slice: &view::Slice| here.imported_slices.get(&slice.name_any()).map(Box::as_ref) == Some(slice);
     assert!(same.put.len() == 1 && same.put.iter().all(is_there) && same.leftover.is_empty(), "{same:?}");
-    here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+    here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
     assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
     here.slices.clear();
     let gone = alone(&here);
@@ -46,7 +47,7 @@ fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
 fn what_is_not_ours_or_not_known_stays_as_it_is() {
     let nothing = |change: fn(&mut ServiceEntry)| {
         let mut here = started();
-        here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+        here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
         change(&mut here);
         assert_eq!(alone(&here), OwnPart::default());
     };
@@ -72,7 +73,7 @@ fn what_is_not_ours_or_not_known_stays_as_it_is() {
 fn without_its_service_export_a_part_stays_until_the_leader_is_there() {
     let mut here = started();
     here.export = None;
-    here.slices.insert("web-x".into(), exporting::slice(&["10.1.0.9"]));
+    here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
     // How old our part is shows that there was an export; in an API server every slice has an age.
     for slice in here.imported_slices.values_mut() {
         let age = exporting::export().metadata.creation_timestamp;

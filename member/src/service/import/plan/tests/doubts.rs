@@ -10,7 +10,7 @@ fn said_removal_is_believed_at_once() {
     entry.peers.get_mut("east").unwrap().insert(record("east"), payload(&[]));
     let import = imports("west", &entry);
     assert_eq!((import.leftover.len(), import.doubts.len()), (1, 0), "an emptied slice");
-    entry.leader_import = Some(merged_import(&[]));
+    entry.leader_import = Some(Box::new(merged_import(&[])));
     assert_eq!(plan("west", &entry), Plan::Remove);
     let entry = carried_out("west", entry);
     assert_eq!(plan("west", &entry), Plan::Nothing);
@@ -66,7 +66,8 @@ fn part(cluster: &str) -> Doubt {
 fn another_import_is_measured_before_it_is_believed() {
     let both = carried_out("west", entry(&["east", "north"]));
     let mut replaced = both.clone();
-    replaced.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) });
+    replaced.leader_import =
+        Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
     let import = imports("west", &replaced);
     assert_eq!((import.clusters.len(), import.doubts, import.accepted), (2, vec![part("east")], None));
     assert_eq!(ready("web", &imports("west", &replaced), &Refusals::default()).status, Status::True);
@@ -79,7 +80,8 @@ fn another_import_is_measured_before_it_is_believed() {
     assert_eq!((settled.imported_slices.len(), continuity::noted(&settled)), (1, Some("leader-1")));
 
     let mut whole = both;
-    whole.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) });
+    whole.leader_import =
+        Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) }));
     assert_eq!(imports("west", &whole).accepted.as_deref(), Some("import-2"));
 }
 
@@ -97,7 +99,7 @@ fn restarted(entry: &ServiceEntry, clusters: &[&str]) -> ServiceEntry {
 #[test]
 fn a_part_that_was_removed_before_a_restart_does_not_come_back() {
     let mut entry = restarted(&carried_out("west", entry(&["east", "north"])), &["east", "north"]);
-    entry.leader_import = Some(merged_import(&["north"]));
+    entry.leader_import = Some(Box::new(merged_import(&["north"])));
     assert_eq!(imports("west", &entry).slices.len(), 2, "what is here stays");
     entry.imported_slices.remove(&name::imported_slice("web", &record("east"))).unwrap();
     let import = imports("west", &entry);
@@ -109,7 +111,7 @@ fn a_part_that_was_removed_before_a_restart_does_not_come_back() {
 fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
     let mut entry = restarted(&carried_out("west", entry(&["east"])), &["east"]);
     for gone in [Some(merged_import(&[])), None] {
-        entry.leader_import = gone;
+        entry.leader_import = gone.map(Box::new);
         assert!(matches!(plan("west", &entry), Plan::Import(_)), "what is here stays");
     }
     entry.imported_slices.clear();
@@ -118,11 +120,11 @@ fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
     entry.parts_gone.insert("east".into());
     entry.import_gone = true;
     assert_eq!(plan("west", &entry), Plan::Remove);
-    entry.leader_import = Some(merged_import(&[]));
+    entry.leader_import = Some(Box::new(merged_import(&[])));
     assert_eq!(plan("west", &entry), Plan::Remove);
     entry.parts_gone.clear();
     assert_eq!(plan("west", &entry), Plan::Hold(vec![part("east")]));
-    entry.leader_import = Some(merged_import(&["east"]));
+    entry.leader_import = Some(Box::new(merged_import(&["east"])));
     assert!(matches!(plan("west", &entry), Plan::Import(_)), "it is exported again");
 }
 
@@ -131,16 +133,16 @@ fn a_part_that_is_missing_keeps_the_ports_it_needs() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     let mut other = LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) };
     other.spec.service_import.as_mut().unwrap().spec.ports = vec![merged_port(Some("other"), 81)];
-    entry.leader_import = Some(other);
+    entry.leader_import = Some(Box::new(other));
     assert_eq!(imports("west", &entry).merged.ports[0].port, 80);
 }
 
 #[test]
 fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
     let mut own = exporting::entry();
-    own.leader_import = Some(merged_import(&["east"]));
+    own.leader_import = Some(Box::new(merged_import(&["east"])));
     let mut own = carried_out("east", own);
-    own.leader_import = Some(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) });
+    own.leader_import = Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
     assert_eq!(imports("east", &own).doubts, vec![part("east")]);
     own.leader_import = None;
     assert_eq!(imports("east", &own).slices.len(), 1);
@@ -152,7 +154,7 @@ fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
 fn after_a_restore_what_a_writer_said_before_changes_nothing() {
     let before = carried_out("west", entry(&["east", "north"]));
     let mut restored = ServiceEntry { accepted: None, ..before.clone() };
-    restored.leader_import = Some(merged_import(&["north"]));
+    restored.leader_import = Some(Box::new(merged_import(&["north"])));
     restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
     let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
     let outdated = |leases: &[String]| Writers {
@@ -188,8 +190,8 @@ fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     let mut index = Index::<ServiceName, ServiceEntry>::default();
     index.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
     let mut entry = carried_out("west", entry(&["east"]));
-    index.change(Change::Apply(entry.import.clone().unwrap()));
-    index.change(Change::Reset(entry.imported_slices.values().cloned().collect()));
+    index.change(Change::Apply(*entry.import.clone().unwrap()));
+    index.change(Change::Reset(entry.imported_slices.values().map(|slice| (**slice).clone()).collect()));
     index.note(&service(), |known| known.accepted = entry.accepted.clone());
     index.change(Change::Apply(import(json!([]), "2")));
     index.change(Change::Remove(import(json!([]), "3")));

@@ -28,7 +28,7 @@ fn carried_out(here: &[&str], entry: ServiceEntry) -> ServiceEntry {
 }
 
 fn import(entry: &ServiceEntry) -> ServiceImportSpec {
-    entry.import.as_ref().unwrap().spec.0.clone().unwrap()
+    entry.import.as_deref().unwrap().spec.0.clone().unwrap()
 }
 
 fn address_types(entry: &ServiceEntry) -> Vec<&str> {
@@ -95,7 +95,7 @@ fn r25_r27_a_headless_import_has_endpoints_with_or_without_ports_and_no_address(
         let mut entry = dual();
         merged(&mut entry, |spec| (spec.type_, spec.ports) = (ServiceImportType::Headless, ports.clone()));
         let entry = carried_out(&here, entry);
-        let (import, derived) = (import(&entry), entry.derived.as_ref().unwrap());
+        let (import, derived) = (import(&entry), entry.derived.as_deref().unwrap());
         assert_eq!((import.type_, import.ips.len()), (ServiceImportType::Headless, 0));
         assert_eq!(import.ip_families, ["IPv4", "IPv6"]);
         assert!(derived.spec.is_headless());

@@ -48,7 +48,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
     for name in LEFT {
         let mut slice = desired.slices[0].clone();
         slice.metadata.name = Some(name.into());
-        here.imported_slices.insert(name.into(), slice);
+        here.imported_slices.insert(name.into(), Box::new(slice));
     }
     desired.leftover = LEFT.map(str::to_owned).into();
     let known =
@@ -62,7 +62,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
 async fn removed(broken: Option<&str>) -> (Vec<String>, bool) {
     let mut here = carried_out_in("west", &["IPv4".to_owned()], entry(&["east", "north"]));
     let endpoints = json!({"metadata": {"name": "antrea-mc-web", "namespace": "shop"}});
-    here.imported_endpoints = Some(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap());
+    here.imported_endpoints = Some(Box::new(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap()));
     let (client, tried) = breaks_at(broken);
     let done = importing(&client).remove(&here).await;
     (tried.with(std::mem::take), done.is_ok())
