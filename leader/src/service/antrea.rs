@@ -45,7 +45,7 @@ pub(super) fn desired(
     let exporters = import.iter().flat_map(|import| import.exporters.iter().flatten());
     let exporters: Vec<_> =
         exporters.filter(|e| e.refused.is_none()).map(|e| e.cluster_id.as_str()).collect();
-    let have = entry.endpoints_import.as_ref();
+    let have = entry.endpoints_import.as_deref();
     if members.is_empty() || exporters.is_empty() {
         return have.cloned().map_or(Step::Keep, Step::Remove);
     }

@@ -67,7 +67,7 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
     if live.is_empty() && have.is_some_and(|spec| spec.exporters.is_none()) {
         return Plan::Hold;
     }
-    let live = live.into_iter().map(|(cluster, offer)| (cluster.as_str(), offer)).collect();
+    let live = live.into_iter().map(|(cluster, offer)| (cluster.as_str(), &**offer)).collect();
     let had = have.and_then(|spec| spec.service_import.as_ref());
     let (service_import, exporters) = with_kept(merge(live), had, kept);
     let spec = ResourceImportSpec {
@@ -231,7 +231,7 @@ impl Merging {
         let written = match want {
             Some(spec) => {
                 let want = self.import(name::service_import(service), spec);
-                match self.put(have.import.as_ref(), &want).await {
+                match self.put(have.import.as_deref(), &want).await {
                     Err(Error::Refused(why)) => return self.leave_out(service, have, why).await,
                     written => written,
                 }
@@ -242,7 +242,7 @@ impl Merging {
         let endpoints = match endpoints {
             antrea::Step::Keep => Ok(()),
             antrea::Step::Put(spec) => {
-                let have = have.endpoints_import.as_ref();
+                let have = have.endpoints_import.as_deref();
                 self.put(have, &self.import(name::endpoints_import(service), *spec)).await.map(drop)
             }
             antrea::Step::Remove(import) => self.remove(&import).await,
@@ -250,8 +250,8 @@ impl Merging {
         let written = written?;
         endpoints?;
         let deleted = self.delete(withdrawn).await;
-        if let Some(import) = written.or_else(|| have.import.clone()).filter(|_| nobody) {
-            self.remove(&import).await?;
+        if let Some(import) = written.as_ref().or(have.import.as_deref()).filter(|_| nobody) {
+            self.remove(import).await?;
         }
         deleted.map(|()| Outcome::Done)
     }

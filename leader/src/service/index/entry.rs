@@ -60,20 +60,20 @@ pub(crate) struct Import {
     pub(crate) spec: Lenient<ResourceImportSpec>,
 }
 
-/// Everything about one Service name.
+/// Everything about one Service name. A cluster with one record is what most have, and a map makes room for eleven: what is large lies apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// By cluster ID.
-    pub(crate) offers: BTreeMap<String, Offer>,
+    pub(crate) offers: BTreeMap<String, Box<Offer>>,
     /// Clusters whose record is there but refused, and its name: their part of the import stays as it is.
     pub(crate) refused: BTreeMap<String, String>,
     /// Of these, those because of which an API server refused the import.
     pub(crate) left_out: BTreeSet<String>,
-    pub(crate) import: Option<Import>,
+    pub(crate) import: Option<Box<Import>>,
     /// By cluster ID: of all clusters that have such a record, while a member runs Antrea's controllers.
-    pub(crate) endpoints: BTreeMap<String, Endpoints>,
+    pub(crate) endpoints: BTreeMap<String, Box<Endpoints>>,
     /// The ResourceImport of all endpoints, which such members read.
-    pub(crate) endpoints_import: Option<Import>,
+    pub(crate) endpoints_import: Option<Box<Import>>,
     /// Clusters that have no part in the import any more: they withdrew the record before it went, or it vanished, the cluster
     /// vouched for that, and a read confirmed it.
     pub(crate) confirmed_gone: BTreeSet<String>,
@@ -122,8 +122,8 @@ impl Part<ServiceName, ServiceEntry> for Import {
             (metadata.uid, metadata.finalizers, metadata.owner_references, metadata.deletion_timestamp)
         };
         let is_same = |had: &Self| owned(had) == owned(&self) && had.spec == self.spec;
-        let changed = !place.as_ref().is_some_and(is_same);
-        *place = Some(self);
+        let changed = !place.as_deref().is_some_and(is_same);
+        *place = Some(Box::new(self));
         MERGE.when(changed)
     }
 

@@ -120,7 +120,7 @@ impl Merging {
             let mut trial = entry.clone();
             for (cluster, _, offer) in out {
                 trial.refused.remove(*cluster);
-                trial.offers.insert((*cluster).clone(), offer.clone());
+                trial.offers.insert((*cluster).clone(), Box::new(offer.clone()));
             }
             trial
         };
@@ -152,14 +152,14 @@ impl Merging {
             ..ResourceImportSpec::default()
         };
         let want = self.import(name::service_import(service), spec);
-        self.writer.would_take(entry.import.as_ref(), &want).await
+        self.writer.would_take(entry.import.as_deref(), &want).await
     }
 
     async fn takes(&self, service: &ServiceName, entry: &ServiceEntry) -> Result<bool, Error> {
         match desired(service, entry) {
             Plan::Write { import: Some(spec), .. } => {
                 let want = self.import(name::service_import(service), spec);
-                self.writer.would_take(entry.import.as_ref(), &want).await
+                self.writer.would_take(entry.import.as_deref(), &want).await
             }
             Plan::Write { import: None, .. } | Plan::Hold => Ok(true),
         }

@@ -23,7 +23,8 @@ fn offer(cluster: &str, exported_at: i64, ports: &[i32]) -> Offer {
 }
 
 fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
-    let offers = offers.iter().map(|(c, at, ports)| ((*c).to_owned(), offer(c, *at, ports))).collect();
+    let offers =
+        offers.iter().map(|(c, at, ports)| ((*c).to_owned(), Box::new(offer(c, *at, ports)))).collect();
     ServiceEntry { offers, ..ServiceEntry::default() }
 }
 
@@ -33,7 +34,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
         entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
         let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
         let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
-        entry.import = (!nobody).then_some(import);
+        entry.import = (!nobody).then(|| Box::new(import));
     }
     entry
 }
@@ -88,7 +89,7 @@ fn what_vanishes_without_being_withdrawn_keeps_its_part_until_it_is_confirmed_or
     // The others are merged meanwhile.
     let mut others = vanished.clone();
     others.offers.remove("west");
-    others.offers.insert("north".into(), offer("north", 3, &[80]));
+    others.offers.insert("north".into(), Box::new(offer("north", 3, &[80])));
     others.confirmed_gone.insert("west".into());
     assert_eq!(exporters(&spec(&carried_out(others))), ["east", "north"]);
     vanished.offers.clear();
@@ -109,7 +110,7 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     both.offers.remove("east");
     both.refused.insert("east".into(), "r".into());
-    both.offers.insert("north".into(), offer("north", 3, &[80]));
+    both.offers.insert("north".into(), Box::new(offer("north", 3, &[80])));
     let merged = spec(&carried_out(both));
     assert_eq!(exporters(&merged), ["east", "west", "north"]);
     assert_eq!(merged.exporters.unwrap()[0].observed, "uid-east/1", "the verdict on what it said before");
@@ -117,7 +118,7 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     let mut younger = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     younger.offers.remove("west");
     younger.refused.insert("west".into(), "r".into());
-    younger.offers.insert("east".into(), offer("east", 1, &[81]));
+    younger.offers.insert("east".into(), Box::new(offer("east", 1, &[81])));
     assert_eq!(spec(&carried_out(younger)).service_import.unwrap().spec.ports[0].port, 81);
 
     let mut alone = entry(&[]);
@@ -180,7 +181,7 @@ fn an_import_that_names_nobody_is_not_emptied_for_lack_of_records() {
     let mut foreign = carried_out(entry(&[("east", 1, &[80])]));
     let mut spec = spec(&foreign);
     spec.exporters = None;
-    foreign.import = Some(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) });
+    foreign.import = Some(Box::new(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) }));
     foreign.offers.clear();
     assert_eq!(desired(&service(), &foreign), Plan::Hold);
 }
@@ -211,11 +212,11 @@ proptest! {
     /// Who exports and takes that back leaves no trace, whatever others export.
     #[test]
     fn removal_is_the_inverse_of_addition(offers in offers(), at in 0..3i64, ports in prop::collection::btree_set(1..5i32, 1..4)) {
-        let entry = ServiceEntry { offers: offers.into_iter().collect(), ..ServiceEntry::default() };
+        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Box::new(offer))).collect(), ..ServiceEntry::default() };
         let before = carried_out(entry);
         let mut with = before.clone();
         let ports: Vec<_> = ports.into_iter().collect();
-        with.offers.insert("z".into(), offer("z", at, &ports));
+        with.offers.insert("z".into(), Box::new(offer("z", at, &ports)));
         let mut with = carried_out(with);
         with.offers.get_mut("z").unwrap().payload.withdrawn = true;
         prop_assert_eq!(carried_out(with).import, before.import);
@@ -223,7 +224,7 @@ proptest! {
 
     #[test]
     fn a_second_pass_wants_what_is_there(offers in offers()) {
-        let entry = ServiceEntry { offers: offers.into_iter().collect(), ..ServiceEntry::default() };
+        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Box::new(offer))).collect(), ..ServiceEntry::default() };
         let settled = carried_out(entry);
         if let Some(import) = &settled.import {
             let spec = import.spec.0.clone().unwrap();
