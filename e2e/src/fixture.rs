@@ -9,11 +9,16 @@ use std::{
     },
 };
 
+use api::{announce::MemberClusterAnnounce, name};
 use fleet::cluster_set::{self, Composition};
 use futures::{FutureExt, future::join_all};
+use kube::{ResourceExt, api::ListParams};
 use tokio::sync::Semaphore;
 
-use crate::shared::{RUNTIME, Shared, timed};
+use crate::{
+    shared::{RUNTIME, Shared, timed},
+    waiting::eventually,
+};
 
 pub use crate::world::World;
 /// Namespace of the daemons.
@@ -95,4 +100,16 @@ async fn is_whole(world: &World) {
         daemon.ensure(&world.fleet).await.unwrap();
     }
     cluster_set::ready(&world.fleet, SET, &world.daemons).await.unwrap();
+    // A member looks now and then whether its announce is there.
+    let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
+    eventually("all members are announced", || async {
+        let there =
+            announces.list_metadata(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let there: Vec<_> = there.items.iter().map(ResourceExt::name_any).collect();
+        match CLUSTERS.iter().all(|cluster| there.contains(&name::announce(cluster))) {
+            true => Ok(()),
+            false => Err(format!("{there:?}")),
+        }
+    })
+    .await;
 }

@@ -24,6 +24,8 @@ use crate::{feature::Access, identity::Target};
 
 /// How soon an announce that was not written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
+/// After so many renewals of the Lease it is looked whether somebody deleted or changed the announce.
+const RENEWALS: u32 = 6;
 
 /// Starts to be present; gives what is known about it. Our Lease vouches for our records when all features and the watches in
 /// `common` allow it.
@@ -50,14 +52,17 @@ pub(super) fn start(
     present
 }
 
-/// Announces us once we are present.
+/// Announces us as long as we are present.
 async fn introduce(env: Env, target: Target, leader: Client, mut present: watch::Receiver<Presence>) {
     let writer = Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone());
     while present.wait_for(Presence::is_held).await.is_ok() {
-        match announce(&target, &leader, &writer).await {
-            Ok(()) => return,
-            Err(error) => tracing::warn!(%error, "cannot write the MemberClusterAnnounce, trying again"),
-        }
-        tokio::time::sleep(RETRY).await;
+        let wait = match announce(&target, &leader, &writer).await {
+            Ok(()) => RENEWALS * env.pace.renew(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot write the MemberClusterAnnounce, trying again");
+                RETRY
+            }
+        };
+        tokio::time::sleep(wait).await;
     }
 }
