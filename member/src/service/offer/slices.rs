@@ -37,14 +37,14 @@ pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, Slice
 pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
     let families = known.families(local);
     let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
-    let of = |(source, slice): (&String, &Box<Slice>)| {
+    let of = |source: &String, slice: &Slice| {
         let record = name::slice_export(known.us(), &known.service, source);
         let said = known.entry.own_slices.get(&record).and_then(|own| own.spec.0.as_ref().ok());
         let said = said.and_then(|spec| spec.endpoint_slice.as_ref());
         let payload = payload(slice, &local.spec.ports, said);
         (record, payload)
     };
-    of_families.map(of).collect()
+    of_families.map(|(source, slice)| of(source, slice)).collect()
 }
 
 /// Who writes the slices of Services that select Pods.
