@@ -127,7 +127,7 @@ impl Maps {
         steps: Vec<(String, Step)>,
     ) -> (BTreeMap<String, MappedNamespace>, Result<(), Error>) {
         let one = |(namespace, step): (String, Step)| async move {
-            let done = self.carry_out(&namespace, step).await;
+            let done = self.carry_out(step).await;
             (namespace, done)
         };
         let all: Vec<_> = stream::iter(steps).map(one).buffer_unordered(AT_A_TIME).collect().await;
@@ -145,7 +145,6 @@ impl Maps {
                         said.insert(namespace, accepted);
                     }
                 }
-                Ok(Done::Nothing) => {}
                 Err(error) => result = result.and(Err(error)),
             }
         }
@@ -190,7 +189,7 @@ impl Maps {
         entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()
     }
 
-    async fn carry_out(&self, namespace: &str, step: Step) -> Result<Done, Error> {
+    async fn carry_out(&self, step: Step) -> Result<Done, Error> {
         match step {
             Step::Create(want) => match self.put(None, &want).await {
                 Ok(()) => self.bind(&want).await,
@@ -208,10 +207,7 @@ impl Maps {
                     // The watch tells when it is going, and when it is gone.
                     self.local_writer.delete(&twin, false).await?;
                 }
-                Ok(match namespace.is_empty() {
-                    true => Done::Nothing,
-                    false => Done::Says(terminating(twin.name_any())),
-                })
+                Ok(Done::Says(terminating(twin.name_any())))
             }
         }
     }
@@ -270,7 +266,6 @@ enum Done {
     Says(MappedNamespace),
     /// The twin of this name is there, and ours to make Pods in.
     Stands(String),
-    Nothing,
 }
 
 /// Leaves out what is too much for one reconcile; whether that is anything.

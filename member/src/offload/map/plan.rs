@@ -60,20 +60,18 @@ pub(super) enum Step {
     Delete(Namespace),
 }
 
-/// The steps towards `desired`, by the names of the Namespaces at home. A twin that is replaced by another one of the same Namespace goes
-/// under no name: the entry is about the other.
+/// The steps towards `desired`, by the names of the Namespaces at home. A twin goes when its key does, and not because the key names another
+/// one: a name never changes, so no decision of a home's user is behind that.
 pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> Vec<(String, Step)> {
-    let wanted_as = |twin: &Namespace| {
-        let (_, original) = twin.twin_of(around.record)?;
-        Some((original.to_owned(), desired.get(original)))
-    };
-    let mut steps = Vec::new();
+    let (mut steps, mut has) = (Vec::new(), BTreeMap::new());
     for twin in around.twins {
-        match wanted_as(twin) {
-            Some((_, Some(name))) if *name == twin.name_any() => {}
-            Some((_, Some(_))) => steps.push((String::new(), Step::Delete(twin.clone()))),
-            Some((original, None)) => steps.push((original, Step::Delete(twin.clone()))),
-            None => {}
+        let Some((_, original)) = twin.twin_of(around.record) else { continue };
+        // One that is going will be none.
+        if !twin.is_going() {
+            has.insert(original, twin.name_any());
+        }
+        if !desired.contains_key(original) {
+            steps.push((original.to_owned(), Step::Delete(twin.clone())));
         }
     }
     let mut made = BTreeSet::new();
@@ -84,7 +82,10 @@ pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> V
                 let home = around.home;
                 refuse(twin, "NotOurs", format!("{twin} is the twin of another Namespace of cluster {home}"))
             }
-            false => entry(namespace, twin, around.twins.len() + made.len(), around),
+            false => {
+                let other = has.get(namespace.as_str()).map(String::as_str);
+                entry((namespace, twin), other, around.twins.len() + made.len(), around)
+            }
         };
         if matches!(step, Step::Create(_)) {
             made.insert(twin);
@@ -107,7 +108,8 @@ fn not_ours(namespace: &str, twin: &str, around: &Around<'_>) -> Step {
     )
 }
 
-fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step {
+/// `other`: the twin that the Namespace has, if this one is not there.
+fn entry((namespace, twin): (&str, &str), other: Option<&str>, count: usize, around: &Around<'_>) -> Step {
     if let Some(have) = (around.namespace)(twin) {
         return match have.twin_of(around.record) {
             Some((home, original)) if (home, original) == (around.home, namespace) => match have.is_going() {
@@ -116,6 +118,12 @@ fn entry(namespace: &str, twin: &str, count: usize, around: &Around<'_>) -> Step
             },
             _ => not_ours(namespace, twin, around),
         };
+    }
+    if let Some(other) = other {
+        let message = format!(
+            "{namespace} has twin {other} here, whose name does not change; to have {twin}, end its offloading first"
+        );
+        return refuse(twin, "NameChanged", message);
     }
     if let Err(error) = check_twin(twin, &(around.system)(twin)) {
         return refuse(twin, error.reason(), error.to_string());
@@ -260,20 +268,32 @@ mod tests {
 
     #[test]
     fn a_twin_goes_when_its_key_does_and_the_limit_counts_all() {
-        let twins = [twin("shop-west", "shop"), twin("old", "web"), twin("web-west", "web")];
+        let twins = [twin("shop-west", "shop"), twin("other", "c"), twin("web-west", "web")];
         let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
         let consent = Incoming { max_namespaces: 4, ..Incoming::default() };
         let around = around(Some(&consent), &twins, &namespace);
-        let wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("web", "web-west")]);
+        let wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("c", "other"), ("web", "web-west")]);
         let steps = plan(&wanted, &around);
         let seen: Vec<_> = steps.iter().map(|(name, step)| (name.as_str(), reason(step))).collect();
-        let want = [
-            ("shop", "delete"),
-            ("", "delete"),
-            ("a", "create"),
-            ("b", "TooManyNamespaces"),
-            ("web", "mend"),
-        ];
+        let want =
+            [("shop", "delete"), ("a", "create"), ("b", "TooManyNamespaces"), ("c", "mend"), ("web", "mend")];
         assert_eq!(seen, want);
+    }
+
+    #[test]
+    fn a_key_that_names_another_twin_is_refused_and_takes_none_away() {
+        let any = Incoming { namespaces: vec!["*".into()], ..Incoming::default() };
+        let becomes = |twins: &[Namespace], name: &str| {
+            let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
+            let steps = plan(&desired(&[("shop", name)]), &around(Some(&any), twins, &namespace));
+            steps.iter().map(|(_, step)| reason(step)).collect::<Vec<_>>()
+        };
+        let old = twin("shop-west", "shop");
+        assert_eq!(becomes(std::slice::from_ref(&old), "renamed"), ["NameChanged"]);
+        assert_eq!(becomes(std::slice::from_ref(&old), "shop-west"), ["mend"], "named as before");
+        assert_eq!(becomes(&[old.clone(), twin("renamed", "shop")], "renamed"), ["mend"], "both stay");
+        let mut going = old;
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
+        assert_eq!(becomes(&[going], "renamed"), ["create"], "its key went before");
     }
 }

@@ -10,7 +10,10 @@ use api::offload::{
 /// How long twins may take that are only on their way, before that is said for the first time; hosts that answer for others meanwhile
 /// have yet to come to these.
 const MOMENT: Duration = Duration::from_secs(2);
-/// How soon more of the same is said, and the first in any case.
+/// How soon the first progress is said in any case. Hundreds at once take longer than ten seconds: at that, each would be written once more
+/// just before it is ready.
+const LONG: Duration = Duration::from_secs(30);
+/// How soon more of the same is said.
 const NEXT: Duration = Duration::from_secs(10);
 
 /// When `want` is to be said in place of `have`, if all that is new since then is how far twins are that are on their way; nothing if
@@ -25,7 +28,7 @@ pub(super) fn due(
 ) -> Option<Instant> {
     let Some(before) = have.offloading_phase.as_deref() else {
         let first = moved.map_or(since, |moved| moved.max(since)) + MOMENT;
-        return Some(if is_held { first.min(since + NEXT) } else { since + NEXT });
+        return Some(if is_held { first.min(since + LONG) } else { since + LONG });
     };
     let far = want.remote_namespaces_conditions.clone();
     let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
@@ -74,11 +77,12 @@ mod tests {
         let ready = status("Ready", &[("east", "NamespaceCreated"), ("north", "NamespaceCreated")]);
         assert_eq!(wait(&none, &begun), Some(MOMENT));
         let about = due(&none, &begun, false, since, None);
-        assert_eq!(about, Some(since + NEXT), "it is about to be written");
+        assert_eq!(about, Some(since + LONG), "it is about to be written");
         let moved = |after| due(&none, &begun, true, since, Some(since + after)).map(|at| at - since);
         let second = Duration::from_secs(1);
         assert_eq!(moved(second), Some(MOMENT + second), "hosts are at work for others");
-        assert_eq!(moved(9 * second), Some(NEXT));
+        assert_eq!(moved(12 * second), Some(MOMENT + 12 * second), "hundreds at once");
+        assert_eq!(moved(29 * second), Some(LONG), "it is said in any case");
         assert_eq!(due(&none, &begun, true, since + second, Some(since)), Some(since + second + MOMENT));
         assert_eq!(wait(&begun, &half), Some(NEXT));
         assert_eq!(wait(&ready, &half), None, "a twin was lost");
