@@ -104,6 +104,11 @@ impl LeaseView {
         self.spec()?.holder_identity.0.as_ref().ok()?.as_deref().filter(|holder| !holder.is_empty())
     }
 
+    /// uid of the cluster that holds it, where a daemon of ours does.
+    pub fn holder_cluster(&self) -> Option<&str> {
+        self.holder()?.split_once('/').map(|(uid, _)| uid)
+    }
+
     /// Version of the daemon that holds it.
     pub fn version(&self) -> Option<&str> {
         self.says(label::VERSION)

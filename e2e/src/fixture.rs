@@ -100,7 +100,7 @@ async fn is_whole(world: &World) {
         daemon.ensure(&world.fleet).await.unwrap();
     }
     cluster_set::ready(&world.fleet, SET, &world.daemons).await.unwrap();
-    // A member looks now and then whether its announce is there.
+    // The test may have deleted one, and its member does not put it back at once.
     let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
     eventually("all members are announced", || async {
         let there =

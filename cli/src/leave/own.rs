@@ -1,10 +1,12 @@
 //! The member's side. Reads ClusterSets, the member's note and the Secrets in its Namespace; changes the note, deletes
-//! ClusterSet and Secret, and at the leader what the member's Lease there tells to be its own. With `--force`, and when no member does it: deletes what was imported, and the note.
+//! ClusterSet and Secret; at the leader deletes the member's access, and its Lease and announce if they are left. With `--force`, and
+//! when no member does it: deletes what was imported, and the note.
 
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, cluster_set::ClusterSet, label, mcs::ServiceImport, membership, name,
+    announce::MemberClusterAnnounce, cluster_set::ClusterSet, label, lease::LeaseView, mcs::ServiceImport,
+    membership, name,
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -62,7 +64,7 @@ pub(super) async fn withdraw(
         // It has left before, but the leader may still have its access.
         if let Some(leader) = &leader {
             for (set, id) in holder::memberships(leader, &cluster).await? {
-                take_place(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await?;
+                take_access_and_presence(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await?;
             }
         }
         return Ok(());
@@ -73,7 +75,9 @@ pub(super) async fn withdraw(
         return Ok(());
     }
     let access = match &leader {
-        Some(leader) => take_place(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await,
+        Some(leader) => {
+            take_access_and_presence(leader, &cluster, (&set, &id), options.dry_run, &mut *say).await
+        }
         None => Ok(()),
     };
     if leader.is_none() || access.is_err() {
@@ -83,9 +87,9 @@ pub(super) async fn withdraw(
     access
 }
 
-/// Deletes the member's access at the leader. Then Lease and announce, if they are there: a member that has just come has no note yet,
-/// and does not leave.
-async fn take_place(
+/// Deletes the member's access at the leader, then its Lease and announce. Mostly the member has deleted these two. One that has just
+/// joined has not written its note yet: it does not know that it has something to withdraw.
+async fn take_access_and_presence(
     leader: &Cluster,
     member: &Cluster,
     (set, id): (&str, &str),
@@ -94,9 +98,8 @@ async fn take_place(
 ) -> Result<(), Error> {
     take_access(leader, set, id, dry_run, &mut *say).await?;
     let area = area::name(set);
-    let held = lease(leader, &area, id).await?;
-    let holder = held.as_ref().and_then(|lease| lease.holder()?.split_once('/'));
-    if holder.is_none_or(|(uid, _)| uid != member.uid) {
+    let lease = lease(leader, &area, id).await?;
+    if lease.as_ref().and_then(LeaseView::holder_cluster) != Some(&member.uid) {
         return Ok(());
     }
     let mut there = Eraser::new(leader, dry_run, say);

@@ -176,6 +176,7 @@ impl ExportStatus {
         let want = self.want(export, have, &verdicts)?;
         let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
         if already_said(have, &want.conditions) && !is_settled {
+            // The next change waits for an answer of its own.
             if !is_pending(&verdicts) {
                 self.pending.with(|pending| pending.ended(&service));
             }

@@ -24,7 +24,7 @@ use crate::{feature::Access, identity::Target};
 
 /// How soon an announce that was not written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
-/// After so many renewals of the Lease it is looked whether somebody deleted or changed the announce.
+/// After so many renewals of the Lease the announce is read again: somebody may have deleted or changed it.
 const RENEWALS: u32 = 6;
 
 /// Starts to be present; gives what is known about it. Our Lease vouches for our records when all features and the watches in

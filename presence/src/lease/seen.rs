@@ -64,9 +64,8 @@ impl Seen {
 
     /// Its holder, if that is another process with our cluster's uid.
     pub(super) fn kin(&self, us: &Holder) -> Option<&str> {
-        let has_our_uid =
-            |holder: &&str| holder.split_once('/').is_some_and(|(uid, _)| uid == us.cluster_uid);
-        self.holder().filter(has_our_uid).filter(|holder| *holder != us.to_string())
+        let lease = self.lease.as_ref().filter(|lease| lease.holder_cluster() == Some(&us.cluster_uid))?;
+        lease.holder().filter(|holder| *holder != us.to_string())
     }
 
     /// Who waits for the Lease that we hold, if anybody lately said so.

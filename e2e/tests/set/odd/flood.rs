@@ -31,10 +31,10 @@ const RECORDS: usize = 400;
 const LARGE: usize = 70;
 /// Decoded, they would take 50 MB each.
 const DENSE: usize = 8;
-/// Half more than a member may have, each weighs 620 KB; and the leader cannot say so: it does not run.
+/// Half more than a member may have, since each counts as 640 KB; and the leader cannot say so: it does not run.
 const SLICES: usize = 160;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
-const MEMORY_MAX: u64 = 384;
+const MEMORY_MAX: u64 = 256;
 /// Each of them costs every cluster four writes.
 const IMPORTS: usize = 1000;
 /// A Namespace that no cluster has, so that nobody imports what is said to be in it.

@@ -9,22 +9,20 @@ use e2e::{
     waiting::eventually,
 };
 
-/// What was written since `mark`, by where that is.
+/// What was written since `mark`, by where that is: a cluster where nothing else is said.
 fn counted(world: &World, mark: &audit::Mark) -> BTreeMap<String, Vec<String>> {
+    let area = format!("/namespaces/{AREA}/");
+    let places = [("/events", "Events"), ("/serviceexports/", "status"), (area.as_str(), "Common Area")];
     let mut counted = BTreeMap::<_, Vec<_>>::new();
     for write in audit::writes(world, mark) {
         let cluster = write.split(' ').nth(1).unwrap();
-        let place = match () {
-            () if write.contains("/events") => "Events".to_owned(),
-            () if write.contains("/serviceexports/") => "status".to_owned(),
-            () if write.contains(&format!("/namespaces/{AREA}/")) => "Common Area".to_owned(),
-            () => cluster.to_owned(),
-        };
-        counted.entry(place).or_default().push(write);
+        let place = places.iter().find(|(part, _)| write.contains(part)).map_or(cluster, |(_, place)| place);
+        counted.entry(place.to_owned()).or_default().push(write);
     }
     counted
 }
 
+/// No more writes than these, and none elsewhere; `importer` for each importing cluster.
 fn at_most(counted: &BTreeMap<String, Vec<String>>, area: usize, importer: usize, status: usize) {
     let importers = CLUSTERS.map(|cluster| (cluster, importer));
     let most: Vec<_> = [("Common Area", area), ("status", status)].into_iter().chain(importers).collect();
@@ -32,7 +30,6 @@ fn at_most(counted: &BTreeMap<String, Vec<String>>, area: usize, importer: usize
         let writes = counted.get(place).map(Vec::as_slice).unwrap_or_default();
         assert!(writes.len() <= most, "{place}, of {most}: {counted:#?}");
     }
-    // Among them Events.
     assert_eq!(counted.keys().find(|place| most.iter().all(|(of, _)| of != place)), None, "{counted:#?}");
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Import {
     pub(crate) spec: Lenient<ResourceImportSpec>,
 }
 
-/// Everything about one Service name. A cluster with one record is what most have, and a map makes room for eleven: what is large lies apart.
+/// Everything about one Service name. Large parts are boxed: a map allocates room for eleven values, and most Services have one record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// By cluster ID.

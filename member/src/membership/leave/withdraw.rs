@@ -97,10 +97,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
     tasks.shutdown().await;
 
     delete_announce(access).await?;
-    let ours = |lease: &LeaseView| {
-        let holder = lease.holder().and_then(|holder| holder.split_once('/'));
-        holder.is_some_and(|(uid, _)| uid == access.env.holder.cluster_uid)
-    };
+    let ours = |lease: &LeaseView| lease.holder_cluster() == Some(&access.env.holder.cluster_uid);
     match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
         Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| failure(&error)),
         None => Ok(()),

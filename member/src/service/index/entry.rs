@@ -16,8 +16,8 @@ use super::{
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
 
-/// Everything about one Service name. Most Services of a cluster are neither exported nor imported, and what is not known of them takes
-/// little room: what is large lies apart.
+/// Everything about one Service name. Large parts are boxed: most Services of a cluster are neither exported nor imported, and have none
+/// of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// The user's ServiceExport.

@@ -258,12 +258,8 @@ mod tests {
                             };
                             (
                                 name.clone(),
-                                Box::new(crate::service::offer::record::record(
-                                    &known,
-                                    "EndpointSlice",
-                                    name,
-                                    spec,
-                                )),
+                                crate::service::offer::record::record(&known, "EndpointSlice", name, spec)
+                                    .into(),
                             )
                         })
                         .collect();
