@@ -15,6 +15,7 @@
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | starts and ends daemons, waits for their Leases |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
+//! | [`forbidden`] | what an administrator forbids by a policy |
 //! | [`figures`] | how what was measured is said |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
@@ -58,6 +59,7 @@ pub mod daemon;
 pub mod dns;
 pub mod figures;
 pub mod fixture;
+pub mod forbidden;
 pub mod life;
 pub mod manifests;
 pub mod metrics;

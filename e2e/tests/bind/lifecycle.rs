@@ -108,16 +108,26 @@ fn b11_a_binding_without_an_export_goes() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (offered, backend) = Backend::bound(world, "exportless").await;
-        offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
-        let (there, copy) = (offered.objects(leader, None), format!("{}-foo", backend.cluster_namespace));
-        becomes("is at the provider", &there, &copy, |_| true).await;
+        let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
+        let copy = |name: &str| format!("{}-{name}", backend.cluster_namespace);
+        for name in ["foo", "bar"] {
+            offered.create(east, None, name, json!({"spec": {"size": "l"}})).await;
+            becomes("is at the provider", &there, &copy(name), |_| true).await;
+        }
         leader.delete::<APIServiceExport>(&backend.cluster_namespace, "exportless").await;
         binding_says(world, "east", "exportless", "Connected", "False", "APIServiceExportNotFound").await;
+        // While the binding stays, what somebody deletes does not wait for it.
+        here.delete("bar", &DeleteParams::default()).await.unwrap();
+        vanishes(&here, "bar").await;
+        eventually("an Event says it", || event(east, "default", "exportless", "CopiesMayStay")).await;
+        assert!(here.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
         bindings.delete("exportless", &DeleteParams::default()).await.unwrap();
         is_gone(world, &offered).await;
-        eventually("an Event says it", || event(east, "default", "exportless", "CopiesMayStay")).await;
-        assert!(there.get_opt(&copy).await.unwrap().is_some(), "nobody but the provider may delete it");
+        for name in ["foo", "bar"] {
+            let copy = there.get_opt(&copy(name)).await.unwrap();
+            assert!(copy.is_some(), "nobody but the provider may delete {name}");
+        }
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });
@@ -155,6 +165,95 @@ fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
         assert_eq!(live, MANY, "copies were deleted");
         backend.release().await;
         leader.take_crd(&offered.name()).await;
+    });
+}
+
+/// As `kubectl delete --cascade=orphan` does: what the binding owns stays, and nothing holds it any more.
+#[test]
+fn a_binding_that_is_deleted_without_its_dependents_leaves_objects_and_copies() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("leftovers", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        bind_with(east, "leftovers", &offered, kubeconfig).await;
+        let ns = world.namespace("bind-leftovers", &["east"]).await;
+        offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
+        let there = offered.objects(leader, Some(&backend.assign(&ns).await));
+        becomes("is at the provider", &there, "foo", |_| true).await;
+
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        bindings.delete("leftovers", &DeleteParams::orphan()).await.unwrap();
+        eventually("the binding is gone", || async {
+            let binding = bindings.get_opt("leftovers").await.unwrap();
+            binding.map_or(Ok(()), |binding| Err(format!("{:?}", binding.metadata)))
+        })
+        .await;
+        let here = offered.objects(east, Some(&ns));
+        let object = here.get("foo").await.unwrap().metadata;
+        assert_eq!((object.deletion_timestamp, object.finalizers), (None, None));
+        assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
+        let asked = leader.api::<APIServiceNamespace>(&backend.cluster_namespace).get(&ns).await.unwrap();
+        assert!(asked.metadata.deletion_timestamp.is_none(), "with it the provider would take the copy");
+        here.delete("foo", &DeleteParams::default()).await.unwrap();
+        vanishes(&here, "foo").await;
+        east.take_crd(&offered.name()).await;
+        east.delete::<Secret>(CREDENTIALS, "leftovers").await;
+        backend.release().await;
+        world.release(&ns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (leaves, stays) = (Offered::new("leaving", "Namespaced"), Offered::new("staying", "Namespaced"));
+        let (cns, kubeconfig) = contract_for(world, "leaves-east", &[&leaves, &stays]).await;
+        let left = world.namespace("bind-left", &["east"]).await;
+        let other = world.namespace("bind-other", &["east"]).await;
+        for (offered, namespace) in [(&leaves, &left), (&stays, &other)] {
+            granted(world, &cns, offered).await;
+            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
+            offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
+            let there = offered.objects(leader, Some(&format!("{cns}-{namespace}")));
+            becomes("is at the provider", &there, "foo", |_| true).await;
+        }
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        let orphan = Patch::Merge(
+            json!({"metadata": {"annotations": {"multicluster.freeport.dev/deletion-policy": "Orphan"}}}),
+        );
+        bindings.patch("leaving", &PatchParams::default(), &orphan).await.unwrap();
+        unbind(world, "east", &leaves).await;
+
+        // The second one shows that the konnector has looked at the first.
+        let asked = leader.api::<APIServiceNamespace>(&cns);
+        world.release(&left).await;
+        eventually("its Namespace is gone", || async {
+            let going = east.namespaces_going().await;
+            if going.iter().any(|name| name.starts_with(&left)) { Err(format!("{going:?}")) } else { Ok(()) }
+        })
+        .await;
+        world.release(&other).await;
+        eventually("what nobody left anything in is taken back", || async {
+            let asked = asked.get_opt(&other).await.unwrap();
+            asked.map_or(Ok(()), |asked| Err(format!("{:?}", asked.metadata)))
+        })
+        .await;
+        assert!(asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none());
+        let there = leaves.objects(leader, Some(&format!("{cns}-{left}")));
+        assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
+        unbind(world, "east", &stays).await;
+        assert!(
+            asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none(),
+            "another binding took it"
+        );
+        leader.release_namespace(&cns).await;
+        for offered in [&leaves, &stays] {
+            leader.take_crd(&offered.name()).await;
+        }
     });
 }
 

@@ -188,7 +188,10 @@ impl Bindings {
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
         report::on_export(contract, &name, Some(&found)).await?;
         report::on_schemas(contract, &name, &self.local).await?;
-        Ok(Outcome::Done)
+        match contract.known.with(|known| known.exports.get(&name).is_some()) {
+            true => Ok(Outcome::Done),
+            false => self.let_deleted_go(&binding, contract).await,
+        }
     }
 
     /// Of this binding exactly these APIs are kept in step.

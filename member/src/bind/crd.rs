@@ -61,6 +61,14 @@ pub(crate) fn is_of(crd: &Crd, binding: &APIServiceBinding) -> bool {
     crd.owner_references().iter().any(|has| has.uid == owner.uid && has.name == owner.name)
 }
 
+/// Whether the CRD was made for this binding and has no owner any more: the garbage collector took it off (`--cascade=orphan`).
+pub(crate) fn is_left_behind(crd: &Crd, binding: &APIServiceBinding) -> bool {
+    let bound = binding.status.iter().flat_map(|status| &status.bound_schemas);
+    let is_bound =
+        || bound.into_iter().any(|api| crd.name_any() == format!("{}.{}", api.resource, api.group));
+    crd.annotations().contains_key(SOURCE_SPEC_HASH) && crd.owner_references().is_empty() && is_bound()
+}
+
 fn owner(binding: &APIServiceBinding) -> OwnerReference {
     OwnerReference {
         api_version: APIServiceBinding::api_version(&()).into_owned(),

@@ -101,7 +101,7 @@ fn is_over(
 ) -> bool {
     let (is_going, name) = (namespace.metadata.deletion_timestamp.is_some(), namespace.name_any());
     let is_gone = !live.contains(&name) && (seen.contains(&name) || gaps.are_over(&namespace.metadata));
-    !is_going && !Contract::is_providers(namespace) && is_gone
+    !is_going && !Contract::is_providers(namespace) && !leaves_copies(namespace) && is_gone
 }
 
 #[cfg(test)]
@@ -125,6 +125,9 @@ mod tests {
         assert!(over(&of(json!({})), &["other"]));
         assert!(!over(&of(json!({})), &["team1"]));
         assert!(!over(&of(json!({"kube-bind.io/owner": "provider"})), &[]));
+        let mut left = of(json!({}));
+        left.annotations_mut().insert("multicluster.freeport.dev/deletion-policy".into(), "Orphan".into());
+        assert!(!over(&left, &[]), "a binding left copies in it");
         let restored = Lost::between(Timestamp::UNIX_EPOCH, Timestamp::now());
         let gaps = Gaps { restored: Some(restored), unserved: None };
         let lost = |seen: &[&str]| is_over(&of(json!({})), &set(&[]), &set(seen), &gaps);

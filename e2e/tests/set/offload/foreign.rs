@@ -19,6 +19,7 @@ use e2e::{
     account::by_token,
     cluster::Cluster,
     fixture::{AREA, SET, World},
+    forbidden::{forbid, permit},
     seen::event,
     shared::RUNTIME,
     waiting::eventually,
@@ -40,7 +41,7 @@ use tokio::task::JoinSet;
 
 use super::{
     pods::world::{bind_with, is},
-    world::{OFFLOADING, offload, peer, peer_says, phase},
+    world::{OFFLOADING, agreed, offload, peer, peer_says, phase},
 };
 
 fn nodes(cluster: &Cluster) -> Api<Node> {
@@ -96,6 +97,63 @@ fn a_node_that_somebody_else_made_is_left_alone_and_said() {
             .await
             .unwrap();
         world.release(&ns).await;
+    });
+}
+
+const POLICY: &str = "no-planet";
+
+/// Whether Node `freeport-east` of west may have label `planet`.
+async fn is_refused(west: &Cluster, refused: bool) -> Result<(), String> {
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"planet": "mars"}}}));
+    let answer = nodes(west).patch("freeport-east", &dry, &patch).await.map(drop);
+    if answer.is_err() == refused { Ok(()) } else { Err(format!("{answer:?}")) }
+}
+
+#[test]
+fn a_node_whose_labels_are_refused_says_so_and_is_not_given_up() {
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["nodes"]});
+        let spec = json!({
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "!('planet' in object.metadata.?labels.orValue({}))", "message": "no planets"}],
+        });
+        forbid(west, POLICY, spec).await;
+        eventually("the policy holds", || is_refused(west, true)).await;
+        peer(east, "west", json!({"incoming": {"nodeLabels": {"planet": "mars"}}})).await;
+        peer_says(world, "west", "east", "NodeRefused").await;
+        let peers = Api::<OffloadPeer>::all(west.client.clone());
+        let said = peers.get("east").await.unwrap().status.unwrap().conditions;
+        assert!(said.iter().any(|said| said.message.contains("no planets")), "{said:?}");
+        let leases = west.api::<Lease>("kube-node-lease");
+        let renewed = async || leases.get("freeport-east").await.unwrap().spec.unwrap().renew_time.unwrap().0;
+        let before = renewed().await;
+        eventually("its Lease is renewed", || async {
+            let now = renewed().await;
+            if now > before { Ok(()) } else { Err(now.to_string()) }
+        })
+        .await;
+        let node = nodes(west).get("freeport-east").await.unwrap();
+        assert!(!node.labels().contains_key("planet"), "{:?}", node.labels());
+        let conditions = node.status.unwrap().conditions.unwrap_or_default();
+        assert!(conditions.iter().any(|of| of.type_ == "Ready" && of.status == "True"), "{conditions:?}");
+
+        permit(west, POLICY).await;
+        eventually("the policy is gone", || is_refused(west, false)).await;
+        peer_says(world, "west", "east", "Ready").await;
+        eventually("its Node has the label", || async {
+            let node = nodes(west).get("freeport-east").await.unwrap();
+            node.labels().get("planet").map(drop).ok_or_else(|| format!("{:?}", node.labels()))
+        })
+        .await;
+        peer(east, "west", json!({"incoming": {"nodeLabels": {"planet": null}}})).await;
+        eventually("it has not any more", || async {
+            let node = nodes(west).get("freeport-east").await.unwrap();
+            node.labels().get("planet").map_or(Ok(()), |planet| Err(planet.clone()))
+        })
+        .await;
     });
 }
 

@@ -5,16 +5,11 @@ use api::{ServiceName, name, resource_import::ResourceImport};
 use e2e::{
     cluster::Cluster,
     fixture::{AREA, shared},
+    forbidden,
     seen::{event, imported, right, says},
     waiting::eventually,
 };
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use kube::api::PostParams;
 use serde_json::json;
 
 const POLICY: &str = "no-such-imports";
@@ -56,27 +51,20 @@ async fn forbid(leader: &Cluster, ns: &str) {
         "operations": ["CREATE", "UPDATE"], "resources": ["resourceimports"]});
     let ports =
         "has(object.spec.serviceImport) && object.spec.serviceImport.spec.ports.exists(p, p.port == 81)";
-    let policy = json!({"metadata": {"name": POLICY}, "spec": {
+    let spec = json!({
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "here", "expression": format!("object.spec.namespace == '{ns}'")}],
         "validations": [
             {"expression": format!("!({ports})"), "message": "no port 81"},
             {"expression": "object.spec.name != 'never'", "message": "not this one"},
         ],
-    }});
-    let _: ValidatingAdmissionPolicy = leader.create_cluster_wide(policy).await;
-    let binding =
-        json!({"metadata": {"name": POLICY}, "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});
-    let _: ValidatingAdmissionPolicyBinding = leader.create_cluster_wide(binding).await;
+    });
+    forbidden::forbid(leader, POLICY, spec).await;
     eventually("the policy holds", || is_refused(leader, ns, true)).await;
 }
 
 async fn permit(leader: &Cluster, ns: &str) {
-    let delete = DeleteParams::default();
-    let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(leader.client.clone());
-    drop(bindings.delete(POLICY, &delete).await.unwrap());
-    let policies = Api::<ValidatingAdmissionPolicy>::all(leader.client.clone());
-    drop(policies.delete(POLICY, &delete).await.unwrap());
+    forbidden::permit(leader, POLICY).await;
     eventually("the policy is gone", || is_refused(leader, ns, false)).await;
 }
 

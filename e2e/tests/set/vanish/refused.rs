@@ -4,18 +4,13 @@ use api::{name, resource_export::ResourceExport};
 use e2e::{
     daemon::End,
     fixture::{AREA, alone},
+    forbidden::{forbid, permit},
     record,
     seen::{event, imported, records, right, says},
     waiting::{VOUCHED, eventually, within},
 };
-use k8s_openapi::api::{
-    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    discovery::v1::EndpointSlice,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::PostParams;
 use serde_json::json;
 
 const POLICY: &str = "no-bad-records";
@@ -27,13 +22,11 @@ fn a5_one_refused_export_leaves_all_other_absences_believable_and_is_said() {
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
         let rule = json!({"apiGroups": ["multicluster.crd.antrea.io"], "apiVersions": ["*"],
             "operations": ["CREATE", "UPDATE"], "resources": ["resourceexports"]});
-        let policy = json!({"metadata": {"name": POLICY}, "spec": {
+        let spec = json!({
             "matchConstraints": {"resourceRules": [rule]},
             "validations": [{"expression": "object.spec.name != 'bad'", "message": "no bad records"}],
-        }});
-        let _: ValidatingAdmissionPolicy = leader.create_cluster_wide(policy).await;
-        let binding = json!({"metadata": {"name": POLICY}, "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});
-        let _: ValidatingAdmissionPolicyBinding = leader.create_cluster_wide(binding).await;
+        });
+        forbid(leader, POLICY, spec).await;
         let is_refused = async |refused: bool| {
             let bad = record::service("nobody", &api::ServiceName::new(ns.as_str(), "bad"));
             let bad: ResourceExport = serde_json::from_value(bad).unwrap();
@@ -65,14 +58,7 @@ fn a5_one_refused_export_leaves_all_other_absences_believable_and_is_said() {
         .await;
         assert!(records(world, ns, "bad").await.is_empty(), "it was refused all the time");
 
-        Api::<ValidatingAdmissionPolicyBinding>::all(leader.client.clone())
-            .delete(POLICY, &DeleteParams::default())
-            .await
-            .unwrap();
-        Api::<ValidatingAdmissionPolicy>::all(leader.client.clone())
-            .delete(POLICY, &DeleteParams::default())
-            .await
-            .unwrap();
+        permit(leader, POLICY).await;
         eventually("the policy is gone", || is_refused(false)).await;
         // At once, and not after the wait that a record deserves which was refused so often.
         east.replace_slice(ns, "bad", "bad-1", &["10.1.0.4"], &[("http", 8080)]).await;

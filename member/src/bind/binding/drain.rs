@@ -1,14 +1,16 @@
 //! The end of a binding: its objects go, then APIServiceNamespaces that nobody else needs, then its CRDs, then the binding.
 //!
 //! Nobody waits for what cannot come: a BoundSchema is not needed for it, and where the provider has no export any more its copies are not
-//! ours to delete. Whether copies stay is asked of the binding as it is now.
+//! ours to delete ([`freed`]). Whether copies stay is asked of the binding as it is now. `--cascade=orphan` leaves all there is, in both
+//! clusters.
 
+mod freed;
 mod namespaces;
 
 use std::time::Duration;
 
 use api::{
-    bind::{binding::APIServiceBinding, condition::Verdict, export::APIServiceExport, label},
+    bind::{binding::APIServiceBinding, condition::Verdict},
     view::Meta,
 };
 use kit::{queue::Outcome, write::Error};
@@ -16,8 +18,15 @@ use kube::{Api, Resource, ResourceExt, api::ApiResource};
 
 use super::{Bindings, FINALIZER, report, verdict::synced};
 use crate::bind::{
-    absence::is_gone, contract::Contract, crd::is_of, local::Crd, policy::leaves_copies, sync::Here,
+    contract::Contract,
+    crd::{is_left_behind, is_of},
+    local::Crd,
+    policy::leaves_copies,
+    sync::Here,
 };
+
+/// Finalizer of the garbage collector, which takes the binding off the owners of its CRDs before it goes.
+const ORPHANING: &str = "orphan";
 
 /// How soon it is looked again what is left.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -35,11 +44,14 @@ impl Bindings {
         let Some(now) = now.filter(|now| now.finalizers().iter().any(|held| held == FINALIZER)) else {
             return Ok(Outcome::Done);
         };
-        let orphan = leaves_copies(&now);
-        let crds: Vec<_> = self
-            .local
-            .known
-            .with(|known| known.crds.iter().filter(|crd| is_of(crd, binding)).cloned().collect());
+        if now.finalizers().iter().any(|held| held == ORPHANING) {
+            self.keep_in_step(&name, Default::default());
+            return Ok(Outcome::Requeue(AGAIN));
+        }
+        let crds = self.crds(|crd| is_of(crd, binding));
+        self.are_still_of(binding, &crds).await?;
+        let left_behind = self.crds(|crd| is_left_behind(crd, binding));
+        let orphan = leaves_copies(&now) || !left_behind.is_empty();
         let left = match contract.known.with(|known| known.exports.get(&name).is_some()) {
             true => self.delete_in_step(binding, contract, orphan).await?,
             false if !crds.is_empty() => self.let_go(binding, contract, &crds).await?,
@@ -56,9 +68,11 @@ impl Bindings {
         if self.active.borrow().contains(&name) {
             return Ok(Outcome::Requeue(AGAIN));
         }
-        if !orphan {
-            self.delete_namespaces(&name, contract).await?;
+        match orphan {
+            true => self.leave_namespaces(&[&*crds, &left_behind].concat(), contract).await?,
+            false => self.delete_namespaces(&name, contract).await?,
         }
+        self.free(&left_behind).await?;
         if !crds.is_empty() {
             for crd in crds.iter().filter(|crd| !crd.metadata_is_going()) {
                 self.writer.delete::<Crd>(crd, false).await?;
@@ -95,40 +109,23 @@ impl Bindings {
         Ok(left)
     }
 
-    /// The provider has no export of that name any more, and with it went where the copies are, and our rights on them: the objects do not
-    /// wait for them. How many are left.
-    async fn let_go(
-        &self,
-        binding: &APIServiceBinding,
-        contract: &Contract,
-        crds: &[Crd],
-    ) -> Result<usize, Error> {
-        let exports =
-            Api::<Meta<APIServiceExport>>::namespaced(contract.client(), &contract.cluster_namespace.name);
-        if !is_gone(&exports, &binding.name_any()).await? {
-            return Err(Error::Stale);
-        }
-        self.keep_in_step(&binding.name_any(), Default::default());
-        let mut left = 0;
-        for resource in crds.iter().filter_map(|crd| Some(crd.served()?.resource)) {
-            let writer = self.writer.clone().of(resource.clone());
-            let objects = self.objects(&resource).await?;
-            for object in &objects {
-                let is_held = object.finalizers().iter().any(|held| held == label::FINALIZER);
-                match is_going(object) {
-                    false => writer.delete(object, false).await?,
-                    true if is_held => writer.release(object, &[label::FINALIZER]).await?,
-                    true => {}
-                }
+    /// What the garbage collector has just taken off the binding does not go with it.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] where what is known of a CRD is late.
+    async fn are_still_of(&self, binding: &APIServiceBinding, crds: &[Crd]) -> Result<(), Error> {
+        let there = Api::<Crd>::all(self.env.client.clone());
+        for crd in crds {
+            match there.get_opt(&crd.name_any()).await? {
+                Some(now) if !is_of(&now, binding) => return Err(Error::Stale),
+                _ => {}
             }
-            left += objects.len();
         }
-        if left > 0 {
-            let message = "the provider has no APIServiceExport of this name any more: objects do not wait for their copies, which may stay there";
-            tracing::warn!(binding = binding.name_any(), "{message}");
-            self.env.events.warn(binding.object_ref(&()), "Bind", "CopiesMayStay", message);
-        }
-        Ok(left)
+        Ok(())
+    }
+
+    fn crds(&self, which: impl Fn(&Crd) -> bool) -> Vec<Crd> {
+        self.local.known.with(|known| known.crds.iter().filter(|crd| which(crd)).cloned().collect())
     }
 
     /// The objects of an API.

@@ -1,30 +1,44 @@
-//! Which APIServiceNamespaces go with a binding: those in which no other binding of the contract has objects.
+//! Which APIServiceNamespaces go with a binding: those in which no other binding of the contract has objects. Where copies are to stay
+//! those that have some are marked, so that neither another binding nor the end of our Namespace takes them later.
 
 use std::collections::BTreeSet;
 
 use api::{
-    bind::{binding::APIServiceBinding, export::APIServiceNamespace},
+    bind::{binding::APIServiceBinding, export::APIServiceNamespace, label},
     view::Meta,
 };
 use kit::write::Error;
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ApiResource, ListParams},
 };
 
+use serde_json::json;
+
 use super::Bindings;
-use crate::bind::{contract::Contract, crd::is_of, sync::Here};
+use crate::bind::{contract::Contract, crd::is_of, local::Crd, policy::leaves_copies, sync::Here};
 
 impl Bindings {
     /// Deletes those that the binding `ending` is the last to need.
     pub(super) async fn delete_namespaces(&self, ending: &str, contract: &Contract) -> Result<(), Error> {
         let Some(others) = self.apis_of_others(ending, contract) else { return Ok(()) };
-        let all: Vec<APIServiceNamespace> =
-            contract.known.with(|known| known.namespaces.iter().cloned().collect());
-        let ours = all.iter().filter(|namespace| !Contract::is_providers(namespace));
-        for namespace in ours.filter(|namespace| namespace.metadata.deletion_timestamp.is_none()) {
-            if !self.is_needed(&namespace.name_any(), &others).await? {
-                contract.writer.delete(namespace, false).await?;
+        for namespace in ours(contract) {
+            if !is_used(&self.env.client, &namespace.name_any(), &others).await? {
+                contract.writer.delete(&namespace, false).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks those that have copies of these APIs, which are to stay.
+    pub(super) async fn leave_namespaces(&self, crds: &[Crd], contract: &Contract) -> Result<(), Error> {
+        let served = crds.iter().filter_map(Crd::served).filter(|api| api.is_namespaced);
+        let apis: Vec<_> = served.map(|api| api.resource).collect();
+        for namespace in ours(contract) {
+            let Some(there) = contract.assigned(&namespace.name_any()) else { continue };
+            if is_used(&contract.client(), &there, &apis).await? {
+                let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
+                contract.writer.merge(&namespace, None, patch).await?;
             }
         }
         Ok(())
@@ -44,15 +58,28 @@ impl Bindings {
             Some(served?.into_iter().filter(|api| api.is_namespaced).map(|api| api.resource).collect())
         })
     }
+}
 
-    /// Whether one of these APIs has objects in the Namespace.
-    async fn is_needed(&self, namespace: &str, apis: &[ApiResource]) -> Result<bool, Error> {
-        for api in apis {
-            let objects = Api::<Meta<Here>>::namespaced_with(self.env.client.clone(), namespace, api);
-            if !objects.list(&ListParams::default().limit(1)).await?.items.is_empty() {
-                return Ok(true);
-            }
+/// Those that were made for this cluster, and neither go nor are to stay.
+fn ours(contract: &Contract) -> Vec<APIServiceNamespace> {
+    let is_ours = |namespace: &&APIServiceNamespace| {
+        let is_going = namespace.metadata.deletion_timestamp.is_some();
+        !is_going && !Contract::is_providers(namespace) && !leaves_copies(*namespace)
+    };
+    contract.known.with(|known| known.namespaces.iter().filter(is_ours).cloned().collect())
+}
+
+/// Whether one of these APIs has objects in the Namespace. Who may not read them there does not know that it has none.
+async fn is_used(client: &Client, namespace: &str, apis: &[ApiResource]) -> Result<bool, Error> {
+    for api in apis {
+        let objects = Api::<Meta<Here>>::namespaced_with(client.clone(), namespace, api);
+        match objects.list(&ListParams::default().limit(1)).await {
+            Ok(some) if some.items.is_empty() => {}
+            Ok(_) => return Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error.into()),
         }
-        Ok(false)
     }
+    Ok(false)
 }

@@ -1,0 +1,121 @@
+//! Objects that do not wait for their copies: nobody can say any more where those are, or they are to stay.
+
+use std::time::Duration;
+
+use api::{
+    bind::{binding::APIServiceBinding, export::APIServiceExport, label},
+    view::Meta,
+};
+use kit::{queue::Outcome, write::Error};
+use kube::{Api, Resource, ResourceExt, api::ApiResource};
+
+use super::{Bindings, is_going};
+use crate::bind::{absence::is_gone, contract::Contract, crd::is_of, local::Crd, sync::Here};
+
+/// How soon it is looked again what somebody deleted of an API without an export: nobody watches its objects.
+const AGAIN: Duration = Duration::from_secs(5);
+
+impl Bindings {
+    /// The provider has no export of that name any more, and with it went where the copies are, and our rights on them: the objects are
+    /// deleted, and do not wait for their copies. How many are left.
+    pub(super) async fn let_go(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        crds: &[Crd],
+    ) -> Result<usize, Error> {
+        self.has_no_export(binding, contract).await?;
+        self.keep_in_step(&binding.name_any(), Default::default());
+        let mut left = 0;
+        for resource in served(crds) {
+            let writer = self.writer.clone().of(resource.clone());
+            let objects = self.objects(&resource).await?;
+            for object in &objects {
+                match is_going(object) {
+                    false => writer.delete(object, false).await?,
+                    true if is_held(object) => writer.release(object, &[label::FINALIZER]).await?,
+                    true => {}
+                }
+            }
+            left += objects.len();
+        }
+        if left > 0 {
+            self.say_copies_may_stay(binding);
+        }
+        Ok(left)
+    }
+
+    /// The same of a binding that stays, for the objects that somebody deletes meanwhile.
+    pub(in crate::bind::binding) async fn let_deleted_go(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+    ) -> Result<Outcome, Error> {
+        let crds = self.crds(|crd| is_of(crd, binding));
+        if crds.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        if !self.active.borrow().contains(&binding.name_any()) {
+            self.has_no_export(binding, contract).await?;
+            let mut released = false;
+            for resource in served(&crds) {
+                let objects = self.objects(&resource).await?;
+                let deleted = objects.iter().filter(|object| is_going(*object));
+                released |= self.release_all(&resource, deleted).await?;
+            }
+            if released {
+                self.say_copies_may_stay(binding);
+            }
+        }
+        Ok(Outcome::Requeue(AGAIN))
+    }
+
+    /// The objects of these CRDs stay, and belong to no binding any more.
+    pub(super) async fn free(&self, crds: &[Crd]) -> Result<(), Error> {
+        for resource in served(crds) {
+            let objects = self.objects(&resource).await?;
+            self.release_all(&resource, objects.iter()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether any of them was held.
+    async fn release_all(
+        &self,
+        resource: &ApiResource,
+        objects: impl Iterator<Item = &Meta<Here>>,
+    ) -> Result<bool, Error> {
+        let writer = self.writer.clone().of(resource.clone());
+        let mut any = false;
+        for object in objects.filter(|object| is_held(*object)) {
+            writer.release(object, &[label::FINALIZER]).await?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// # Errors
+    /// [`Error::Stale`] where the provider has one.
+    async fn has_no_export(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<(), Error> {
+        let exports =
+            Api::<Meta<APIServiceExport>>::namespaced(contract.client(), &contract.cluster_namespace.name);
+        match is_gone(&exports, &binding.name_any()).await? {
+            true => Ok(()),
+            false => Err(Error::Stale),
+        }
+    }
+
+    fn say_copies_may_stay(&self, binding: &APIServiceBinding) {
+        let message = "the provider has no APIServiceExport of this name any more: objects do not wait for their copies, which may stay there";
+        tracing::warn!(binding = binding.name_any(), "{message}");
+        self.env.events.warn(binding.object_ref(&()), "Bind", "CopiesMayStay", message);
+    }
+}
+
+fn served(crds: &[Crd]) -> impl Iterator<Item = ApiResource> {
+    crds.iter().filter_map(|crd| Some(crd.served()?.resource))
+}
+
+fn is_held<P: Resource>(object: &P) -> bool {
+    object.finalizers().iter().any(|held| held == label::FINALIZER)
+}
