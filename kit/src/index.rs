@@ -27,6 +27,9 @@ pub trait Entry: Clone + Default {
     /// Nothing is known any more: the entry can go.
     fn is_empty(&self) -> bool;
 
+    /// It has changed: what nobody reads of it may be kept in less room from now on, and what somebody reads is to be as it was.
+    fn settle(&mut self) {}
+
     /// Who wrote what it says: their keys are reconciled in turn with those of others.
     fn party(&self) -> Party {
         Party::NOBODY
@@ -80,7 +83,9 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     /// The entry of a key, to note in it what no watch tells. Does nothing when nothing is known about the key.
     pub fn note(&mut self, key: &K, note: impl FnOnce(&mut E)) {
         if let Some(entry) = self.entries.get_mut(key) {
-            note(Arc::make_mut(entry));
+            let entry = Arc::make_mut(entry);
+            note(entry);
+            entry.settle();
         }
     }
 
@@ -134,7 +139,9 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         }
         if let Some(key) = key {
             self.places::<P>().keys.insert(tag, key.clone());
-            let readers = object.put(Arc::make_mut(self.entries.entry(key.clone()).or_default()));
+            let entry = Arc::make_mut(self.entries.entry(key.clone()).or_default());
+            let readers = object.put(entry);
+            entry.settle();
             let readers = self.withhold::<P>(&name, &key, readers, told);
             add(dirty, key, readers);
         }
@@ -144,8 +151,10 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
     fn take<P: Part<K, E>>(&mut self, name: &ObjectName, key: Option<K>, told: u64, dirty: &mut Dirty<K>) {
         let Some(key) = key else { return };
         let Some(entry) = self.entries.get_mut(&key) else { return };
-        let readers = P::take(Arc::make_mut(entry), &name.1);
-        if entry.is_empty() {
+        let changed = Arc::make_mut(entry);
+        let readers = P::take(changed, &name.1);
+        changed.settle();
+        if changed.is_empty() {
             self.entries.remove(&key);
         }
         let readers = self.withhold::<P>(name, &key, readers, told);

@@ -31,6 +31,15 @@ impl<P> Change<P> {
             Change::Reset(objects) => Change::Reset(objects.into_iter().map(view).collect()),
         }
     }
+
+    /// What the change tells of those objects of which `view` makes something; nothing if of none.
+    pub fn select<Q>(&self, view: impl Fn(&P) -> Option<Q>) -> Option<Change<Q>> {
+        match self {
+            Change::Apply(object) => view(object).map(Change::Apply),
+            Change::Remove(object) => view(object).map(Change::Remove),
+            Change::Reset(objects) => Some(Change::Reset(objects.iter().filter_map(view).collect())),
+        }
+    }
 }
 
 /// All objects that one watch selects.

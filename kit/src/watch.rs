@@ -151,16 +151,48 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.watch_gathering((api, config), source, metrics, Vec::new(), sink)
+        self.watching((api, config), source, metrics, (Vec::new(), false), sink)
+    }
+
+    /// [`watch`](Self::watch) of what may be many. The objects of its first list are told one by one, so that they are never all
+    /// here as they were decoded; until it is [`listed`](Self::listed), what is known is a part of it.
+    pub fn watch_many<P, S>(
+        &self,
+        api: Api<P>,
+        source: Source,
+        metrics: Metrics,
+        sink: S,
+    ) -> impl Future<Output = ()> + Send + use<P, S>
+    where
+        S: FnMut(Change<P>) + Send,
+        P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.watching((api, watcher::Config::default()), source, metrics, (Vec::new(), true), sink)
     }
 
     /// [`watch`](Self::watch), where not all of a list is kept.
     pub fn watch_gathering<P, S, G>(
         &self,
+        all: (Api<P>, watcher::Config),
+        source: Source,
+        metrics: Metrics,
+        initial: G,
+        sink: S,
+    ) -> impl Future<Output = ()> + Send + use<P, S, G>
+    where
+        G: Gather<P> + Send,
+        S: FnMut(Change<P>) + Send,
+        P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.watching(all, source, metrics, (initial, false), sink)
+    }
+
+    fn watching<P, S, G>(
+        &self,
         (api, config): (Api<P>, watcher::Config),
         source: Source,
         metrics: Metrics,
-        mut initial: G,
+        (mut initial, one_by_one): (G, bool),
         mut sink: S,
     ) -> impl Future<Output = ()> + Send + use<P, S, G>
     where
@@ -199,11 +231,17 @@ impl Watches {
                     tracing::info!(cluster = source.cluster, kind = source.kind, "the watch is open again");
                 }
                 match event {
+                    // What was told of a list that broke off goes.
+                    Ok(watcher::Event::Init) if one_by_one && !listed => sink(Change::Reset(Vec::new())),
+                    Ok(watcher::Event::InitApply(object)) if one_by_one && !listed => {
+                        sink(Change::Apply(object));
+                    }
                     Ok(watcher::Event::Init) => initial.begin(),
                     Ok(watcher::Event::InitApply(object)) => initial.take(object),
                     Ok(watcher::Event::InitDone) => {
                         metrics.listed(source.cluster, source.kind);
-                        if std::mem::replace(&mut listed, true) && !state.still_holds().await {
+                        let is_first = !std::mem::replace(&mut listed, true);
+                        if !is_first && !state.still_holds().await {
                             tracing::warn!(
                                 cluster = source.cluster,
                                 "the API server was restored from a backup or emptied: reading everything again"
@@ -211,7 +249,9 @@ impl Watches {
                             state.restored.cancel();
                             return;
                         }
-                        sink(Change::Reset(initial.end()));
+                        if !(one_by_one && is_first) {
+                            sink(Change::Reset(initial.end()));
+                        }
                         if lock(&state.unlisted).remove(source.kind) {
                             state.changed.notify_waiters();
                         }

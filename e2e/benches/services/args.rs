@@ -21,6 +21,8 @@ pub(crate) enum What {
     Restart,
     /// A minute in which nothing happens.
     Idle,
+    /// A member that starts in a cluster with many Services that nobody exports.
+    Unused,
 }
 
 /// Measures what Services cost, beside the floor. Clusters and daemons share this machine: ratios count and not seconds.
@@ -44,6 +46,12 @@ pub(crate) struct Args {
     /// Seconds in which nothing happens.
     #[arg(long, default_value_t = 60)]
     pub(crate) idle_seconds: u64,
+    /// Services that nobody exports, of ten endpoints each.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) unused: usize,
+    /// `NAME=VALUE` in the environment of the daemons, to try something out: another allocator by `LD_PRELOAD`, for example.
+    #[arg(long, value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
     /// What is measured, as the columns of the tables call it.
     #[arg(long, default_value = "unreleased")]
     pub(crate) release: String,
@@ -74,4 +82,9 @@ impl Args {
         let of_json = || Some(self.json.as_ref()?.parent()?.to_owned());
         self.runs.clone().or_else(of_json)
     }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("not NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }

@@ -72,11 +72,18 @@ async fn measure(args: &Args) -> Run {
             keep(args, &run);
         }
     }
-    for count in &args.services {
+    let wants_imports = [What::Bulk, What::Withdraw, What::Join, What::Churn, What::Restart, What::Idle];
+    let sizes = args.services.iter().filter(|_| wants_imports.into_iter().any(|what| args.wants(what)));
+    for count in sizes {
         for side in [Side::Freeport, Side::Floor] {
             run.phases.extend(Box::pin(bench.many(side, *count)).await);
             keep(args, &run);
         }
+    }
+    if args.wants(What::Unused) {
+        bench.set.turn_to(Side::Freeport).await;
+        run.phases.push(phase::unused(&bench.set, args.unused).await);
+        keep(args, &run);
     }
     bench.set.world.discard().await;
     run
@@ -97,7 +104,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     async fn new(args: &'a Args) -> Self {
-        let set = Set::up().await;
+        let set = Set::up(&args.env).await;
         let (side, seen) = (Side::Freeport, Seen::watch(&set, Side::Freeport));
         let names = set.services(side, "template", 1).await;
         phase::bulk(&set, side, &seen, &names).await;

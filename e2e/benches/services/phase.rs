@@ -4,10 +4,12 @@ mod churn;
 mod idle;
 mod in_and_out;
 mod start;
+mod unused;
 
 pub(crate) use self::{
     churn::churn,
     idle::idle,
     in_and_out::{bulk, single, withdraw},
     start::{join, member, restart},
+    unused::unused,
 };

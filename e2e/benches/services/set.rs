@@ -56,9 +56,10 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    pub(crate) async fn up() -> Self {
+    pub(crate) async fn up(env: &[(String, String)]) -> Self {
         let mut world = World::bring_up("bench-services", &["leader", EXPORTER, IMPORTER]).await;
-        world.env = LIMITS.map(|(limit, number)| (limit.to_owned(), number.to_owned())).into();
+        let limits = LIMITS.map(|(limit, number)| (limit.to_owned(), number.to_owned()));
+        world.env = limits.into_iter().chain(env.iter().cloned()).collect();
         let composition = Composition::of_all(&world.fleet, SET);
         world.add_set(&composition).await;
         for side in [Side::Freeport, Side::Floor] {
@@ -168,7 +169,7 @@ pub(crate) fn service_of(slice: &impl ResourceExt) -> String {
 }
 
 /// So many at once.
-async fn each<'a, F: Future<Output = ()>>(names: &'a [String], act: impl Fn(&'a str) -> F) {
+pub(crate) async fn each<'a, F: Future<Output = ()>>(names: &'a [String], act: impl Fn(&'a str) -> F) {
     let acts = names.iter().map(|name| act(name));
     stream::iter(acts).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
 }

@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod endpoints;
 pub(crate) mod entry;
 pub(crate) mod known;
+mod packed;
 mod parts;
 pub(crate) mod peer;
 pub(crate) mod view;

@@ -34,10 +34,11 @@ impl Here {
         let client = || env.client.clone();
         let knowledge = self.knowledge.clone();
         let source = local("Service");
-        let (api, config) = (Api::<Service>::all(client()), watcher::Config::default());
-        tasks.spawn(self.watches.watch(api, config, source, env.metrics.clone(), move |change| {
-            let derived = change.clone().map(Derived::from);
-            knowledge.services.change(derived);
+        let services = Api::<Service>::all(client());
+        tasks.spawn(self.watches.watch_many(services, source, env.metrics.clone(), move |change| {
+            if let Some(derived) = change.select(Derived::of) {
+                knowledge.services.change(derived);
+            }
             knowledge.services.change(change);
         }));
         let knowledge = self.knowledge.clone();
@@ -49,7 +50,11 @@ impl Here {
         let watches = &self.watches;
         self.index(tasks, watches, Api::<Export>::all(client()), local("ServiceExport"), "");
         // All of them: one of ours whose labels somebody changed is to be put right.
-        self.index(tasks, watches, Api::<Slice>::all(client()), local("EndpointSlice"), "");
+        let knowledge = self.knowledge.clone();
+        let slices = Api::<Slice>::all(client());
+        tasks.spawn(watches.watch_many(slices, local("EndpointSlice"), env.metrics.clone(), move |change| {
+            knowledge.services.change(change);
+        }));
         self.index(tasks, watches, Api::<Import>::all(client()), local("ServiceImport"), "");
         tasks.spawn(families::learn(env.clone(), self.knowledge.clone(), self.families.clone()));
         if self.choices.endpoints_objects {

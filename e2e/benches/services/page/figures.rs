@@ -77,6 +77,12 @@ impl<'a> Figures<'a> {
         memory(self.run, daemon, self.services)
     }
 
+    /// The most memory of a member in a cluster with many Services that nobody exports.
+    pub(super) fn memory_unused(&self) -> Option<f64> {
+        let phase = self.run.phases.iter().find(|phase| phase.what == "unused")?;
+        Some(phase.costs.daemons.get(EXPORTING)?.peak_megabytes)
+    }
+
     /// Kilobytes for each Service more, from the fewest to the most.
     pub(super) fn memory_growth(&self, daemon: &str) -> Option<f64> {
         let sizes = sizes(self.run);
@@ -95,9 +101,12 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Of all phases with many Services.
+/// Phases that have a number of Services of their own.
+const APART: [&str; 2] = ["single", "unused"];
+
+/// Of all phases with many exports.
 pub(super) fn sizes(run: &Run) -> Vec<usize> {
-    let many = run.phases.iter().filter(|phase| phase.what != "single");
+    let many = run.phases.iter().filter(|phase| !APART.contains(&&*phase.what));
     let mut sizes: Vec<_> = many.map(|phase| phase.services).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -105,7 +114,8 @@ pub(super) fn sizes(run: &Run) -> Vec<usize> {
 }
 
 fn memory(run: &Run, daemon: &str, services: usize) -> Option<f64> {
-    let phases = run.phases.iter().filter(|phase| phase.what != "single" && phase.services == services);
+    let is_meant = |phase: &&Phase| !APART.contains(&&*phase.what) && phase.services == services;
+    let phases = run.phases.iter().filter(is_meant);
     let peaks = phases.filter_map(|phase| Some(phase.costs.daemons.get(daemon)?.peak_megabytes));
     peaks.reduce(f64::max)
 }

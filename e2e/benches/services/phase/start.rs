@@ -78,7 +78,7 @@ pub(crate) fn member(cluster: &str) -> String {
     format!("freeport-member-{cluster}")
 }
 
-async fn has_looked_at(set: &Set, daemon: &str, services: usize) -> Result<(), String> {
+pub(super) async fn has_looked_at(set: &Set, daemon: &str, services: usize) -> Result<(), String> {
     let metrics = set.world.metrics(daemon).await?;
     let present = metrics.sum("freeport_present");
     let (waiting, looked) = (metrics.sum("freeport_queue_keys"), metrics.sum("freeport_reconcile_total"));

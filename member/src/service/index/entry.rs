@@ -12,6 +12,7 @@ use kube::ResourceExt;
 
 use super::{
     endpoints::CoreEndpoints,
+    packed::Packed,
     peer::Peer,
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
@@ -26,6 +27,8 @@ pub(crate) struct ServiceEntry {
     pub(crate) service: Option<Box<Service>>,
     /// Its EndpointSlices, by name.
     pub(crate) slices: BTreeMap<String, Box<Slice>>,
+    /// Both of these, while the name matters to nobody.
+    pub(crate) packed: Option<Box<Packed>>,
 
     /// Our Service record in the Common Area.
     pub(crate) own_service: Option<Box<OwnRecord>>,
@@ -76,6 +79,33 @@ impl ServiceEntry {
             || self.own_service.is_some()
             || self.last_exported.is_some()
             || !self.imported_slices.is_empty()
+    }
+
+    /// Whether more is known of the name than that there is a Service of it in this cluster.
+    fn matters(&self) -> bool {
+        self.is_exported()
+            || self.is_imported()
+            || self.own_endpoints.is_some()
+            || !self.own_slices.is_empty()
+            || self.leader_import.is_some()
+            || !self.peers.is_empty()
+            || !self.antrea.is_empty()
+            || !self.slices_refused.is_empty()
+            || self.derived.is_some()
+            || self.import.is_some()
+            || self.has_learned()
+    }
+
+    /// Whether something was found out about it that no watch tells.
+    fn has_learned(&self) -> bool {
+        self.last_exported.is_some()
+            || self.refused.is_some()
+            || self.export_went
+            || self.unexported.is_some()
+            || self.accepted.is_some()
+            || !self.parts_gone.is_empty()
+            || self.import_gone
+            || !self.slices_gone.is_empty()
     }
 
     /// Whether there is a record of all endpoints of that cluster.
@@ -159,6 +189,18 @@ impl Entry for ServiceEntry {
             ..Self::default()
         };
         *self == learned
+    }
+
+    fn settle(&mut self) {
+        match (self.matters(), self.packed.take()) {
+            (true, Some(packed)) => packed.unpack(&mut self.service, &mut self.slices),
+            (true, None) => {}
+            (false, packed) => {
+                let mut packed = packed.unwrap_or_default();
+                packed.pack(&mut self.service, &mut self.slices);
+                self.packed = Some(packed).filter(|packed| !packed.is_empty());
+            }
+        }
     }
 
     /// Those who export it, by what the leader merged, their slices and what is here of it.

@@ -278,6 +278,14 @@ pub(crate) struct Derived {
     pub(crate) service: Service,
 }
 
+impl Derived {
+    /// The Service as one that stands for an import, if its name says so.
+    pub(crate) fn of(service: &Service) -> Option<Self> {
+        let is_named_so = service.metadata.name.as_deref()?.starts_with(label::IMPORTED_PREFIX);
+        is_named_so.then(|| Self::from(service.clone()))
+    }
+}
+
 impl From<Service> for Derived {
     fn from(service: Service) -> Self {
         Self { metadata: service.metadata.clone(), service }

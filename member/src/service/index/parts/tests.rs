@@ -249,6 +249,35 @@ fn under_a_leader_of_antreas_our_records_and_their_status_say_more() {
     assert_eq!(seen.apply(held(succeeded)), EXPORT.and(STATUS), "the record of endpoints waits for that");
 }
 
+#[test]
+fn what_nobody_reads_is_packed_until_the_service_is_exported() {
+    let entry = |seen: &Seen| seen.index.get(&service()).cloned();
+    let mut seen = Seen::default();
+    seen.apply(local_service(|_| {}));
+    seen.apply(slice(&["10.1.0.7"]));
+    seen.apply(slice(&["10.1.0.8"]));
+    let mut second = slice(&["10.1.0.9"]);
+    second.metadata.name = Some("web-y".into());
+    seen.apply(second.clone());
+    let packed = entry(&seen).unwrap();
+    assert!(packed.service.is_none() && packed.slices.is_empty() && packed.packed.is_some());
+    seen.remove(second);
+
+    seen.apply(export());
+    let read = entry(&seen).unwrap();
+    assert!(read.service.is_some() && read.packed.is_none());
+    let addresses: Vec<_> = read.slices.values().flat_map(|slice| &slice.endpoints).collect();
+    assert_eq!(addresses[0].shared.addresses, ["10.1.0.8"]);
+    assert_eq!(addresses.len(), 1);
+
+    let mut seen = Seen::default();
+    seen.apply(slice(&["10.1.0.7"]));
+    seen.apply(local_service(|_| {}));
+    seen.remove(local_service(|_| {}));
+    seen.remove(slice(&["10.1.0.7"]));
+    assert_eq!(entry(&seen), None, "nothing is known of it any more");
+}
+
 /// Issue 14, A2 and A4: what was imported of such a record stays, nothing is kept of its content, and the others go on.
 #[test]
 fn a2_a4_a_slice_that_is_not_valid_or_too_much_is_known_and_not_kept() {
