@@ -1,7 +1,7 @@
 //! What of a Service nobody reads, in little room.
 //!
 //! Most Services of a cluster are neither exported nor imported, and together with their endpoints they are most of what a member is told.
-//! As compressed text they take a tenth of the room. Nothing is read again when one of them is exported: an export would wait for that.
+//! As compressed text they take much less room (`docs/performance.md`). Nothing is read again when one of them is exported: an export would wait for that.
 
 use std::{collections::BTreeMap, marker::PhantomData};
 
