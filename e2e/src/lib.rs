@@ -9,13 +9,13 @@
 //! | [`shared`] | what several tests use, made once |
 //! | [`world`] | a fleet, its administrators and its daemons |
 //! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
+//! | [`forbidden`] | what an administrator forbids by a policy |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | the status of a ClusterSet |
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | starts and ends daemons, waits for their Leases |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
-//! | [`forbidden`] | what an administrator forbids by a policy |
 //! | [`figures`] | how what was measured is said |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |

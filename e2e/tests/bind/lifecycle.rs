@@ -1,5 +1,7 @@
 //! The end of bindings and of what they brought, also where somebody has taken a part of it away before: nobody hangs.
 
+use std::fmt::Debug;
+
 use api::bind::{
     binding::APIServiceBinding,
     bound_schema::BoundSchema,
@@ -21,9 +23,10 @@ use e2e::{
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{backend::Backend, konnector::unbind};
@@ -42,6 +45,25 @@ async fn is_gone(world: &World, offered: &Offered) {
         }
     })
     .await;
+}
+
+/// Waits until the object is gone.
+async fn goes<K>(api: &Api<K>, name: &str)
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    eventually(&format!("{name} is gone"), || async {
+        let there = api.get_opt(name).await.unwrap();
+        there.map_or(Ok(()), |there| Err(format!("{:?}", there.meta())))
+    })
+    .await;
+}
+
+/// Copies are to stay when the binding goes.
+async fn keep_copies(bindings: &Api<APIServiceBinding>, name: &str) {
+    let annotations = json!({"multicluster.freeport.dev/deletion-policy": "Orphan"});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    bindings.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// As `kubectl delete --cascade=foreground` does, where the CRD blocks its owner.
@@ -154,10 +176,7 @@ fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
         })
         .await;
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        let orphan = Patch::Merge(
-            json!({"metadata": {"annotations": {"multicluster.freeport.dev/deletion-policy": "Orphan"}}}),
-        );
-        bindings.patch("lateorphans", &PatchParams::default(), &orphan).await.unwrap();
+        keep_copies(&bindings, "lateorphans").await;
         bindings.delete("lateorphans", &DeleteParams::default()).await.unwrap();
         is_gone(world, &offered).await;
         let left = copies().await;
@@ -185,11 +204,7 @@ fn a_binding_that_is_deleted_without_its_dependents_leaves_objects_and_copies() 
 
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
         bindings.delete("leftovers", &DeleteParams::orphan()).await.unwrap();
-        eventually("the binding is gone", || async {
-            let binding = bindings.get_opt("leftovers").await.unwrap();
-            binding.map_or(Ok(()), |binding| Err(format!("{:?}", binding.metadata)))
-        })
-        .await;
+        goes(&bindings, "leftovers").await;
         let here = offered.objects(east, Some(&ns));
         let object = here.get("foo").await.unwrap().metadata;
         assert_eq!((object.deletion_timestamp, object.finalizers), (None, None));
@@ -222,10 +237,7 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
             becomes("is at the provider", &there, "foo", |_| true).await;
         }
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        let orphan = Patch::Merge(
-            json!({"metadata": {"annotations": {"multicluster.freeport.dev/deletion-policy": "Orphan"}}}),
-        );
-        bindings.patch("leaving", &PatchParams::default(), &orphan).await.unwrap();
+        keep_copies(&bindings, "leaving").await;
         unbind(world, "east", &leaves).await;
 
         // The second one shows that the konnector has looked at the first.
@@ -237,11 +249,7 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
         })
         .await;
         world.release(&other).await;
-        eventually("what nobody left anything in is taken back", || async {
-            let asked = asked.get_opt(&other).await.unwrap();
-            asked.map_or(Ok(()), |asked| Err(format!("{:?}", asked.metadata)))
-        })
-        .await;
+        goes(&asked, &other).await;
         assert!(asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none());
         let there = leaves.objects(leader, Some(&format!("{cns}-{left}")));
         assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
@@ -267,11 +275,7 @@ fn a_credential_in_another_namespace_is_said() {
         binding_says(world, "east", "elsewhere", "SecretValid", "False", "KubeconfigSecretInvalid").await;
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
         bindings.delete("elsewhere", &DeleteParams::default()).await.unwrap();
-        eventually("it goes", || async {
-            let there = bindings.get_opt("elsewhere").await.unwrap();
-            there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
-        })
-        .await;
+        goes(&bindings, "elsewhere").await;
     });
 }
 

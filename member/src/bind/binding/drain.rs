@@ -51,7 +51,8 @@ impl Bindings {
         let crds = self.crds(|crd| is_of(crd, binding));
         self.are_still_of(binding, &crds).await?;
         let left_behind = self.crds(|crd| is_left_behind(crd, binding));
-        let orphan = leaves_copies(&now) || !left_behind.is_empty();
+        // The garbage collector takes the binding off all of them: where it is on one, somebody else took it off the others.
+        let orphan = leaves_copies(&now) || crds.is_empty() && !left_behind.is_empty();
         let left = match contract.known.with(|known| known.exports.get(&name).is_some()) {
             true => self.delete_in_step(binding, contract, orphan).await?,
             false if !crds.is_empty() => self.let_go(binding, contract, &crds).await?,

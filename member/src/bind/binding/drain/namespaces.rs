@@ -12,7 +12,6 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, ListParams},
 };
-
 use serde_json::json;
 
 use super::Bindings;
@@ -36,7 +35,12 @@ impl Bindings {
         let apis: Vec<_> = served.map(|api| api.resource).collect();
         for namespace in ours(contract) {
             let Some(there) = contract.assigned(&namespace.name_any()) else { continue };
-            if is_used(&contract.client(), &there, &apis).await? {
+            let is_used = match is_used(&contract.client(), &there, &apis).await {
+                // Who may not read them, or finds the API not served, does not know that there are none.
+                Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => true,
+                answer => answer?,
+            };
+            if is_used {
                 let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
                 contract.writer.merge(&namespace, None, patch).await?;
             }
@@ -69,16 +73,12 @@ fn ours(contract: &Contract) -> Vec<APIServiceNamespace> {
     contract.known.with(|known| known.namespaces.iter().filter(is_ours).cloned().collect())
 }
 
-/// Whether one of these APIs has objects in the Namespace. Who may not read them there does not know that it has none.
-async fn is_used(client: &Client, namespace: &str, apis: &[ApiResource]) -> Result<bool, Error> {
+/// Whether one of these APIs has objects in the Namespace.
+async fn is_used(client: &Client, namespace: &str, apis: &[ApiResource]) -> kube::Result<bool> {
     for api in apis {
         let objects = Api::<Meta<Here>>::namespaced_with(client.clone(), namespace, api);
-        match objects.list(&ListParams::default().limit(1)).await {
-            Ok(some) if some.items.is_empty() => {}
-            Ok(_) => return Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error.into()),
+        if !objects.list(&ListParams::default().limit(1)).await?.items.is_empty() {
+            return Ok(true);
         }
     }
     Ok(false)
