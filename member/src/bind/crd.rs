@@ -108,6 +108,26 @@ mod tests {
     }
 
     #[test]
+    fn only_a_crd_that_the_binding_brought_and_nobody_owns_was_left_behind() {
+        let mut binding = binding("b1");
+        let Ok(Installing::Create(want)) = installing(&schema(), &binding, None) else {
+            panic!("not created")
+        };
+        let bound = json!({"boundSchemas": [{"group": "provider.example.com", "resource": "mangodbs"}]});
+        binding.status = serde_json::from_value(bound).unwrap();
+        let mut metadata = json!(want.metadata);
+        assert!(!is_left_behind(&have(&metadata), &binding), "it is the binding's");
+        metadata["ownerReferences"] = json!([]);
+        assert!(is_left_behind(&have(&metadata), &binding));
+        assert!(
+            !is_left_behind(&have(&json!({"name": "mangodbs.provider.example.com"})), &binding),
+            "foreign"
+        );
+        binding.status = None;
+        assert!(!is_left_behind(&have(&metadata), &binding), "of another binding");
+    }
+
+    #[test]
     fn b1_b7_a_crd_is_of_its_binding_or_foreign() {
         let Ok(Installing::Create(want)) = installing(&schema(), &binding("b1"), None) else {
             panic!("not created")
