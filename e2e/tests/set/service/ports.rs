@@ -43,12 +43,14 @@ fn r40_r42_a_port_number_under_a_name_that_is_taken_gets_no_traffic() {
         let metrics = json!({"name": "metrics", "port": 90});
         exported(world, ns, "east", "10.1.0.1", json!([{"name": "http", "port": 80}])).await;
         exported(world, ns, "west", "10.2.0.1", json!([{"name": "http", "port": 8080}, metrics])).await;
+        let ports = &[("http".to_owned(), 80), ("metrics".to_owned(), 90)];
         for cluster in world.clusters() {
             let seen = eventually(&format!("both in {}", cluster.name), || async {
-                right(imported(cluster, ns, "web").await, |seen| seen.endpoints.len() == 2)
+                right(imported(cluster, ns, "web").await, |seen| {
+                    seen.ports == ports && seen.endpoints.len() == 2
+                })
             })
             .await;
-            assert_eq!(seen.ports, [("http".to_owned(), 80), ("metrics".to_owned(), 90)]);
             assert_eq!(seen.addresses("east"), ["10.1.0.1:1080"]);
             assert_eq!(seen.addresses("west"), ["10.2.0.1:1090"], "http there is another port");
         }
@@ -70,12 +72,14 @@ fn r40_r43_an_unnamed_port_beside_named_ones_works() {
         }
         let of_west = json!([{"name": "web", "port": 80}, {"name": "p80", "port": 81}]);
         exported(world, ns, "west", "10.2.0.1", of_west).await;
+        let ports = &[("p80-2".to_owned(), 80), ("p80".to_owned(), 81)];
         for cluster in world.clusters() {
             let seen = eventually(&format!("both in {}", cluster.name), || async {
-                right(imported(cluster, ns, "web").await, |seen| seen.endpoints.len() == 2)
+                right(imported(cluster, ns, "web").await, |seen| {
+                    seen.ports == ports && seen.endpoints.len() == 2
+                })
             })
             .await;
-            assert_eq!(seen.ports, [("p80-2".to_owned(), 80), ("p80".to_owned(), 81)]);
             assert_eq!(seen.endpoints["east"]["p80-2"], ["10.1.0.1:1080".to_owned()].into());
             assert_eq!(
                 seen.endpoints["west"]["p80-2"],

@@ -66,7 +66,15 @@ impl<'a> Flooder<'a> {
         let annotations: serde_json::Map<_, _> = (0..kilobytes / 50).map(text).collect();
         object["spec"]["service"]["exportedAnnotations"] = json!(annotations);
         let object = serde_json::from_value(object).unwrap();
-        self.records.create(&PostParams::default(), &object).await.map(drop)
+        self.put(&object).await
+    }
+
+    /// A client sends a record again when the API server did not answer in time, and the first one may have arrived.
+    async fn put(&self, object: &ResourceExport) -> Result<(), kube::Error> {
+        match self.records.create(&PostParams::default(), object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            created => created.map(drop),
+        }
     }
 
     /// Writes so many records, about so large.
@@ -90,9 +98,9 @@ impl<'a> Flooder<'a> {
     async fn write_odd(&self, count: usize, record: impl Fn(&ServiceName) -> Value) {
         let written = stream::iter(0..count).map(|number| {
             let object = serde_json::from_value(record(&self.service(number))).unwrap();
-            async move { self.records.create(&PostParams::default(), &object).await }
+            async move { self.put(&object).await }
         });
-        written.buffer_unordered(WRITERS).for_each(|written| async { drop(written.unwrap()) }).await;
+        written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
     }
 
     /// Changes so many records one after the other, again and again, as fast as the API server takes it.
