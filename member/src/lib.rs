@@ -86,37 +86,32 @@ fn lifetimes(args: &Args) -> Lifetimes {
     Lifetimes { authority: seconds(args.webhook_ca_seconds), leaf: seconds(args.webhook_certificate_seconds) }
 }
 
-/// Belongs to the ClusterSet in the daemon's Namespace and, with offloading, keeps the certificate of the webhook, until the daemon
-/// shall stop.
+/// Belongs to the ClusterSet in the daemon's Namespace, works for APIServiceBindings and, with offloading, keeps the certificate of the
+/// webhook, until the daemon shall stop; from the beginning again whenever this cluster was restored from a backup.
 pub async fn run(args: Args, env: Env) {
     let (answers, webhook) = watch::channel(Answer::default());
-    let certificate = async {
-        if args.offload {
-            offload::keep_certificate(env.clone(), lifetimes(&args), answers, env.stop.clone()).await;
-        }
-    };
-    tokio::join!(belong(&args, &env, &webhook), certificate);
-}
-
-/// Belongs to the ClusterSet; from the beginning again whenever this cluster was restored from a backup.
-async fn belong(args: &Args, env: &Env, webhook: &watch::Receiver<Answer>) {
-    let mut home = Home::begin(env, None).await;
+    let mut home = Home::begin(&env, None).await;
     loop {
-        let belong = async {
+        let parts = async {
             home.known().await;
-            let membership = membership::run(env.clone(), features(args, webhook), home.clone());
+            let membership = membership::run(env.clone(), features(&args, &webhook), home.clone());
             let bind = async {
                 if args.bind {
-                    bind::run(env, &home, &env.stop).await;
+                    bind::run(&env, &home, &env.stop).await;
                 }
             };
-            tokio::join!(membership, bind);
+            let certificate = async {
+                if args.offload {
+                    offload::keep_certificate(&env, home.guard(), lifetimes(&args), &answers).await;
+                }
+            };
+            tokio::join!(membership, bind, certificate);
         };
         tokio::select! {
-            () = belong => return,
-            () = home.keep(env) => {}
+            () = parts => return,
+            () = home.keep(&env) => {}
         }
-        home.tell_restored(env);
-        home = Home::begin(env, Some(&home)).await;
+        home.tell_restored(&env);
+        home = Home::begin(&env, Some(&home)).await;
     }
 }

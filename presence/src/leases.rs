@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use api::{
@@ -39,6 +39,8 @@ pub struct Leases {
     holders: BTreeMap<String, Heard>,
     /// When any Lease was heard last.
     last: Option<Instant>,
+    /// Since when Leases are heard without a long break.
+    since: Option<Instant>,
     /// Members without a Lease, whose heartbeats stand for one.
     heartbeats: Heartbeats,
     /// The Common Area was restored from a backup: what a writer says there is old, until it has vouched for it.
@@ -68,9 +70,11 @@ pub(crate) struct Heard {
     /// Version of the wire contract that it speaks, if it says one.
     pub(crate) wire: Option<String>,
     /// Since when it is silent, and after how long it counts as silent; `None` without a Lease.
-    silence: Option<(Instant, std::time::Duration)>,
+    silence: Option<(Instant, Duration)>,
     /// `None` without a Lease.
     pub(crate) standing: Option<Standing>,
+    /// When its Lease went.
+    lost: Option<Instant>,
 }
 
 impl Heard {
@@ -115,6 +119,7 @@ impl Leases {
             pace,
             holders: BTreeMap::new(),
             last: None,
+            since: None,
             heartbeats,
             restored,
             leader_clock: Skew::default(),
@@ -149,6 +154,16 @@ impl Leases {
     /// Whether the Common Area is heard: our own Lease comes by the same watch, so that it is never quiet for long.
     pub fn is_heard(&self, now: Instant) -> bool {
         self.last.is_some_and(|last| now.saturating_duration_since(last) < self.pace.stale())
+    }
+
+    /// For how long this Lease has not been there, as far as that was seen; `None` while it is there, and while nothing is heard.
+    pub fn missing_for(&self, lease: &str, now: Instant) -> Option<Duration> {
+        let heard = self.holders.get(lease);
+        if !self.is_heard(now) || heard.is_some_and(|heard| heard.standing.is_some()) {
+            return None;
+        }
+        let since = heard.and_then(|heard| heard.lost).max(self.since)?;
+        Some(now.saturating_duration_since(since))
     }
 
     /// Whether the Common Area was restored from a backup while it was watched.
@@ -192,13 +207,13 @@ impl Leases {
             }
             Change::Remove(lease) => {
                 self.time(now);
-                self.lose(&lease.name_any(), news);
+                self.lose(&lease.name_any(), now, news);
             }
             Change::Reset(leases) => {
                 let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
                 let lost = self.holders.keys().filter(|name| !there.contains(*name)).cloned();
                 for name in lost.collect::<Vec<_>>() {
-                    self.lose(&name, news);
+                    self.lose(&name, now, news);
                 }
                 for lease in &leases {
                     self.hear_clock(lease, false, now, clock);
@@ -214,7 +229,7 @@ impl Leases {
         self.time(now);
         let (name, renewed) = (lease.name_any(), lease.renew_time());
         let heard = self.holders.entry(name.clone()).or_default();
-        heard.uid = lease.uid();
+        (heard.uid, heard.lost) = (lease.uid(), None);
         heard.wire = lease.wire().map(str::to_owned);
         heard.holder = lease.holder().map(str::to_owned);
         if std::mem::replace(&mut heard.left, lease.has_left()) != lease.has_left() {
@@ -239,9 +254,11 @@ impl Leases {
         news.renewed.push((name, settled));
     }
 
-    fn lose(&mut self, name: &str, news: &mut News) {
+    fn lose(&mut self, name: &str, now: Instant, news: &mut News) {
         let Some(heard) = self.holders.get_mut(name) else { return };
-        (heard.standing, heard.silence) = (None, None);
+        if heard.standing.take().is_some() {
+            (heard.silence, heard.lost) = (None, Some(now));
+        }
         if heard.uid.take().is_some() {
             news.turned.insert(name.to_owned());
         }
@@ -251,6 +268,7 @@ impl Leases {
     fn time(&mut self, now: Instant) {
         let passed = |since: Instant| now.saturating_duration_since(since);
         let deaf = self.last.replace(now).map(passed).filter(|deaf| *deaf >= self.pace.stale());
+        self.since = self.since.filter(|_| deaf.is_none()).or(Some(now));
         for heard in self.holders.values_mut() {
             let Some((since, stale)) = &mut heard.silence else { continue };
             // Heartbeats come less often than short Leases are renewed.

@@ -19,6 +19,10 @@ use serde::Deserialize;
 /// For the answer about one NamespaceOffloading: the API server that asks us waits for three seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often all of them are listed again. After a restore of this cluster a watch hears nothing until the API server has come to the
+/// version that the watch is at, and nobody tells us of a restore.
+const LIST_EVERY: Duration = Duration::from_secs(60);
+
 /// What of a NamespaceOffloading counts for Pods. One without a spec has the defaults.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = NamespaceOffloading)]
@@ -49,7 +53,20 @@ impl Offloadings {
             metrics,
             move |change| known.with(|known| known.change(change)),
         );
-        (offloadings, watch)
+        let again = offloadings.watches.clone();
+        let list = async move {
+            loop {
+                tokio::time::sleep(LIST_EVERY).await;
+                again.list_again();
+            }
+        };
+        let all = async move {
+            tokio::select! {
+                () = watch => {}
+                () = list => {}
+            }
+        };
+        (offloadings, all)
     }
 
     /// Whether all of them were seen.

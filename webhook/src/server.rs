@@ -1,8 +1,8 @@
 //! Connections: TLS, limits, and an end that cuts nobody off.
 //!
-//! Whoever reaches the address may connect, so nobody may hold a connection by doing nothing, or all of them.
+//! Whoever reaches the address may connect, so nobody may hold a connection by doing nothing, and no one address all of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -27,6 +27,8 @@ use tower::ServiceExt;
 
 /// Connections at the same time. An API server has 25 idle ones at the most.
 const CONNECTIONS: usize = 1000;
+/// The same from one address: several API servers may come from one, by NAT or a proxy.
+const FROM_ONE_ADDRESS: usize = 200;
 /// For the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// For the next request. Longer than API servers keep connections that nobody uses (90 s): so it is they who end them, and none
@@ -57,14 +59,20 @@ impl Server {
             sleep(self.drain).await;
         };
         tokio::pin!(drained);
+        let mut held = Held::default();
         loop {
             let has_room = connections.len() < CONNECTIONS;
             tokio::select! {
                 () = &mut drained => break,
                 accepted = listener.accept(), if has_room => match accepted {
-                    Ok((stream, _)) => {
+                    Ok((stream, from)) => {
+                        let Some(holder) = held.one_more(from.ip()) else { continue };
                         let connection = Connection { router: self.router.clone(), stop: stop.clone() };
-                        connections.spawn(connection.serve(acceptor.clone(), stream, graceful.watcher()));
+                        let served = connection.serve(acceptor.clone(), stream, graceful.watcher());
+                        connections.spawn(async move {
+                            let _holder = holder;
+                            served.await;
+                        });
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -72,13 +80,29 @@ impl Server {
                     }
                 },
                 // One that panicked was said by the panic, and takes nobody along.
-                Some(_) = connections.join_next() => {}
+                Some(_) = connections.join_next() => held.forget_ended(),
             }
         }
         drop(listener);
         if timeout(FINISH, graceful.shutdown()).await.is_err() {
             tracing::warn!("some requests did not end within {FINISH:?}");
         }
+    }
+}
+
+/// Who has how many connections: each holds a clone of what its address has.
+#[derive(Default)]
+struct Held(HashMap<IpAddr, Arc<()>>);
+
+impl Held {
+    /// What one more connection of this address holds while it lasts; none if it has enough.
+    fn one_more(&mut self, address: IpAddr) -> Option<Arc<()>> {
+        let held = self.0.entry(address).or_default();
+        (Arc::strong_count(held) <= FROM_ONE_ADDRESS).then(|| held.clone())
+    }
+
+    fn forget_ended(&mut self) {
+        self.0.retain(|_, held| Arc::strong_count(held) > 1);
     }
 }
 
@@ -116,5 +140,23 @@ impl Connection {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_address_holds_all_connections() {
+        let (mut held, greedy, other) =
+            (Held::default(), IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let mut all: Vec<_> = (0..FROM_ONE_ADDRESS).map(|_| held.one_more(greedy).unwrap()).collect();
+        assert!(held.one_more(greedy).is_none() && held.one_more(other).is_some());
+        all.pop();
+        assert!(held.one_more(greedy).is_some(), "one has ended");
+        all.clear();
+        held.forget_ended();
+        assert!(held.0.is_empty());
     }
 }

@@ -23,6 +23,7 @@ use super::{
     status = "OffloadPeerStatus",
     derive = "PartialEq",
     category = "multicluster",
+    validation = Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)?$')").message("the name must be the ID of a cluster: one or two lower-case DNS labels of at most 63 characters together"),
     printcolumn(
         name = "Ready",
         type_ = "string",

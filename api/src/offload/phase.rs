@@ -163,7 +163,7 @@ impl Host<'_> {
         let answer = self.answer();
         if self.is_silent {
             let last = match answer {
-                Some(entry) => format!("the last it said of {}: {}", entry.remote_namespace, said(entry)),
+                Some(entry) => format!("the last it said of {}: {}", entry.remote_namespace, in_words(entry)),
                 None => "it said nothing of a twin".to_owned(),
             };
             return Verdict::new(
@@ -183,7 +183,7 @@ impl Host<'_> {
             Some(_) => (Status::Unknown, "UnknownPhase"),
         };
         let message = match answer {
-            Some(entry) => format!("{}: {}", entry.remote_namespace, said(entry)),
+            Some(entry) => format!("{}: {}", entry.remote_namespace, in_words(entry)),
             None if self.has_no_room => {
                 format!(
                     "the NamespaceMap for cluster {cluster} has {ENTRIES_MAX} Namespaces, which is all it may have; this one waits until \
@@ -197,7 +197,7 @@ impl Host<'_> {
 }
 
 /// A host's own words.
-fn said(entry: &MappedNamespace) -> String {
+pub fn in_words(entry: &MappedNamespace) -> String {
     let words = [Some(entry.phase.as_str()), entry.reason.as_deref(), entry.message.as_deref()];
     let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
     words.join(": ")

@@ -75,8 +75,8 @@ pub fn review(pod: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Vec<V
     Ok(affinity.into_iter().chain(toleration(spec)).collect())
 }
 
-/// Whether somebody else has decided where it runs.
-fn is_placed(pod: &Value, spec: &Value) -> bool {
+/// Whether somebody else decides where a Pod with this `spec` runs: no strategy does.
+pub fn is_placed(pod: &Value, spec: &Value) -> bool {
     let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
     let metadata = |field: &str| pod.get("metadata").and_then(|metadata| metadata.get(field));
     let is_mirror = metadata("annotations").is_some_and(|all| all.get(label::MIRROR_POD).is_some());

@@ -62,9 +62,7 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
         here.change(&namespace, &none, "not offloaded").await?;
     }
     for offloading in here.list::<NamespaceOffloading>(None, "").await? {
-        if let Some(rest) = without_finalizer(&offloading) {
-            here.change(&offloading, &json!({"metadata": {"finalizers": rest}}), "not waited for").await?;
-        }
+        release(here, offloading).await?;
     }
     let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
@@ -73,6 +71,23 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
     let mut twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
     twins.retain(|twin| names::is_twin(&twin.metadata(), us));
     here.delete_all(&twins).await
+}
+
+/// Takes our finalizer off. The patch holds for the version that was read: others add and take theirs meanwhile.
+async fn release(here: &mut Eraser<'_>, mut offloading: Object) -> Result<(), Error> {
+    loop {
+        let Some(rest) = without_finalizer(&offloading) else { return Ok(()) };
+        let version = offloading.metadata().resource_version;
+        let patch = json!({"metadata": {"finalizers": rest, "resourceVersion": version}});
+        match here.change(&offloading, &patch, "not waited for").await {
+            Err(error) if error.failure() == Failure::Conflict => {}
+            done => return done,
+        }
+        match here.read(&offloading).await? {
+            Some(again) => offloading = again,
+            None => return Ok(()),
+        }
+    }
 }
 
 /// The finalizers of others, if ours is among them.

@@ -9,11 +9,13 @@ use std::{collections::BTreeMap, time::Duration};
 use api::{
     name,
     offload::{
-        label::is_reserved,
+        label::{REMOTE_CLUSTER_ID, is_reserved},
+        names,
         peer::{OffloadPeer, READY},
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
 };
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -99,7 +101,13 @@ pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) 
     if *remove {
         let twins = consent.twins().await?;
         twins.iter().for_each(|twin| consent.say(twin));
-        if !twins.is_empty() && !yes {
+        let is_node = consent.is_node().await?;
+        if is_node && twins.is_empty() {
+            consent.say(
+                "no NamespaceOffloading has a twin there; one whose NamespaceOffloading was lost goes, too",
+            );
+        }
+        if (is_node || !twins.is_empty()) && !yes {
             (consent.say)("next: nothing was changed; run it again with --yes");
             return Ok(());
         }
@@ -187,6 +195,14 @@ impl Consent<'_> {
 
     fn api<K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.cluster.client.clone())
+    }
+
+    /// Whether the other cluster is a node here: then it may have twins of which no NamespaceOffloading tells.
+    async fn is_node(&self) -> Result<bool, Error> {
+        let node = names::virtual_node(self.peer);
+        let nodes = Api::<Node>::all(self.cluster.client.clone());
+        let found = self.cluster.request(format!("read Node {node}"), nodes.get_metadata_opt(&node)).await?;
+        Ok(found.is_some_and(|node| node.labels().contains_key(REMOTE_CLUSTER_ID)))
     }
 
     /// What goes when the other cluster is used no more, a sentence for each Namespace.

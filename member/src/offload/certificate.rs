@@ -21,7 +21,7 @@ mod object;
 mod placement;
 mod stored;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::label;
 use jiff::Timestamp;
@@ -33,14 +33,13 @@ use kit::{
     metrics::Metrics,
     objects::Objects,
     queue::{Outcome, Queue},
-    watch::{Source, Watches},
+    watch::{Guard, Source, Watches},
     write::{Error, Writer},
 };
 use kube::{Api, Resource, runtime::watcher};
 use rcgen::KeyPair;
 use rustls::pki_types::ServerName;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     lifecycle::Lifetimes,
@@ -56,12 +55,13 @@ use super::secret::Keys;
 /// How often the webhook is asked whether it answers.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
-/// Keeps the certificate of the webhook, and says in `answers` whether it answers, until `stop`.
+/// Keeps the certificate of the webhook, and says in `answers` whether it answers, until the daemon shall stop. `home` notices that the
+/// API server was restored.
 pub(crate) async fn run(
-    env: Env,
+    env: &Env,
+    home: Arc<dyn Guard>,
     lifetimes: Lifetimes,
-    answers: watch::Sender<Answer>,
-    stop: CancellationToken,
+    answers: &watch::Sender<Answer>,
 ) {
     let keeping = Keeping {
         namespace: env.namespace.clone(),
@@ -72,19 +72,19 @@ pub(crate) async fn run(
         events: env.events.clone(),
         metrics: env.metrics.clone(),
     };
-    let watches = Watches::default();
+    let watches = Watches::guarded(home);
     let keep = async {
-        if before(&stop, watches.listed()).await {
+        if before(&env.stop, watches.listed()).await {
             keeping.queue.enqueue([NAME]);
             let reconcile = |_| keeping.clone().reconcile();
             let queue = keeping.queue.clone();
-            drive("webhook-certificate", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+            drive("webhook-certificate", queue, env.metrics.clone(), env.stop.clone(), reconcile).await;
         }
     };
     tokio::select! {
         () = keep => {}
-        () = keeping.watch(&env, &watches) => {}
-        () = keeping.ask(&watches, &answers) => {}
+        () = keeping.watch(env, &watches) => {}
+        () = keeping.ask(&watches, answers) => {}
     }
 }
 

@@ -113,6 +113,7 @@ impl Keeper {
                 let message = format!(
                     "Secret {SECRET} is somebody else's and has no key of {KEY_LENGTH} bytes under {KEY:?}"
                 );
+                self.knowledge.refuse_key(&message);
                 return Err(Error::Refused(message));
             }
         }

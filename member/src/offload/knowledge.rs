@@ -13,6 +13,7 @@ use std::{
 
 use api::{
     label as general,
+    name::member_lease,
     offload::{map::ENTRIES_MAX, phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
 };
 use kit::{
@@ -43,6 +44,10 @@ const NOW: Duration = Duration::ZERO;
 /// How often one map is written, at the most: each write is about all that waits, and is read with the whole map.
 const MAP_PACE: Duration = Duration::from_millis(50);
 
+/// For how long a member without a Lease is waited for. Where Leases merely vanished, as in a Common Area that was emptied or replaced,
+/// members have theirs again in less.
+pub(crate) const WITHOUT_LEASE: Duration = Duration::from_secs(60);
+
 /// Other clusters by their IDs.
 pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
 
@@ -65,12 +70,14 @@ pub(crate) struct Knowledge {
     system: String,
     /// None without a session.
     leases: Option<Shared<Leases>>,
-    /// How it stood with each member when it was last heard.
+    /// How it stood with each cluster when any Lease was last heard.
     standings: Shared<BTreeMap<String, Standing>>,
     /// When one of our maps, or its host, said something else last.
     moved: Shared<Option<Instant>>,
     /// What opens Pods for us, and makes what we seal; none until it is read.
     key: watch::Sender<Option<PrivateKey>>,
+    /// Why there is none, if somebody has to mend that.
+    key_refused: Shared<Option<String>>,
 }
 
 impl Knowledge {
@@ -90,6 +97,7 @@ impl Knowledge {
             standings: Shared::default(),
             moved: Shared::default(),
             key: watch::Sender::new(None),
+            key_refused: Shared::default(),
         }
     }
 
@@ -103,8 +111,22 @@ impl Knowledge {
         self.key.subscribe()
     }
 
+    /// Why there is no private key, if somebody has to mend that.
+    pub(crate) fn key_refused(&self) -> Option<String> {
+        self.key_refused.with(|refused| refused.clone())
+    }
+
+    /// There is no private key, for this reason.
+    pub(crate) fn refuse_key(&self, why: &str) {
+        let before = self.key_refused.with(|refused| refused.replace(why.to_owned()));
+        if before.as_deref() != Some(why) {
+            self.clusters.enqueue_all(PEER);
+        }
+    }
+
     /// Our private key is this one now.
     pub(crate) fn use_key(&self, key: PrivateKey) {
+        self.key_refused.with(Option::take);
         self.key.send_replace(Some(key));
         self.clusters.enqueue_all(PEER);
         self.shadows.enqueue_all(Readers::ALL);
@@ -143,8 +165,21 @@ impl Knowledge {
     }
 
     /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.
-    pub(crate) fn standing(&self, cluster: &str) -> Option<Standing> {
-        self.leases.as_ref()?.with(|leases| leases.members().remove(cluster))
+    /// A home or host of ours without a Lease still belongs to it for [`WITHOUT_LEASE`], as if it were not heard yet.
+    pub(crate) fn standing(&self, cluster: &str, now: Instant) -> Option<Standing> {
+        let known = self.leases.as_ref()?.with(|leases| leases.members().remove(cluster));
+        let is_missed = || {
+            let entry = self.clusters.get(&cluster.to_owned())?;
+            let missing = self.missing_for(cluster, now)?;
+            ((entry.node.is_some() || entry.map.is_some()) && missing < WITHOUT_LEASE)
+                .then_some(Standing::Unheard)
+        };
+        known.or_else(is_missed)
+    }
+
+    /// For how long a member has had no Lease; `None` while it has one, and while that is not known.
+    pub(crate) fn missing_for(&self, cluster: &str, now: Instant) -> Option<Duration> {
+        self.leases.as_ref()?.with(|leases| leases.missing_for(&member_lease(cluster), now))
     }
 
     /// Whether the Common Area is heard.
@@ -168,6 +203,7 @@ impl Knowledge {
         clusters: &'a Clusters,
         namespace: &str,
         asks: Option<(&NamespaceOffloadingView, &'a str)>,
+        now: Instant,
     ) -> BTreeMap<String, Host<'a>> {
         let is_host = |entry: &&Arc<ClusterEntry>| entry.own_map.is_some() || entry.node.is_some();
         let hosts = clusters.iter().filter(|(_, entry)| is_host(entry));
@@ -188,7 +224,7 @@ impl Knowledge {
                     .said()
                     .filter(|_| was_asked)
                     .and_then(|said| said.current_mapping.get(namespace)),
-                is_silent: matches!(self.standing(cluster), None | Some(Standing::Silent { .. })),
+                is_silent: matches!(self.standing(cluster, now), None | Some(Standing::Silent { .. })),
                 has_no_room: desired.is_some()
                     && listed().is_none()
                     && entry.wanted().is_some_and(|map| map.desired_mapping.len() >= ENTRIES_MAX),
@@ -233,9 +269,10 @@ impl Knowledge {
     }
 
     /// Leases were renewed or are gone: who depends on how it stands with a member that turned is asked again.
-    pub(crate) fn hear(&self) {
-        let Some(leases) = &self.leases else { return };
-        let now = leases.with(|leases| leases.members());
+    pub(crate) fn hear(&self, now: Instant) {
+        let ids = self.clusters.keys().into_iter();
+        let now: BTreeMap<_, _> =
+            ids.filter_map(|id| self.standing(&id, now).map(|standing| (id, standing))).collect();
         let before = self.standings.with(|before| std::mem::replace(before, now.clone()));
         let all: BTreeSet<_> = before.keys().chain(now.keys()).collect();
         let turned = all.into_iter().filter(|id| before.get(*id) != now.get(*id));

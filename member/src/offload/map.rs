@@ -40,7 +40,7 @@ use self::{
 };
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE},
-    knowledge::Knowledge,
+    knowledge::{Knowledge, WITHOUT_LEASE},
     view::{Namespace, PeerMap},
 };
 
@@ -82,7 +82,7 @@ impl Maps {
         let twins = self.twins(&home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
         let mut steps = self.steps(&home, &record, &entry, &spec.desired_mapping, &twins);
-        let vouched = self.is_vouched(&home, &unnamed(&steps, &record, &entry));
+        let vouched = self.is_vouched(&home, &spec.desired_mapping, &unnamed(&steps, &record, &entry));
         steps.retain(|(_, step)| is_current && vouched || !matches!(step, Step::Delete(_)));
         let is_cut = cut(&mut steps);
         let (said, result) = self.carry_out_all(&entry, steps).await;
@@ -111,13 +111,16 @@ impl Maps {
         result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { next }))
     }
 
-    /// Whether the home has said since that it does not want these twins: the map that we found may be of a backup.
-    fn is_vouched(&self, home: &str, unnamed: &BTreeSet<String>) -> bool {
+    /// Whether the home has said since that it does not want these twins, or has left, with a map that asks for nothing: the map that we
+    /// found may be of a backup.
+    fn is_vouched(&self, home: &str, desired: &BTreeMap<String, String>, unnamed: &BTreeSet<String>) -> bool {
         let (us, lease) = (&self.knowledge.us.cluster, member_lease(home));
         if unnamed.is_empty() {
             self.vouching.dispel(us, &lease);
         }
-        unnamed.is_empty() || self.vouching.doubt(us, &lease, unnamed)
+        let missing = self.knowledge.missing_for(home, Instant::now());
+        let has_left = desired.is_empty() && missing.is_some_and(|missing| missing >= WITHOUT_LEASE);
+        unnamed.is_empty() || has_left || self.vouching.doubt(us, &lease, unnamed)
     }
 
     /// Carries out these steps, some at the same time: what there is to say of their entries, and how it went.

@@ -126,17 +126,13 @@ impl Namespaces {
             }
         }
         unlabelled.await?;
-        let now = Instant::now();
-        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| {
-            entry.withdrawn = offloading.uid();
-            entry.withdrawn_at.get_or_insert(now);
-        });
+        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
         own_map::enqueue(&self.knowledge, namespace);
         // Before the maps are looked at, since it ends with what it writes in them.
         if self.knowledge.writing.may_have(namespace) {
             return Ok(Outcome::Requeue(SOON));
         }
-        if self.knowledge.is_left_somewhere(namespace, now) {
+        if self.knowledge.is_left_somewhere(namespace, Instant::now()) {
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.release(offloading).await?;

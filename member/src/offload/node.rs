@@ -27,6 +27,7 @@ use presence::vouch::Vouching;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::labels::may_claim;
 use self::{
     desired::{Condition, node, node_after, remembered, status},
     heartbeat::Heartbeats,
@@ -99,7 +100,7 @@ impl Nodes {
     fn has_pods(&self, host: &str, entry: &ClusterEntry) -> bool {
         matches!(entry.outgoing(), Asked::No)
             && entry.own_map.is_some()
-            && self.knowledge.standing(host).is_some()
+            && self.knowledge.standing(host, Instant::now()).is_some()
             && self.session.as_ref().is_none_or(|(_, exchanges)| exchanges.has_pods(host))
     }
 
@@ -189,8 +190,9 @@ impl Nodes {
     }
 
     fn condition(&self, cluster: &str) -> Condition {
-        let is_heard = *self.begun.borrow() && self.knowledge.is_heard(Instant::now());
-        Condition { is_heard, standing: self.knowledge.standing(cluster) }
+        let now = Instant::now();
+        let is_heard = *self.begun.borrow() && self.knowledge.is_heard(now);
+        Condition { is_heard, standing: self.knowledge.standing(cluster, now) }
     }
 
     /// The Node of the offer; nothing where somebody else's has its name.

@@ -167,7 +167,8 @@ impl Consenting {
             wire: self.wire,
             blind: in_words(&troubles),
             has_begun: *self.begun.borrow(),
-            standing: self.knowledge.standing(cluster),
+            standing: self.knowledge.standing(cluster, now),
+            key_refused: self.knowledge.key_refused(),
             leaves_out,
         };
         let verdict = ready(cluster, &entry, peer, around);

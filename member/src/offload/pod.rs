@@ -14,7 +14,10 @@ mod status;
 mod twin;
 pub(super) mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{
     name::member_lease,
@@ -142,7 +145,7 @@ impl Pods {
     /// looked at what is there.
     fn is_silent(&self) -> bool {
         let us = &self.knowledge.us.cluster;
-        matches!(self.knowledge.standing(&self.host), None | Some(Standing::Silent { .. }))
+        matches!(self.knowledge.standing(&self.host, Instant::now()), None | Some(Standing::Silent { .. }))
             || !self.vouching.is_current(us, &member_lease(&self.host))
     }
 

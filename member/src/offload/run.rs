@@ -262,7 +262,7 @@ impl Run for OffloadingRun {
 
     fn hear(&self, news: &News) {
         let vouched = !self.vouching.hear(news).is_empty();
-        self.knowledge.hear();
+        self.knowledge.hear(Instant::now());
         if vouched {
             self.knowledge.clusters.enqueue_all(MAP.and(EXCHANGE).and(NODE));
             self.knowledge.shadows.enqueue_all(Readers::ALL);

@@ -93,7 +93,7 @@ impl OffloadingStatus {
         let is_deleting = offloading.metadata.deletion_timestamp.is_some();
         let name = self.knowledge.twins_name(&namespace, offloading);
         let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
-        let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks), is_deleting);
+        let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks, Instant::now()), is_deleting);
         self.tally.put(&namespace, Some([said.phase.as_str()]));
         let (webhook, is_labelled) = (self.webhook.borrow().clone(), entry.is_labelled());
         let want = desired(offloading, name.clone(), &said, (&webhook, is_labelled), &Time(Timestamp::now()));

@@ -46,6 +46,25 @@ fn who_is_silent_while_others_are_heard_is_gone() {
 }
 
 #[test]
+fn a_lease_is_missing_since_it_went_or_since_others_are_heard() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let at = |seconds| t + Duration::from_secs(seconds);
+    let missing = |leases: &Leases, cluster: &str, second: u64| {
+        leases.missing_for(&name::member_lease(cluster), at(second)).map(|missing| missing.as_secs())
+    };
+    assert_eq!(missing(&leases, "north", 0), None, "nothing is heard");
+    hear(&mut leases, Change::Reset(vec![lease("east", 0), lease("west", 0)]), t);
+    assert_eq!((missing(&leases, "north", 5), missing(&leases, "west", 5)), (Some(5), None));
+    hear(&mut leases, Change::Remove(lease("west", 0)), at(10));
+    assert_eq!((missing(&leases, "north", 12), missing(&leases, "west", 12)), (Some(12), Some(2)));
+    assert_eq!(missing(&leases, "west", 500), None, "we are deaf");
+    hear(&mut leases, Change::Apply(lease("east", 20)), at(600));
+    assert_eq!(missing(&leases, "west", 605), Some(5), "we were deaf");
+    hear(&mut leases, Change::Apply(lease("west", 21)), at(606));
+    assert_eq!(missing(&leases, "west", 607), None);
+}
+
+#[test]
 fn a_leader_that_stops_renewing_is_silent_and_one_without_a_lease_is_not() {
     let (mut leases, t) = (leases(), Instant::now());
     let leader = |second: u32| {

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use api::{
     offload::{
         namespace::{NamespaceOffloadingSpec, PodOffloadingStrategy},
+        review::is_placed,
         selector::{Candidate, selects},
     },
-    view::{Lenient, annotated, lean},
+    view::{Lenient, annotated},
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::view::Conditions;
 
@@ -29,7 +31,6 @@ pub(super) struct NodeView {
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Pod)]
 pub(super) struct PodView {
-    #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
     pub(super) spec: Lenient<PodSpecView>,
@@ -71,8 +72,9 @@ pub(super) fn older(
     let is_misplaced = |pod: &&PodView| {
         let Ok(PodSpecView { node_name: Some(node), runtime_class_name }) = &pod.spec.0 else { return false };
         let there = nodes.get(node.as_str());
-        // It is for virtual nodes, whatever the strategy.
-        if runtime_class_name.as_deref() == Some(api::offload::label::RUNTIME_CLASS) {
+        // The strategy has no say in where it runs, and had none.
+        let class = json!({"runtimeClassName": runtime_class_name});
+        if is_placed(&json!({"metadata": pod.metadata}), &class) {
             return false;
         }
         let is_selected = there.is_some_and(|there| {
@@ -92,7 +94,7 @@ pub(super) fn older(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 
@@ -119,6 +121,10 @@ mod tests {
             pod("there", Some("freeport-east"), None),
             pod("nowhere", None, None),
             pod("chosen", Some("freeport-east"), Some("liqo")),
+            with(pod("everywhere", Some("worker"), None), |pod| {
+                let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "u", "controller": true}]);
+                pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+            }),
             with(pod("done", Some("worker"), None), |pod| {
                 pod.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
             }),

@@ -169,11 +169,16 @@ impl<'a> Guest<'a> {
 
     /// Wants nothing any more, until its twin is gone.
     pub(super) async fn give_up(&self) {
+        self.wants_nothing().await;
+        gone(self.world, "east", &self.twin).await;
+    }
+
+    /// Empties its map.
+    pub(super) async fn wants_nothing(&self) {
         let leader = self.world.leader();
         let desired = leader.api::<NamespaceMap>(AREA).get(MAP).await.unwrap().spec.desired_mapping;
         let none: serde_json::Map<_, _> = desired.into_keys().map(|name| (name, Value::Null)).collect();
         let _: NamespaceMap = leader.patch(AREA, MAP, &json!({"spec": {"desiredMapping": none}})).await;
-        gone(self.world, "east", &self.twin).await;
     }
 
     /// Its host does not accept it any more.

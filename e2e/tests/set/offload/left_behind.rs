@@ -3,20 +3,22 @@
 use std::time::Duration;
 
 use api::offload::{map::NamespaceMap, offer::OffloadOffer, shadow_pod::ShadowPod};
-use e2e::{fixture::AREA, waiting::within};
+use e2e::{daemon::End, fixture::AREA, waiting::within};
 use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
     guest::{Guest, MAP, plain},
-    world::{OFFLOADING, agreed},
+    world::{OFFLOADING, agreed, gone},
 };
+
+const HOST: &str = "freeport-member-east";
 
 /// Longer than the leader waits for a Lease, and until it looks the next time but one.
 const SWEPT: Duration = Duration::from_secs(60);
 
 #[test]
-fn the_leader_sweeps_records_of_a_home_that_has_left_when_nothing_depends_on_them() {
+fn a_home_that_left_while_its_host_did_not_run_leaves_no_twin_and_then_no_records() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;
         let leader = world.leader();
@@ -38,7 +40,11 @@ fn the_leader_sweeps_records_of_a_home_that_has_left_when_nothing_depends_on_the
         assert_eq!(map.spec.desired_mapping.len(), 1, "by this the twin is there");
         assert!(pods.get_opt(&record).await.unwrap().is_some(), "and by this its Pod");
 
-        guest.give_up().await;
+        // Its host, when it is back, has never heard of the key, nor of a Lease.
+        world.end(HOST, End::Crash).await;
+        guest.wants_nothing().await;
+        world.launch(HOST).await;
+        gone(world, "east", &guest.twin).await;
         within(SWEPT, "nothing is left of it", || async {
             let map = maps.get_opt(MAP).await.map_err(|error| error.to_string())?;
             let pod = pods.get_opt(&record).await.map_err(|error| error.to_string())?;

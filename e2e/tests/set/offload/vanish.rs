@@ -23,7 +23,10 @@ use e2e::{
 use fleet::Component;
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::{Namespace, Node, Pod},
+    api::{
+        coordination::v1::Lease,
+        core::v1::{Namespace, Node, Pod},
+    },
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
@@ -143,6 +146,7 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
         is(world, &ns, "web", "Running", "").await;
         let record = format!("1.west.east.{}", here.uid().unwrap());
         let pods = (Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hub-west").await);
+        let nodes = Watched::<Node>::of_all(west).await;
         let (twin_before, node_before) =
             (twin(world, "hub-west").await.unwrap(), node(world).await.unwrap().uid());
         let is_whole = || async {
@@ -165,16 +169,24 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
             is(world, &ns, "web", "Running", "").await;
         };
 
+        delete_all::<Lease>(world).await;
         delete_all::<OffloadOffer>(world).await;
         delete_all::<NamespaceMap>(world).await;
         delete_all::<ShadowPod>(world).await;
         eventually("the hub is whole again", is_whole).await;
-        all_stayed("its records were deleted").await;
+        all_stayed("its records and Leases were deleted").await;
 
         world.replace_leader().await;
         world.set_up_again_as(&composition(world)).await;
         eventually("the new hub is whole", is_whole).await;
         all_stayed("it was replaced").await;
+        nodes.each(|node| {
+            let ready = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let ready = ready.filter(|condition| condition.type_ == "Ready");
+            ready.for_each(|ready| {
+                assert_eq!(ready.status, "True", "Services would lose its Pods: {ready:?}")
+            });
+        });
         phase(world, &ns, "Ready").await;
         assert_eq!(twin_pod(world, "hub-west", "web", None).await.uid(), there.uid());
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;

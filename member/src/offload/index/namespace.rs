@@ -24,8 +24,6 @@ pub(crate) struct NamespaceEntry {
     pub(crate) offloading: Option<NamespaceOffloadingView>,
     /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
     pub(crate) withdrawn: Option<String>,
-    /// When that was found out.
-    pub(crate) withdrawn_at: Option<Instant>,
     /// Clusters whose key was taken out, with the generation of the map that says so: they may have a twin until they have seen it.
     pub(crate) awaited: BTreeMap<String, i64>,
     /// Since when its status could say more of what is on its way.
@@ -108,7 +106,7 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
     fn put(self, entry: &mut NamespaceEntry) -> Readers {
         if entry.withdrawn.is_some() && entry.withdrawn != self.uid() {
             // What was decided of another one says nothing of this.
-            (entry.withdrawn, entry.withdrawn_at) = (None, None);
+            entry.withdrawn = None;
             entry.awaited.clear();
         }
         NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))

@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Knowledge;
+use super::{Knowledge, WITHOUT_LEASE};
 use crate::offload::index::{Asked, ClusterEntry, NamespaceEntry};
-
-/// How long a host is waited for that has no Lease. In a Common Area that was emptied it has one again in less.
-const WITHOUT_LEASE: Duration = Duration::from_secs(60);
 
 impl Knowledge {
     /// Whether a NamespaceOffloading waits for hosts before it goes.
@@ -19,22 +16,19 @@ impl Knowledge {
     /// Whether a host has a twin of the Namespace, or may have one.
     pub(crate) fn is_left_somewhere(&self, namespace: &str, now: Instant) -> bool {
         let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
-        let waited = known.withdrawn_at.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        self.all_clusters().iter().any(|(id, cluster)| {
-            let has_lease = self.standing(id).is_some() || !self.is_heard(now);
-            is_left(namespace, &known, (id, cluster), has_lease, waited)
-        })
+        self.all_clusters()
+            .iter()
+            .any(|(id, cluster)| is_left(namespace, &known, (id, cluster), self.missing_for(id, now)))
     }
 }
 
 /// Whether a cluster has a twin of the Namespace, or may have one: its key is there, it says so itself, or it has not seen
-/// that the key went. One that has left is not waited for.
+/// that the key went. One that has left is not waited for: it has had no Lease for so long.
 fn is_left(
     namespace: &str,
     known: &NamespaceEntry,
     (id, cluster): (&str, &ClusterEntry),
-    has_lease: bool,
-    waited: Duration,
+    missing: Option<Duration>,
 ) -> bool {
     let is_wanted = cluster.wanted().is_some_and(|spec| spec.desired_mapping.contains_key(namespace));
     let is_said = cluster.said().is_some_and(|said| said.current_mapping.contains_key(namespace));
@@ -43,7 +37,7 @@ fn is_left(
         return true;
     }
     let Some(awaited) = known.awaits(id) else { return false };
-    if !has_lease && (matches!(cluster.outgoing(), Asked::No) || waited >= WITHOUT_LEASE) {
+    if missing.is_some_and(|missing| matches!(cluster.outgoing(), Asked::No) || missing >= WITHOUT_LEASE) {
         return false;
     }
     let Some(map) = &cluster.own_map else { return true };
@@ -82,7 +76,7 @@ mod tests {
     }
 
     fn is_left(known: &NamespaceEntry, east: &ClusterEntry) -> bool {
-        super::is_left("shop", known, ("east", east), true, Duration::ZERO)
+        super::is_left("shop", known, ("east", east), None)
     }
 
     #[test]
@@ -106,11 +100,11 @@ mod tests {
 
         let vanished = ClusterEntry { own_map: None, ..east(&none, &none) };
         assert!(is_left(&known, &vanished), "it is put back, for the host to see");
-        let left = |waited| super::is_left("shop", &known, ("east", &vanished), false, waited);
+        let left = |missing| super::is_left("shop", &known, ("east", &vanished), Some(missing));
         assert!(left(Duration::ZERO) && !left(WITHOUT_LEASE), "it has no Lease");
         let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
         let left = ClusterEntry { peer: Some(unused), ..vanished.clone() };
-        assert!(!super::is_left("shop", &known, ("east", &left), false, Duration::ZERO), "it has left");
+        assert!(!super::is_left("shop", &known, ("east", &left), Some(Duration::ZERO)), "it has left");
     }
 
     #[test]

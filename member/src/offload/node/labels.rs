@@ -34,9 +34,7 @@ pub(super) fn labels(
         (Some(_), None) => false,
     };
     let mut all = defaults(cluster);
-    let may_claim = |(key, value): &(&String, &String)| {
-        !label::is_reserved(key) && is_qualified_name(key) && is_label_value(value)
-    };
+    let may_claim = |(key, value): &(&String, &String)| may_claim(key, value);
     all.extend(offered.iter().filter(may_claim).map(|(key, value)| (key.clone(), value.clone())));
     all.retain(|key, _| is_ours(key));
     let note = Noted { labels: all.keys().cloned().collect(), values: all.clone() };
@@ -45,6 +43,11 @@ pub(super) fn labels(
     all.extend(taken_over.filter_map(|key| Some((key.clone(), have.get(key)?.clone()))));
     all.extend(identity(cluster));
     (all, serde_json::to_string(&note).unwrap_or_default())
+}
+
+/// Whether a host may set this label on its Node: any that a Node can have, but for those that say what it is.
+pub(in crate::offload) fn may_claim(key: &str, value: &str) -> bool {
+    !label::is_reserved(key) && is_qualified_name(key) && is_label_value(value)
 }
 
 /// Labels that others have set on a Node with this note.

@@ -6,7 +6,7 @@ use api::{
     condition::{Status, Verdict},
     membership::Wire,
     offload::{
-        label, names,
+        names,
         peer::{Incoming, READY},
         quantity,
         view::OffloadPeerView,
@@ -18,6 +18,7 @@ use presence::standing::Standing;
 
 use crate::offload::{
     index::{Asked, ClusterEntry},
+    node::may_claim,
     room::RECORDS_MAX,
 };
 
@@ -36,6 +37,8 @@ pub(super) struct Around<'a> {
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) has_begun: bool,
     pub(super) standing: Option<Standing>,
+    /// Why there is no key for what homes seal, if somebody has to mend that.
+    pub(super) key_refused: Option<String>,
     /// Whether it has written more ShadowPods for us than there is room for.
     pub(super) leaves_out: bool,
 }
@@ -77,6 +80,9 @@ pub(super) fn ready(
     if !is_member {
         return no("NotInClusterSet", format!("no member of this ClusterSet has the ID {cluster}"));
     }
+    if let Some(refused) = around.key_refused.filter(|_| spec.incoming.is_some()) {
+        return no("KeyUnusable", refused);
+    }
     if spec.incoming.is_some() && entry.own_offer.is_none() {
         let message = "the OffloadOffer of this cluster is not written yet";
         return Verdict::new(READY, Status::Unknown, PENDING, message);
@@ -113,8 +119,10 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
     };
     match &entry.node {
         Some(_) => {
-            let claims = reserved(&offered.node_labels);
-            let claims = claims.map(|keys| format!("; labels that no host may set are left out: {keys}"));
+            let claims = left_out(&offered.node_labels);
+            let claims = claims.map(|keys| {
+                format!("; labels that no host may set, or no Node can have, are left out: {keys}")
+            });
             let message = told(cluster, incoming, true) + &claims.unwrap_or_default();
             Verdict::new(READY, Status::True, "Ready", message)
         }
@@ -122,19 +130,20 @@ fn node_ready(cluster: &str, us: &str, entry: &ClusterEntry) -> Verdict {
     }
 }
 
-/// Those of the labels that no host may claim, in words.
-fn reserved(labels: &BTreeMap<String, String>) -> Option<String> {
-    let reserved: Vec<_> = labels.keys().map(String::as_str).filter(|key| label::is_reserved(key)).collect();
-    (!reserved.is_empty()).then(|| shortened(reserved.join(", "), CLAIMS_MAX))
+/// Keys of the labels that the Node does not get, in words.
+fn left_out(labels: &BTreeMap<String, String>) -> Option<String> {
+    let left_out = labels.iter().filter(|(key, value)| !may_claim(key, value));
+    let keys: Vec<_> = left_out.map(|(key, _)| key.as_str()).collect();
+    (!keys.is_empty()).then(|| shortened(keys.join(", "), CLAIMS_MAX))
 }
 
 fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
     let outgoing =
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
-    let reserved = incoming.and_then(|incoming| reserved(&incoming.node_labels));
+    let left_out = incoming.and_then(|incoming| left_out(&incoming.node_labels));
     let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
-    let left_out = reserved.map(|keys| {
-        format!("labels of spec.incoming.nodeLabels that no host may claim are left out: {keys}")
+    let left_out = left_out.map(|keys| {
+        format!("labels of spec.incoming.nodeLabels that no host may set, or no Node can have, are left out: {keys}")
     });
     let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
@@ -182,6 +191,7 @@ mod tests {
             blind: None,
             has_begun: true,
             standing: Some(Standing::Present),
+            key_refused: None,
             leaves_out: false,
         };
         change(&mut around);
@@ -197,6 +207,7 @@ mod tests {
         assert_eq!(says(&both, |a| a.has_begun = false).0, Status::Unknown);
         assert_eq!(says(&both, |a| a.standing = None), no("NotInClusterSet"));
         assert_eq!(says(&both, |a| a.standing = Some(Standing::Silent { since: None })), no("HostSilent"));
+        assert_eq!(says(&both, |a| a.key_refused = Some("x".into())), no("KeyUnusable"));
         assert_eq!(says(&both, |_| ()).0, Status::Unknown, "our offer is not written");
         both.own_offer = serde_json::from_value(json!({"metadata": {"name": "1.west.east"}})).unwrap();
         assert_eq!(says(&both, |_| ()), no("NotOffered"));
@@ -230,13 +241,14 @@ mod tests {
 
     #[test]
     fn labels_that_no_host_may_claim_are_named() {
-        let labels = json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/os": "plan9"}});
+        let labels =
+            json!({"nodeLabels": {"liqo.io/region": "us", "kubernetes.io/os": "plan9", "odd": "us west"}});
         let incoming: Incoming = serde_json::from_value(labels).unwrap();
         let said = told("east", Some(&incoming), true);
         assert!(said.starts_with(
             "cluster east is Node freeport-east here; Namespaces of cluster east may come here; "
         ));
-        assert!(said.ends_with("are left out: kubernetes.io/os"), "{said}");
+        assert!(said.ends_with("are left out: kubernetes.io/os, odd"), "{said}");
         assert!(told("east", None, false).starts_with("nothing is"));
     }
 

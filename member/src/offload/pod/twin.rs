@@ -1,6 +1,6 @@
 //! Whether the Pods of a Namespace may run at a host: pure.
 
-use api::offload::{map::ACCEPTED, view::NamespaceOffloadingView};
+use api::offload::{map::ACCEPTED, phase::in_words, view::NamespaceOffloadingView};
 use kube::Resource;
 
 use crate::offload::{
@@ -38,9 +38,7 @@ pub(crate) fn twin<'a>(
             Twin::There(name)
         }
         (Some(name), Some(said)) => {
-            let words = [Some(said.phase.as_str()), said.reason.as_deref(), said.message.as_deref()];
-            let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
-            Twin::NotThere(format!("the twin {name} in cluster {host}: {}", words.join(": ")))
+            Twin::NotThere(format!("the twin {name} in cluster {host}: {}", in_words(said)))
         }
         (Some(name), None) => Twin::NotThere(format!("cluster {host} has not made the twin {name} yet")),
         (None, Some(_)) => Twin::NotThere(format!("the twin in cluster {host} is being taken back")),
