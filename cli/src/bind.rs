@@ -5,6 +5,7 @@
 //! | `provide` | makes a cluster a provider |
 //! | `offer` | offers APIs of it, and shows what is offered |
 //! | `contract` | makes somebody a consumer: the provider's half of binding an API |
+//! | `consent` | which APIs a consumer agreed to |
 //! | `answer` | what that half hands to the consumer's |
 //! | `apiservice` | binds an API: the consumer's half |
 //! | `remove` | ends a binding |
@@ -12,6 +13,7 @@
 
 mod answer;
 mod apiservice;
+mod consent;
 mod contract;
 mod offer;
 mod provide;

@@ -121,6 +121,23 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         dirty
     }
 
+    /// Takes in a list of one of several watches of a kind: `objects` are all whose names are `within` what it covers. Older versions
+    /// than the known ones count, since the API server may have been restored.
+    pub fn listed_within<P: Part<K, E>>(
+        &mut self,
+        within: impl Fn(&ObjectName) -> bool,
+        objects: Vec<P>,
+    ) -> Dirty<K> {
+        let mut dirty = Dirty::new();
+        let places = self.places::<P>();
+        places.overtake(&within);
+        for (name, key) in places.keys.reset_within(within, &objects) {
+            self.take::<P>(&name, Some(key), GONE, &mut dirty);
+        }
+        objects.into_iter().for_each(|object| self.put(object, &mut dirty));
+        dirty
+    }
+
     fn places<P: 'static>(&mut self) -> &mut Places<K> {
         self.places.entry(TypeId::of::<P>()).or_default()
     }

@@ -102,6 +102,13 @@ impl<P: Resource> Objects<P> {
         self.guard.known.values().map(|known| &known.value)
     }
 
+    /// Those of one Namespace, by name.
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a P> {
+        let first = (namespace.to_owned(), String::new());
+        let there = self.guard.known.range(first..).take_while(move |((of, _), _)| of == namespace);
+        there.map(|(_, known)| &known.value)
+    }
+
     fn put(&mut self, object: P) {
         if self.guard.admits(&object) {
             self.guard.insert(Tag::of(&object), object);
@@ -137,6 +144,11 @@ impl<K: Resource> Decoded<K> {
     /// All of them, by Namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &K> {
         self.0.iter().filter_map(|object| object.object.as_ref().ok())
+    }
+
+    /// Those of one Namespace, by name.
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a K> {
+        self.0.within(namespace).filter_map(|object| object.object.as_ref().ok())
     }
 }
 
@@ -250,12 +262,23 @@ impl<T> Guard<T> {
     /// These are all objects there are. What was kept of the others. After a list nothing older counts, not even higher
     /// resourceVersions: the API server may have been restored.
     pub(crate) fn reset<P: Resource>(&mut self, objects: &[P]) -> Vec<(ObjectName, T)> {
-        let live: HashSet<ObjectName> = objects.iter().map(name).collect();
-        self.seen = objects.iter().map(version).max().unwrap_or(0);
+        self.seen = 0;
         self.lists += 1;
-        self.deleted.clear();
-        self.known.values_mut().for_each(|known| known.version = 0);
-        let gone: Vec<_> = self.known.keys().filter(|name| !live.contains(*name)).cloned().collect();
+        self.reset_within(|_| true, objects)
+    }
+
+    /// [`reset`](Self::reset) of those objects whose names are `within` what one of several watches covers: `objects` are all of them.
+    pub(crate) fn reset_within<P: Resource>(
+        &mut self,
+        within: impl Fn(&ObjectName) -> bool,
+        objects: &[P],
+    ) -> Vec<(ObjectName, T)> {
+        let live: HashSet<ObjectName> = objects.iter().map(name).collect();
+        self.see(objects.iter().map(version).max().unwrap_or(0));
+        self.deleted.retain(|name, _| !within(name));
+        self.known.iter_mut().filter(|(name, _)| within(name)).for_each(|(_, known)| known.version = 0);
+        let is_gone = |name: &&ObjectName| within(name) && !live.contains(*name);
+        let gone: Vec<_> = self.known.keys().filter(is_gone).cloned().collect();
         gone.into_iter().filter_map(|name| self.forget(&name).map(|value| (name, value))).collect()
     }
 }
@@ -266,7 +289,7 @@ pub(crate) fn name<P: Resource>(object: &P) -> ObjectName {
 }
 
 /// resourceVersions of one API server can be compared as numbers (guaranteed since Kubernetes 1.35, true before).
-pub(crate) fn version<P: Resource>(object: &P) -> u64 {
+pub fn version<P: Resource>(object: &P) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
@@ -343,6 +366,19 @@ mod tests {
         assert_eq!(known(&objects), Some(4));
         objects.change(Change::Remove(map("v", 5)));
         assert_eq!(known(&objects), None);
+    }
+
+    #[test]
+    fn a_namespace_has_its_own_objects_and_no_other() {
+        let mut objects = Objects::default();
+        for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("b-c", "z")] {
+            let mut map = map("u", 1);
+            map.metadata.namespace = Some(namespace.into());
+            map.metadata.name = Some(name.into());
+            objects.change(Change::Apply(map));
+        }
+        let names = |of: &str| objects.within(of).map(ResourceExt::name_any).collect::<Vec<_>>().concat();
+        assert_eq!([names("a"), names("b"), names("c")], ["x", "xy", ""]);
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         self.enqueue(self.index.with(|index| index.change(change)));
     }
 
+    /// Takes in what one of several watches of a kind listed: see [`Index::listed_within`].
+    pub fn listed_within<P: Part<K, E>>(&self, within: impl Fn(&ObjectName) -> bool, objects: Vec<P>) {
+        self.enqueue(self.index.with(|index| index.listed_within(within, objects)));
+    }
+
     /// The queue of a controller.
     pub fn queue(&self, number: u8) -> Queue<K> {
         self.queues[usize::from(number)].clone()

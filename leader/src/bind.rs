@@ -35,7 +35,7 @@ mod turns;
 
 use std::{fmt::Debug, time::Duration};
 
-use api::label::LEADER;
+use api::{label::LEADER, view::shortened};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kit::{
     boot::Env,
@@ -45,6 +45,7 @@ use kit::{
 };
 use kube::{Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 pub use self::args::BindArgs;
@@ -60,6 +61,17 @@ use self::{
 
 /// How often it is looked whether accounts, credentials and rights are still there: they are in no watch.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
+
+/// Reason of what an API server refuses to us. It is tried again.
+const REFUSED: &str = "Refused";
+
+/// Most bytes of what an API server says that are passed on: it may quote a whole object.
+const WORDS_MAX: usize = 500;
+
+/// What is said of what an API server refuses.
+fn refusal(why: &str) -> String {
+    shortened(format!("the provider's API server refuses it: {why}"), WORDS_MAX)
+}
 
 /// Serves consumers until the daemon shall stop, if it was told to.
 pub(crate) async fn run(env: Env, args: BindArgs) {
@@ -99,8 +111,7 @@ async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached:
     let (e, k, w) = with();
     let exports = Exports { env: e, knowledge: k, writer: w };
     let (e, k, w) = with();
-    let namespaces =
-        Namespaces { env: e, knowledge: k, writer: w, prefix: args.bind_namespace_prefix.clone() };
+    let namespaces = Namespaces::new(e, k, w, args.bind_namespace_prefix.clone());
     let (m, s) = (|| metrics.clone(), || stop.clone());
     tokio::join!(
         drive("bind-contract", queues.asks.clone(), m(), s(), |name| contracts.clone().reconcile(name)),
@@ -113,19 +124,12 @@ async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached:
     );
 }
 
-/// Nothing where the file with the authorities cannot be read: a consumer would trust nobody.
+/// Nothing without an address, which the flags demand.
 fn reached(args: &BindArgs) -> Option<Reached> {
-    let authorities = match args.bind_ca_file.as_ref().map(std::fs::read).transpose() {
-        Ok(authorities) => authorities,
-        Err(error) => {
-            tracing::error!(%error, "--bind-ca-file cannot be read: no API is offered");
-            return None;
-        }
-    };
     Some(Reached {
         address: args.bind_address.clone()?,
         server_name: args.bind_server_name.clone(),
-        authorities,
+        authorities: args.bind_ca_file.clone().map(|authorities| authorities.0),
         pretty_name: args.bind_pretty_name.clone(),
         lifetime: args.bind_token_lifetime.0,
     })
@@ -154,6 +158,18 @@ where
     match writer.read(object).await {
         Ok(there) => writer.delete(&there, false).await,
         Err(Error::Gone) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes all finalizers off an object that goes with its cluster namespace: its consumer may have put some on that nobody takes off. None
+/// can be put on an object any more that is going.
+async fn free<P>(writer: &Writer, object: &P) -> Result<(), Error>
+where
+    P: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    match writer.merge(object, None, json!({"metadata": {"finalizers": null}})).await {
+        Ok(_) | Err(Error::Gone) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -20,6 +20,8 @@ mod binding;
 mod contract;
 mod crd;
 mod credential;
+#[cfg(test)]
+mod fixture;
 mod heartbeat;
 mod konnector;
 mod lease;

@@ -1,10 +1,11 @@
 //! A CRD as a [`BoundSchema`](super::bound_schema), and back: pure.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec,
-    CustomResourceDefinitionVersion, CustomResourceValidation, JSON, JSONSchemaProps, WebhookConversion,
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceValidation, JSON,
+    JSONSchemaProps, WebhookConversion,
 };
-use kube::core::ObjectMeta;
+use kube::core::{ApiResource, ObjectMeta};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -144,9 +145,20 @@ fn validation(schema: &Value) -> Option<CustomResourceValidation> {
     Some(CustomResourceValidation { open_api_v3_schema: Some(schema) })
 }
 
-/// The version in which objects are kept in step: the first one that is served.
-pub fn synced_version(schema: &BoundSchemaSpec) -> Option<&BoundVersion> {
-    schema.versions.iter().find(|version| version.served)
+/// An API in the version in which its objects are kept in step: the first one that is served, of `versions` with whether they are.
+pub fn synced<'a>(
+    group: &str,
+    names: &CustomResourceDefinitionNames,
+    versions: impl IntoIterator<Item = (&'a str, bool)>,
+) -> Option<ApiResource> {
+    let (version, _) = versions.into_iter().find(|(_, is_served)| *is_served)?;
+    Some(ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: names.kind.clone(),
+        plural: names.plural.clone(),
+    })
 }
 
 /// Another one when a schema is.
@@ -190,7 +202,9 @@ mod tests {
     fn a_crd_arrives_as_it_was() {
         let crd = mangos(|_| ());
         let schema = carried(&crd, Isolation::Prefixed).unwrap();
-        assert_eq!(synced_version(&schema).map(|version| version.name.as_str()), Some("v1"));
+        let versions = schema.versions.iter().map(|version| (version.name.as_str(), version.served));
+        let synced = synced(&schema.group, &schema.names, versions).unwrap();
+        assert_eq!((&*synced.api_version, &*synced.plural), ("provider.example.com/v1", "mangodbs"));
         let arrived = installed(&serde_json::from_value(json!(schema)).unwrap()).unwrap();
         assert_eq!(arrived.metadata.name.as_deref(), Some("mangodbs.provider.example.com"));
         let mut want = crd;

@@ -40,6 +40,8 @@ pub const FINALIZER: &str = "kubebind.io/syncer";
 pub const ADOPT: &str = "multicluster.freeport.dev/adopt";
 /// Label of a Secret of a consumer: `true` where it is a credential although no binding uses it yet.
 pub const PROVIDER_KUBECONFIG: &str = "kube-bind.io/provider-kubeconfig";
+/// Annotation of a Secret and of a ClusterRole of a consumer: names of the APIServiceBindings that it is there for, with commas between.
+pub const BINDINGS: &str = "multicluster.freeport.dev/bindings";
 /// Annotation of an APIServiceBinding: what becomes of the copies when it goes.
 pub const DELETION_POLICY: &str = "multicluster.freeport.dev/deletion-policy";
 /// Value of [`DELETION_POLICY`]: they stay.

@@ -33,7 +33,8 @@ enum BindCommand {
     /// Use an API of a provider here.
     ///
     /// At the provider: a contract, and what its template offers. Here: a Secret with the credential, rights on those APIs, a member, an
-    /// APIServiceBinding. Two people do one half each with --only. Run again, it changes only what differs.
+    /// APIServiceBinding. Two people do one half each with --only. Run again, it changes only what differs. What the provider exports beside the
+    /// APIs that were asked for is refused without --agree.
     Apiservice(ApiServiceArgs),
     /// End a binding: its objects go, with their copies at the provider, then its CRDs.
     ///
@@ -123,5 +124,8 @@ mod tests {
         assert!(options("-t db --only provider").unwrap_err().to_string().contains("--identity"));
         assert!(options("-t db --dry-run").unwrap_err().to_string().contains("--only consumer"));
         assert!(options("-f answer.yaml --dry-run").is_ok());
+        assert!(options("-t db --only provider --identity u --dry-run").is_ok());
+        let agreed = options("-f answer.yaml --agree a.example.com --agree b.example.com").unwrap().agree;
+        assert_eq!(agreed, ["a.example.com", "b.example.com"]);
     }
 }

@@ -1,5 +1,7 @@
 //! `freeport bind apiservice`: a cluster uses an API of a provider.
 
+mod credential;
+mod known;
 mod request;
 
 use std::path::PathBuf;
@@ -9,23 +11,22 @@ use api::{
     label, name,
     view::Tolerant,
 };
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kit::client::kubeconfig::Target;
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use kube::Api;
 
+use self::{known::Known, request::Contract};
 use super::{
     answer::Answer,
-    contract::{Ask, contract, offered},
+    consent,
+    contract::{Ask, contract, offered, preview},
 };
 use crate::{
     Error, KubeContext, Part, Run,
-    cluster::{Cluster, known},
+    cluster::{Cluster, known, list},
     eraser::Say,
     install::Installer,
     kubeconfig,
     objects::{
-        bind::{self, CREDENTIALS, KUBECONFIG, TOLD},
+        bind::{self, TOLD, naming::is_bindable},
         crds, member, tells,
     },
     rollout,
@@ -38,6 +39,8 @@ pub struct ApiServiceOptions {
     pub name: String,
     /// What of it is done here.
     pub halves: Halves,
+    /// APIs that the member may have beside those that are asked for, each as `PLURAL.GROUP`.
+    pub agree: Vec<String>,
     /// How it is done.
     pub run: Run,
 }
@@ -78,19 +81,25 @@ pub enum Halves {
 /// # Errors
 /// Those of [`Error`]. Arguments and the state of the clusters are checked before anything is changed.
 pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Result<Option<PathBuf>, Error> {
-    let ApiServiceOptions { name, halves, run } = options;
+    let ApiServiceOptions { name, halves, agree, run } = options;
     if !name::is_dns_label(name) {
         return Err(Error::Argument(format!(
             "{name:?} cannot be the name of an APIServiceBinding: it must be a DNS label"
         )));
     }
+    let agree = agree.iter().map(|name| written(name)).collect::<Result<Vec<_>, _>>()?;
     match halves {
         Halves::Provider { provider, template, identity } => {
             let provider = Cluster::connect(provider).await?;
             // What is printed is for a file. What happens meanwhile is not.
             let aside: Say<'_> = &mut |line| (run.warn)(line);
+            let spec = offered(&provider, template).await?;
             let ask = Ask { name, template, identity, called: None };
-            let answer = contract(&provider, &ask, run, aside).await?;
+            if run.dry_run {
+                say(&preview(&provider, &ask).await?);
+                return Ok(None);
+            }
+            let answer = contract(&provider, &ask, spec, run, aside).await?;
             say(answer.yaml(name)?.trim_end());
             Ok(None)
         }
@@ -100,71 +109,90 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
                 Answer::read(&text).map_err(|why| Error::Argument(format!("{}: {why}", file.display())))?;
             let consumer = Cluster::connect(consumer).await?;
             kubeconfig::folder_is_of(&consumer, run)?;
-            Consumer { cluster: &consumer, name, run }.bind(Some(&answer), say).await
+            let half = Consumer { cluster: &consumer, name, agree: &agree, run };
+            Box::pin(half.bind(Some(&answer), say)).await
         }
         Halves::Both { provider, template, consumer } => {
             let (provider, consumer) = (Cluster::open(provider).await?, Cluster::open(consumer).await?);
             let (provider, consumer) = (provider.identified().await?, consumer.identified().await?);
             kubeconfig::folder_is_of(&consumer, run)?;
-            offered(&provider, template).await?;
-            let half = Consumer { cluster: &consumer, name, run };
-            if half.is_bound().await? {
-                return half.bind(None, say).await;
+            let spec = offered(&provider, template).await?;
+            let half = Consumer { cluster: &consumer, name, agree: &agree, run };
+            let binding = half.binding().await?;
+            if !consent::exported(binding.as_ref()).is_empty() {
+                return Box::pin(half.bind(None, say)).await;
             }
+            consent::may_be_bound(&consumer, &spec.resources, binding.as_ref()).await?;
+            let names: Vec<_> = spec.resources.iter().map(Resource::name).collect();
+            say(&format!("{}: template {template} has {}", provider.name, list(&names)));
             let (identity, called) = (consumer.uid.as_str(), Some(consumer.name.as_str()));
-            let answer = contract(&provider, &Ask { name, template, identity, called }, run, say).await?;
-            half.bind(Some(&answer), say).await
+            let ask = Ask { name, template, identity, called };
+            let answer = contract(&provider, &ask, spec, run, say).await?;
+            Box::pin(half.bind(Some(&answer), say)).await
         }
     }
+}
+
+/// The API that is written `PLURAL.GROUP`, if a member can have it.
+fn written(name: &str) -> Result<Resource, Error> {
+    let api = consent::named(name).filter(|api| is_bindable(api).is_ok());
+    api.ok_or_else(|| Error::Argument(format!("--agree {name:?} must be PLURAL.GROUP, as CRDs are named")))
 }
 
 /// The consumer's half.
 struct Consumer<'a> {
     cluster: &'a Cluster,
     name: &'a str,
+    agree: &'a [Resource],
     run: &'a Run,
 }
 
 impl Consumer<'_> {
-    fn bindings(&self) -> Api<Tolerant<APIServiceBinding>> {
-        Api::all(self.cluster.client.clone())
-    }
-
     async fn binding(&self) -> Result<Option<APIServiceBinding>, Error> {
-        let bindings = self.bindings();
+        let bindings: Api<Tolerant<APIServiceBinding>> = Api::all(self.cluster.client.clone());
         let read = known(bindings.get(self.name));
         let there = self.cluster.request(format!("read APIServiceBinding {}", self.name), read).await?;
         Ok(there.and_then(|there| there.object.ok()))
     }
 
-    /// The APIs that the binding has installed.
-    async fn bound(&self) -> Result<Vec<Resource>, Error> {
-        let status = self.binding().await?.and_then(|binding| binding.status).unwrap_or_default();
-        let api = |group: String, resource: String| Resource { group, resource, versions: Vec::new() };
-        Ok(status.bound_schemas.into_iter().map(|schema| api(schema.group, schema.resource)).collect())
-    }
-
-    async fn is_bound(&self) -> Result<bool, Error> {
-        Ok(!self.bound().await?.is_empty())
-    }
-
-    /// Installs what is needed and, with a credential, asks for the API. Without one it is bound already.
+    /// Installs what is needed and, with a credential, asks for the API. Without one it is bound already. The member gets rights on APIs that
+    /// somebody agreed to and the provider exports; what is more is refused before anything is changed, or else before there are rights.
     async fn bind(&self, answer: Option<&Answer>, say: Say<'_>) -> Result<Option<PathBuf>, Error> {
+        let known = Known::of(self.cluster, self.name, self.binding().await?).await?;
+        let wanted = answer.and_then(|answer| answer.request.as_ref());
         let target = answer.map(|answer| self.target(answer)).transpose()?;
+        let asked: Vec<_> =
+            wanted.iter().flat_map(|wanted| &wanted.resources).chain(self.agree).cloned().collect();
+        consent::may_be_bound(self.cluster, &asked, known.binding.as_ref()).await?;
+        let agreed = [known.agreed.as_slice(), &asked].concat();
+        let contract = match &target {
+            Some(target) if !self.run.dry_run => Some(Contract::connect(self.cluster, target)?),
+            _ => None,
+        };
+        let exported = match &contract {
+            Some(contract) => contract.exported(self.name).await?,
+            None => Some(known.exported.clone()),
+        };
+        consent::is_within(self.cluster, self.name, exported.as_deref().unwrap_or_default(), &agreed)?;
+
         let mut here = Installer::new(self.cluster, self.run, say);
         here.install_crds(&crds::member()).await?;
         here.install_crds(&bind::consumer_crds()).await?;
         here.install(Part::Member, &member::objects()).await?;
         here.install(Part::Member, &bind::consumer()).await?;
-        let mut apis = self.bound().await?;
         let mut secret = None;
         if let (Some(answer), Some(target)) = (answer, &target) {
             secret = Some(self.keep(&mut here, target, &answer.kubeconfig).await?);
-            apis = request::granted(&mut here, self.name, target, answer.request.as_ref()).await?;
         }
-        for api in &apis {
-            here.install(Part::Member, &bind::bound(api)).await?;
-        }
+        let apis = match (&target, &contract) {
+            (Some(_), Some(contract)) => self.granted(&mut here, contract, exported, wanted, &agreed).await?,
+            (Some(target), None) => {
+                request::preview(&mut here, self.name, target, wanted)?;
+                asked
+            }
+            (None, _) => known.still(self.agree),
+        };
+        self.give(&mut here, &known, &apis).await?;
         let kubeconfig = self.run_member(&mut here).await?;
         if let Some(secret) = secret {
             here.install(Part::Member, &[bind::binding(self.name, &secret)]).await?;
@@ -175,26 +203,15 @@ impl Consumer<'_> {
         Ok(kubeconfig)
     }
 
-    fn target(&self, answer: &Answer) -> Result<Target, Error> {
-        Target::read(&answer.kubeconfig.0)
-            .map_err(|why| self.cluster.refuse(format!("the provider's kubeconfig cannot be used: {why}")))
-    }
-
-    /// Puts the kubeconfig into the Secret of its contract; the Secret's name.
-    async fn keep(
-        &self,
-        here: &mut Installer<'_>,
-        target: &Target,
-        kubeconfig: &ByteString,
-    ) -> Result<String, Error> {
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), CREDENTIALS);
-        let there = self.cluster.all(&secrets, "").await?;
-        let name = place(&there, target);
-        here.install(Part::Member, &[bind::credential(&name)]).await?;
-        if !self.run.dry_run {
-            here.fill(CREDENTIALS, &name, json!({KUBECONFIG: kubeconfig})).await?;
+    /// The member's rights on these APIs.
+    async fn give(&self, here: &mut Installer<'_>, known: &Known, apis: &[Resource]) -> Result<(), Error> {
+        for api in apis {
+            is_bindable(api).map_err(|unfit| self.cluster.refuse(unfit.to_string()))?;
+            let bindings = known.bindings_of(api, self.name);
+            let rights = bind::bound(api).map(|object| bind::noted(object, &bindings));
+            here.install(Part::Member, &rights).await?;
         }
-        Ok(name)
+        Ok(())
     }
 
     /// The member, with binding. Its kubeconfig, if it runs outside.
@@ -216,7 +233,7 @@ impl Consumer<'_> {
             |message: &str| here.say(&format!("waiting for APIServiceBinding {}: {message}", self.name));
         match rollout::wait(self.run.timeout, probe, waiting).await? {
             Ok(message) => {
-                for api in self.bound().await? {
+                for api in consent::exported(self.binding().await?.as_ref()) {
                     here.is_served(&api.name()).await?;
                 }
                 here.say(&format!("APIServiceBinding {} is ready: {message}", self.name));
@@ -230,26 +247,6 @@ impl Consumer<'_> {
             }),
         }
     }
-}
-
-/// The Secret that leads there, or a name for one.
-fn place(secrets: &[Secret], target: &Target) -> String {
-    let leads_there = |secret: &&Secret| {
-        let bytes = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG));
-        let had = bytes.and_then(|bytes| Target::read(&bytes.0).ok());
-        had.is_some_and(|had| had.server() == target.server() && had.namespace == target.namespace)
-    };
-    if let Some(secret) = secrets.iter().find(leads_there) {
-        return secret.name_any();
-    }
-    let names =
-        std::iter::once(target.namespace.clone()).chain((2..).map(|n| format!("{}-{n}", target.namespace)));
-    let is_free = |name: &String| {
-        // One that was made and not filled yet is ours to fill.
-        secrets.iter().all(|secret| secret.name_any() != *name || secret.data.is_none())
-    };
-    let mut free = names.filter(is_free);
-    free.next().unwrap_or_default()
 }
 
 /// What the member says of it: what it installed, or what is missing.
@@ -272,35 +269,9 @@ fn ready(binding: Option<&APIServiceBinding>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-
-    fn kubeconfig(server: &str) -> ByteString {
-        let all = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "cns"}}],
-            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {"token": "t"}}],
-        });
-        ByteString(all.to_string().into_bytes())
-    }
-
-    fn secret(name: &str, server: Option<&str>) -> Secret {
-        let mut secret = Secret {
-            data: server.map(|server| [(KUBECONFIG.into(), kubeconfig(server))].into()),
-            ..Secret::default()
-        };
-        secret.metadata.name = Some(name.into());
-        secret
-    }
-
-    #[test]
-    fn a_contract_has_one_secret_whatever_it_is_called() {
-        let target = Target::read(&kubeconfig("https://leader:6443").0).unwrap();
-        assert_eq!(place(&[], &target), "cns");
-        assert_eq!(place(&[secret("kubeconfig-x1", Some("https://leader:6443"))], &target), "kubeconfig-x1");
-        assert_eq!(place(&[secret("cns", None)], &target), "cns");
-        let other = secret("cns", Some("https://other:6443"));
-        assert_eq!(place(&[other], &target), "cns-2", "another provider's, of the same identity");
-    }
 
     #[test]
     fn it_is_ready_when_the_member_says_so() {
@@ -313,5 +284,13 @@ mod tests {
         assert!(ready(None).is_err());
         assert_eq!(ready(Some(&binding("False"))), Err("R: why".into()));
         assert_eq!(ready(Some(&binding("True"))), Ok("m.g of P".into()));
+    }
+
+    #[test]
+    fn what_is_agreed_to_is_the_api_of_a_crd() {
+        assert_eq!(written("mangodbs.example.com").unwrap().name(), "mangodbs.example.com");
+        for wrong in ["mangodbs", "*.*", "secrets.", "deployments.apps", "roles.rbac.authorization.k8s.io"] {
+            assert!(written(wrong).unwrap_err().to_string().contains("PLURAL.GROUP"), "{wrong}");
+        }
     }
 }

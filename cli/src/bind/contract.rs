@@ -19,14 +19,16 @@ use kube::{
 
 use super::{
     answer::Answer,
+    consent::more,
     offer::{is_provider, served, templates},
+    told::isolation_said,
 };
 use crate::{
     Error, Run,
     cluster::{Cluster, known, list},
     eraser::{Eraser, Say},
     install::MANAGER,
-    objects::{self, SYSTEM},
+    objects::{self, Object, SYSTEM},
     rollout,
 };
 
@@ -50,6 +52,7 @@ pub(super) async fn offered(provider: &Cluster, name: &str) -> Result<APIService
         return Err(provider
             .refuse(format!("there is no APIServiceExportTemplate {name} (there are: {})", list(&names))));
     };
+    isolation_said(template).map_err(|why| provider.refuse(why))?;
     let crds: Api<CustomResourceDefinition> = Api::all(provider.client.clone());
     let mut resources = Vec::new();
     for resource in &template.spec.resources {
@@ -80,10 +83,10 @@ fn request(template: &APIServiceExportTemplate, resources: Vec<Resource>) -> API
 pub(super) async fn contract(
     provider: &Cluster,
     ask: &Ask<'_>,
+    spec: APIServiceExportRequestSpec,
     run: &Run,
     say: Say<'_>,
 ) -> Result<Answer, Error> {
-    let spec = offered(provider, ask.template).await?;
     let asked: Api<BindableResourcesRequest> = Api::namespaced(provider.client.clone(), SYSTEM);
     let body = body(ask, author(provider).await?);
     let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
@@ -109,8 +112,38 @@ pub(super) async fn contract(
     provider.request(format!("delete BindableResourcesRequest {SYSTEM}/{name}"), delete).await?;
     let cluster_namespace = answered.namespace.unwrap_or_default();
     say(&format!("{}: the contract is in Namespace {cluster_namespace}", provider.name));
-    // What the backend answers goes before what the template says.
-    Ok(Answer { request: Some(answer.request.unwrap_or(spec)), ..answer })
+    let request = within(answer.request, spec, ask.template).map_err(|why| provider.refuse(why))?;
+    Ok(Answer { request: Some(request), ..answer })
+}
+
+/// What the backend answers goes before what the template says, unless it is more.
+fn within(
+    answered: Option<APIServiceExportRequestSpec>,
+    offered: APIServiceExportRequestSpec,
+    template: &str,
+) -> Result<APIServiceExportRequestSpec, String> {
+    let Some(answered) = answered else { return Ok(offered) };
+    let more = more(&answered.resources, &offered.resources);
+    if more.is_empty() {
+        return Ok(answered);
+    }
+    Err(format!(
+        "the provider answers with more than APIServiceExportTemplate {template} has: {}",
+        list(&more)
+    ))
+}
+
+/// What a contract is asked for with, as YAML.
+pub(super) async fn preview(provider: &Cluster, ask: &Ask<'_>) -> Result<String, Error> {
+    let mut request = Object::new(&body(ask, author(provider).await?));
+    request.namespace = Some(SYSTEM.into());
+    request.body["metadata"]["namespace"] = SYSTEM.into();
+    let yaml = request.yaml().map_err(|source| Error::Yaml { object: request.to_string(), source })?;
+    Ok(format!(
+        "---\n# cluster: {} (kubectl create; the answer has the credential, and is printed without --dry-run)\n{}",
+        provider.name,
+        yaml.trim_end()
+    ))
 }
 
 fn body(ask: &Ask<'_>, author: String) -> BindableResourcesRequest {
@@ -184,4 +217,26 @@ async fn take(provider: &Cluster, status: &BindableResourcesRequestStatus) -> Re
     let delete = known(secrets.delete(&at.name, &params));
     provider.request(format!("delete {place}"), delete).await?;
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_answers_with_no_more_than_its_template_has() {
+        let spec = |names: &[&str]| {
+            let api = |name: &&str| Resource {
+                group: "example.com".into(),
+                resource: (*name).into(),
+                versions: vec![],
+            };
+            APIServiceExportRequestSpec { resources: names.iter().map(api).collect(), ..Default::default() }
+        };
+        let offered = || spec(&["mangodbs", "cacti"]);
+        assert_eq!(within(None, offered(), "db"), Ok(offered()));
+        assert_eq!(within(Some(spec(&["cacti"])), offered(), "db"), Ok(spec(&["cacti"])));
+        let refused = within(Some(spec(&["cacti", "secrets"])), offered(), "db").unwrap_err();
+        assert!(refused.contains("\"secrets\"") && !refused.contains("cacti"), "{refused}");
+    }
 }

@@ -10,9 +10,7 @@ use api::{
     },
     view::Tolerant,
 };
-use k8s_openapi::{
-    api::core::v1::EnvVar, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
@@ -20,13 +18,16 @@ use kube::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::told::{ISOLATION, word};
+use super::told::{isolation_said, usual, word};
 use crate::{
     Error, KubeContext, Part, Run,
     cluster::{Cluster, list},
     eraser::Say,
     install::{Installer, MANAGER},
-    objects::{Object, bind},
+    objects::{
+        Object,
+        bind::{self, naming::is_of_a_crd},
+    },
 };
 
 /// What is offered, and where.
@@ -59,13 +60,18 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     }
     let scope = scope(&crds).map_err(|reason| cluster.refuse(reason))?;
     let apis: Vec<_> = crds.iter().map(api_of).collect();
+    for api in &apis {
+        is_of_a_crd(api).map_err(|unfit| cluster.refuse(unfit.to_string()))?;
+    }
     let there = templates(&cluster).await?;
     let mut here = Installer::new(&cluster, &options.run, say);
-    let usual = usual(&here.told_of_binding(api::label::LEADER).await?);
+    let usual = usual(&here.told_of_binding(api::label::LEADER).await?).map_err(|why| cluster.refuse(why))?;
     let mine = (options.template.as_str(), options.isolation.unwrap_or(usual));
-    for (crd, api) in crds.iter().zip(&apis) {
+    let names: Result<Vec<_>, _> = apis.iter().map(|api| names(api, mine, &there, usual)).collect();
+    let names = names.map_err(|why| cluster.refuse(why))?;
+    for ((crd, api), isolation) in crds.iter().zip(&apis).zip(names) {
         here.mark(crd).await?;
-        here.install(Part::Leader, &bind::offer(api, names(api, mine, &there, usual))).await?;
+        here.install(Part::Leader, &bind::offer(api, isolation)).await?;
     }
     let isolation = options.isolation.map(word);
     here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
@@ -76,34 +82,22 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the leader does where a template does not say; of one that runs outside nobody knows.
-fn usual(told: &[EnvVar]) -> Isolation {
-    let said = told.iter().find(|variable| variable.name == ISOLATION);
-    isolation_of(said.and_then(|variable| variable.value.as_deref()).unwrap_or_default()).unwrap_or_default()
-}
-
-fn isolation_of(said: &str) -> Option<Isolation> {
-    let all = [Isolation::Prefixed, Isolation::Namespaced, Isolation::None];
-    all.into_iter().find(|isolation| word(*isolation).eq_ignore_ascii_case(said))
-}
-
 /// What holds for names of objects of an API: without a prefix if one template is, since all consumers share the names.
 fn names(
     api: &Resource,
     mine: (&str, Isolation),
     templates: &[APIServiceExportTemplate],
     usual: Isolation,
-) -> Isolation {
+) -> Result<Isolation, String> {
     let has = |template: &&APIServiceExportTemplate| {
         template.name_any() != mine.0
             && template.spec.resources.iter().any(|other| other.name() == api.name())
     };
-    let said = |template: &APIServiceExportTemplate| {
-        let said = template.annotations().get(label::ISOLATION);
-        said.and_then(|said| isolation_of(said)).unwrap_or(usual)
-    };
-    let mut all = templates.iter().filter(has).map(said).chain([mine.1]);
-    if all.any(|isolation| isolation == Isolation::None) { Isolation::None } else { Isolation::Prefixed }
+    let mut all = vec![mine.1];
+    for template in templates.iter().filter(has) {
+        all.push(isolation_said(template)?.unwrap_or(usual));
+    }
+    Ok(if all.contains(&Isolation::None) { Isolation::None } else { Isolation::Prefixed })
 }
 
 pub(super) async fn is_provider(cluster: &Cluster) -> Result<(), Error> {
@@ -248,7 +242,6 @@ pub fn offer_text(offers: &[Offer]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::tells;
 
     #[test]
     fn a_template_is_of_one_scope() {
@@ -275,14 +268,17 @@ mod tests {
             .unwrap()
         };
         let there = [template("free", json!({label::ISOLATION: "none"})), template("plain", json!({}))];
-        let of = |plural, mine, usual| names(&api(plural), mine, &there, usual);
+        let of = |plural, mine, usual| names(&api(plural), mine, &there, usual).unwrap();
         assert_eq!(of("a", ("new", Isolation::Prefixed), Isolation::Prefixed), Isolation::None);
         assert_eq!(of("a", ("free", Isolation::Prefixed), Isolation::Prefixed), Isolation::Prefixed);
         assert_eq!(of("a", ("free", Isolation::Prefixed), Isolation::None), Isolation::None);
         assert_eq!(of("b", ("new", Isolation::Prefixed), Isolation::None), Isolation::Prefixed);
         assert_eq!(of("b", ("new", Isolation::None), Isolation::Prefixed), Isolation::None);
-        let told = |value| usual(&[tells(ISOLATION, value)]);
-        assert_eq!((usual(&[]), told("none")), (Isolation::Prefixed, Isolation::None));
+        let mistyped = [template("typo", json!({label::ISOLATION: "Nonw"}))];
+        let of = |plural, mine| names(&api(plural), (mine, Isolation::Prefixed), &mistyped, Isolation::None);
+        assert!(of("a", "new").unwrap_err().contains("\"Nonw\""), "it is not what the leader does");
+        assert_eq!(of("a", "typo"), Ok(Isolation::Prefixed), "it is mended by offering it again");
+        assert_eq!(of("b", "new"), Ok(Isolation::Prefixed), "of another API");
     }
 
     #[test]

@@ -8,9 +8,9 @@ use api::{
 };
 use k8s_openapi::api::core::v1::EnvVar;
 
-use super::told::{ISOLATION, word};
+use super::told::{ADDRESS, ISOLATION, SCOPE, is_taken, word};
 use crate::{
-    Error, KubeContext, Part, Run, check,
+    Error, KubeContext, Part, Run,
     cluster::Cluster,
     eraser::Say,
     install::Installer,
@@ -53,15 +53,18 @@ pub struct Provided {
 pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided, Error> {
     let run = &options.run;
     if let Some(address) = &options.address {
-        check::server(address)?;
+        is_taken(ADDRESS, address).map_err(Error::Argument)?;
     }
     let cluster = Cluster::connect(&options.cluster).await?;
     kubeconfig::folder_is_of(&cluster, run)?;
     let mut here = Installer::new(&cluster, run, say);
     let told = told(here.told_of_binding(label::LEADER).await?, options, &cluster.server);
+    for variable in &told {
+        let value = variable.value.as_deref();
+        value.map_or(Ok(()), |value| is_taken(&variable.name, value)).map_err(|why| cluster.refuse(why))?;
+    }
     let address = told.iter().find(|variable| variable.name == ADDRESS);
     if let Some(address) = address.and_then(|variable| variable.value.as_deref()) {
-        check::server(address)?;
         warning::consumers_reach_themselves(&cluster, address, run);
     }
     here.install_crds(&crds::leader()).await?;
@@ -78,9 +81,6 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
     let told = told.into_iter().filter_map(|variable| Some((variable.name, variable.value?)));
     Ok(Provided { kubeconfig, told: told.collect() })
 }
-
-const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
-const SCOPE: &str = "FREEPORT_BIND_SCOPE";
 
 /// What the leader is told: what was asked for, over what it was told before.
 fn told(had: Vec<EnvVar>, options: &ProvideOptions, server: &str) -> Vec<EnvVar> {

@@ -1,29 +1,23 @@
 //! `freeport bind remove`: ends a binding.
 
 mod contract;
+mod finalizer;
+mod remainder;
 
 use std::time::Duration;
 
-use api::{
-    bind::{binding::APIServiceBinding, label, resource::Resource},
-    view::Tolerant,
-};
-use k8s_openapi::{
-    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kit::client::kubeconfig::Target;
+use api::bind::{binding::APIServiceBinding, label};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt, api::ApiResource};
 use serde_json::json;
 
-use self::contract::Contract;
+use self::{contract::Contract, finalizer::release, remainder::Remainder};
+use super::consent;
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
     eraser::{Eraser, Say, called},
-    objects::{
-        Object,
-        bind::{self, CREDENTIALS, KUBECONFIG},
-    },
+    objects::Object,
     rollout,
 };
 
@@ -47,7 +41,7 @@ pub struct RemoveOptions {
 }
 
 /// Deletes the binding, and with it the objects of its APIs, its CRDs, the member's rights on them, and a credential that nobody else
-/// uses. Safe to run again: it continues.
+/// uses. Safe to run again: it continues, also without the binding, since rights and credential note its name and go last.
 ///
 /// # Errors
 /// Those of [`Error`].
@@ -59,20 +53,19 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     };
     let ending = Ending { cluster: &consumer, options };
     let binding = ending.binding().await?;
-    let secret = binding.as_ref().map(|binding| binding.spec.kubeconfig_secret_ref.name.clone());
-    let contract = ending.contract(secret.as_deref()).await?;
-    let contract = match (provider, contract) {
-        (Some(provider), Some(name)) => Some(Contract::of(&consumer, provider, name).await?),
-        _ => None,
+    let remainder = Remainder::of(&consumer, &options.name, binding.as_ref()).await?;
+    let contract = match provider {
+        Some(provider) => Contract::of(&consumer, provider, remainder.contract.as_deref()).await?,
+        None => None,
     };
     match &binding {
-        Some(binding) => ending.end(binding, secret.as_deref(), say).await?,
+        Some(binding) => ending.end(binding, say).await?,
         None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
     }
-    match contract {
-        Some(contract) => contract.end(options, say).await,
-        None => Ok(()),
+    if let Some(contract) = contract {
+        contract.end(options, binding.is_some() || remainder.is_there, say).await?;
     }
+    remainder.go(&mut Eraser::new(&consumer, options.dry_run, say)).await
 }
 
 struct Ending<'a> {
@@ -87,24 +80,9 @@ impl Ending<'_> {
         self.cluster.request(format!("read APIServiceBinding {}", self.options.name), read).await
     }
 
-    /// The cluster namespace that the credential leads to.
-    async fn contract(&self, secret: Option<&str>) -> Result<Option<String>, Error> {
-        let Some(name) = secret else { return Ok(None) };
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), CREDENTIALS);
-        let read = known(secrets.get(name));
-        let found = self.cluster.request(format!("read Secret {CREDENTIALS}/{name}"), read).await?;
-        let bytes = found.and_then(|secret| secret.data?.remove(KUBECONFIG));
-        Ok(bytes.and_then(|bytes| Target::read(&bytes.0).ok()).map(|target| target.namespace))
-    }
-
-    async fn end(
-        &self,
-        binding: &APIServiceBinding,
-        secret: Option<&str>,
-        say: Say<'_>,
-    ) -> Result<(), Error> {
+    async fn end(&self, binding: &APIServiceBinding, say: Say<'_>) -> Result<(), Error> {
         let options = self.options;
-        let crds = self.crds(binding).await?;
+        let crds = consent::brought(self.cluster, binding).await?;
         for crd in &crds {
             let count = self.objects(crd).await?.len();
             let copies = if options.orphan {
@@ -124,31 +102,10 @@ impl Ending<'_> {
         if options.force {
             self.let_go(&mut here, &crds, &object).await?;
         }
-        if !options.dry_run {
-            self.is_gone(&crds, &mut here).await?;
+        match options.dry_run {
+            true => Ok(()),
+            false => self.is_gone(&crds, &mut here).await,
         }
-        for crd in &crds {
-            for object in bind::bound(&api_of(crd)) {
-                here.delete_ours(&object).await?;
-            }
-        }
-        match secret {
-            Some(secret) if !self.is_used(secret).await? => {
-                here.delete_ours(&called::<Secret>(CREDENTIALS, secret)).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The CRDs that the binding brought.
-    async fn crds(&self, binding: &APIServiceBinding) -> Result<Vec<CustomResourceDefinition>, Error> {
-        let crds: Api<Tolerant<CustomResourceDefinition>> = Api::all(self.cluster.client.clone());
-        let all = self.cluster.all(&crds, "").await?;
-        let uid = binding.uid();
-        let is_its = |crd: &CustomResourceDefinition| {
-            crd.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref())
-        };
-        Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(is_its).collect())
     }
 
     async fn objects(&self, crd: &CustomResourceDefinition) -> Result<Vec<Object>, Error> {
@@ -164,7 +121,7 @@ impl Ending<'_> {
         Ok(found.iter().map(object).collect())
     }
 
-    /// Does what the member would do if it still reached the provider: without asking anybody.
+    /// Does what the member would do if it still reached the provider: without asking anybody. What others hold waits for them.
     async fn let_go(
         &self,
         here: &mut Eraser<'_>,
@@ -173,16 +130,12 @@ impl Ending<'_> {
     ) -> Result<(), Error> {
         for crd in crds {
             for object in self.objects(crd).await? {
-                let held = object.metadata().finalizers.unwrap_or_default();
-                let left: Vec<_> = held.iter().filter(|held| *held != label::FINALIZER).collect();
-                let patch = json!({"metadata": {"finalizers": left}});
-                here.change(&object, &patch, "it does not wait for its copy").await?;
+                release(here, object.clone(), label::FINALIZER, "it does not wait for its copy").await?;
                 here.delete(&object).await?;
             }
             here.delete(&Object::new(crd)).await?;
         }
-        let patch = json!({"metadata": {"finalizers": null}});
-        here.change(binding, &patch, "it does not wait for the provider").await
+        release(here, binding.clone(), label::BIND_FINALIZER, "it does not wait for the provider").await
     }
 
     /// Waits until the binding and its CRDs are gone.
@@ -214,27 +167,10 @@ impl Ending<'_> {
             limit,
         })
     }
-
-    /// Whether another binding uses the credential.
-    async fn is_used(&self, secret: &str) -> Result<bool, Error> {
-        let bindings: Api<Tolerant<APIServiceBinding>> = Api::all(self.cluster.client.clone());
-        let all = self.cluster.all(&bindings, "").await?;
-        // One that does not decode may use it.
-        Ok(all.iter().any(|other| match &other.object {
-            Ok(binding) => {
-                binding.name_any() != self.options.name && binding.spec.kubeconfig_secret_ref.name == secret
-            }
-            Err(_) => true,
-        }))
-    }
 }
 
 fn called_binding(name: &str) -> Object {
     Object { namespace: None, ..called::<APIServiceBinding>("", name) }
-}
-
-fn api_of(crd: &CustomResourceDefinition) -> Resource {
-    Resource { group: crd.spec.group.clone(), resource: crd.spec.names.plural.clone(), versions: Vec::new() }
 }
 
 /// Its objects, in the first version that is served.

@@ -1,8 +1,13 @@
 //! What the daemons are told of binding, in their environment.
 
-use api::bind::resource::Isolation;
+use std::time::Duration;
+
+use api::{
+    bind::{duration::GoDuration, label, offer::APIServiceExportTemplate, resource::Isolation},
+    name::is_dns_label,
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
-use kube::Api;
+use kube::{Api, ResourceExt};
 
 use crate::{
     Daemons, Error,
@@ -22,6 +27,82 @@ pub(super) fn word(isolation: Isolation) -> &'static str {
     }
 }
 
+/// What consumers reach the leader's API server by.
+pub(super) const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
+/// How much of the cluster consumers watch.
+pub(super) const SCOPE: &str = "FREEPORT_BIND_SCOPE";
+const PREFIX: &str = "FREEPORT_BIND_NAMESPACE_PREFIX";
+/// Most characters of a prefix: names of Namespaces have more after it.
+const LONGEST_PREFIX: usize = 33;
+const LIFETIME: &str = "FREEPORT_BIND_TOKEN_LIFETIME";
+/// API servers give no token for less.
+const SHORTEST: Duration = Duration::from_secs(600);
+
+/// Whether the leader takes what it is told: it ends at once where it does not.
+///
+/// # Errors
+/// A sentence.
+pub(super) fn is_taken(name: &str, value: &str) -> Result<(), String> {
+    let one_of = |words: &[&str]| match words.contains(&value) {
+        true => Ok(()),
+        false => Err(format!("{value:?} must be one of {}", words.join(", "))),
+    };
+    let taken = match name {
+        ADDRESS => match api::cluster_set::server_uri(value) {
+            Some(_) => Ok(()),
+            None => {
+                Err(format!("{value:?} must be https://HOST[:PORT][/PATH]; say another one by --address"))
+            }
+        },
+        ISOLATION => one_of(&["prefixed", "namespaced", "none"]),
+        SCOPE => one_of(&["namespaced", "cluster"]),
+        PREFIX => match is_dns_label(&format!("{value}0")) && (1..=LONGEST_PREFIX).contains(&value.len()) {
+            true => Ok(()),
+            false => Err(format!(
+                "{value:?} must be a beginning of names of Namespaces, of 1 to {LONGEST_PREFIX} characters"
+            )),
+        },
+        LIFETIME => match value.parse::<GoDuration>() {
+            Ok(lifetime) if lifetime.0 >= SHORTEST => Ok(()),
+            Ok(_) => Err(format!("{value:?} must be 10m or more")),
+            Err(why) => Err(why),
+        },
+        _ => Ok(()),
+    };
+    taken.map_err(|why| format!("{name} of freeport-leader: {why}"))
+}
+
+/// What the leader does where a template does not say; of one that runs outside nobody knows.
+pub(super) fn usual(told: &[EnvVar]) -> Result<Isolation, String> {
+    let said = told.iter().find(|variable| variable.name == ISOLATION);
+    let Some(said) = said.and_then(|variable| variable.value.as_deref()) else {
+        return Ok(Isolation::default());
+    };
+    is_taken(ISOLATION, said)?;
+    Ok(isolation_of(said).unwrap_or_default())
+}
+
+/// The isolation of this word, as flags and annotations have it.
+fn isolation_of(said: &str) -> Option<Isolation> {
+    let all = [Isolation::Prefixed, Isolation::Namespaced, Isolation::None];
+    all.into_iter().find(|isolation| word(*isolation).eq_ignore_ascii_case(said))
+}
+
+/// The isolation that a template says; none where it is the provider's.
+///
+/// # Errors
+/// A sentence, where it says a word that is none: it is not the provider's then.
+pub(super) fn isolation_said(template: &APIServiceExportTemplate) -> Result<Option<Isolation>, String> {
+    let Some(said) = template.annotations().get(label::ISOLATION) else { return Ok(None) };
+    isolation_of(said).map(Some).ok_or_else(|| {
+        format!(
+            "APIServiceExportTemplate {} has annotation {}={said:?}: it must be Prefixed, Namespaced or None",
+            template.name_any(),
+            label::ISOLATION
+        )
+    })
+}
+
 impl Installer<'_> {
     /// What the Deployment of a daemon tells it of binding, so that other commands leave that as it is. Nothing outside.
     pub(crate) async fn told_of_binding(&self, daemon: &str) -> Result<Vec<EnvVar>, Error> {
@@ -35,5 +116,65 @@ impl Installer<'_> {
         let container = pod.and_then(|pod| pod.containers.into_iter().next());
         let told = container.and_then(|container| container.env).unwrap_or_default();
         Ok(told.into_iter().filter(|variable| variable.name.starts_with(TOLD)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::objects::tells;
+
+    #[test]
+    fn what_the_leader_would_not_take_is_not_passed_on() {
+        for (name, value) in [
+            (ADDRESS, "https://leader:6443"),
+            (ISOLATION, "none"),
+            (SCOPE, "cluster"),
+            (LIFETIME, "720h"),
+            (PREFIX, "kube-bind-"),
+            (PREFIX, &"n".repeat(33)),
+            ("FREEPORT_BIND_PRETTY_NAME", "ACME, Inc."),
+        ] {
+            assert_eq!(is_taken(name, value), Ok(()), "{name}");
+        }
+        for (name, value) in [
+            (ADDRESS, "http://leader"),
+            (ISOLATION, "None"),
+            (ISOLATION, "nonsense"),
+            (SCOPE, ""),
+            (LIFETIME, "5m"),
+            (PREFIX, ""),
+            (PREFIX, "-x"),
+            (PREFIX, "a.b"),
+            (PREFIX, &"n".repeat(34)),
+            (LIFETIME, "a month"),
+        ] {
+            assert!(is_taken(name, value).unwrap_err().contains(name), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn the_usual_isolation_is_what_the_leader_was_told() {
+        let told = |value| usual(&[tells(ISOLATION, value)]);
+        assert_eq!((usual(&[]), told("none")), (Ok(Isolation::Prefixed), Ok(Isolation::None)));
+        assert!(told("nonsense").is_err());
+    }
+
+    #[test]
+    fn a_template_says_an_isolation_or_nothing() {
+        let template = |annotations: serde_json::Value| -> APIServiceExportTemplate {
+            let resources = json!([{"group": "example.com", "resource": "mangodbs"}]);
+            let metadata = json!({"name": "db", "annotations": annotations});
+            let all = json!({"metadata": metadata, "spec": {"scope": "Cluster", "resources": resources}});
+            serde_json::from_value(all).unwrap()
+        };
+        assert_eq!(isolation_said(&template(json!({}))), Ok(None));
+        assert_eq!(isolation_said(&template(json!({label::ISOLATION: "none"}))), Ok(Some(Isolation::None)));
+        for wrong in ["Non", "", "prefixed "] {
+            let why = isolation_said(&template(json!({label::ISOLATION: wrong}))).unwrap_err();
+            assert!(why.contains("db") && why.contains(&format!("{wrong:?}")), "{why}");
+        }
     }
 }

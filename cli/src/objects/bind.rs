@@ -1,5 +1,9 @@
 //! What API binding needs: in the cluster of a provider, in that of a consumer, and for each API that is offered or bound.
 
+pub(crate) mod naming;
+
+use std::collections::{BTreeMap, BTreeSet};
+
 use api::{
     bind::{
         binding::{APIServiceBinding, APIServiceBindingSpec},
@@ -23,7 +27,7 @@ use super::{
 };
 
 /// Group of kube-bind's kinds.
-const BIND: &str = "kube-bind.io";
+pub(super) const BIND: &str = "kube-bind.io";
 /// What the leader may do for binding, beside everything else. A cluster may be a provider and a consumer, so that the member's has another name.
 pub(crate) const PROVIDER: &str = "freeport-bind-provider";
 /// What the member may do for binding, beside everything else.
@@ -31,7 +35,7 @@ pub(crate) const CONSUMER: &str = "freeport-bind-consumer";
 /// What the names of rights on an API begin with that is offered; the leader gives them by these names.
 const OFFERED: &str = "freeport-bind";
 /// The same of an API that is bound.
-const BOUND: &str = "freeport-bound";
+pub(crate) const BOUND: &str = "freeport-bound-";
 /// What a consumer may do in its cluster namespace, as kube-bind calls it.
 const BINDER: &str = "kube-binder";
 /// Namespace of the credentials of a consumer.
@@ -86,9 +90,15 @@ pub fn provider() -> Vec<Object> {
     let own = vec![rule(CORE, "secrets", &["get", "create", "patch"]), rule(CORE, "configmaps", READ)];
     let mut objects: Vec<_> = everywhere_as(PROVIDER, &leader::ACCOUNT, rights).into();
     objects.extend(inside_as(PROVIDER, SYSTEM, &leader::ACCOUNT, own));
+    objects.extend(requests_policy());
     objects.push(unbound(BINDER, binder()));
     objects.extend(provider_policy());
     objects
+}
+
+/// What keeps the cluster namespaces of consumers from staying for ever: policy `freeport-bind-requests` and its binding.
+pub fn requests_policy() -> [Object; 2] {
+    policy::bind_requests::objects()
 }
 
 /// What keeps the leader to what is of a contract: policy `freeport-bind-leader` and its binding.
@@ -192,9 +202,36 @@ pub fn consumer_policy() -> [Object; 2] {
 
 /// What the member may do with the objects of an API that was agreed to.
 pub fn bound(api: &Resource) -> [Object; 2] {
-    let name = format!("{BOUND}-{}", api.name());
+    let name = format!("{BOUND}{}", api.name());
     let status = format!("{}/status", api.resource);
     let rights =
         vec![rule(&api.group, &api.resource, SYNC), rule(&api.group, &status, &["get", "update", "patch"])];
     everywhere_as(&name, &member::ACCOUNT, rights)
+}
+
+/// The object with the names of the APIServiceBindings that it is there for, by which it is found when they are gone.
+pub(crate) fn noted(mut object: Object, bindings: &BTreeSet<String>) -> Object {
+    let names: Vec<_> = bindings.iter().map(String::as_str).collect();
+    object.body["metadata"]["annotations"][label::BINDINGS] = names.join(",").into();
+    object
+}
+
+/// The names of the APIServiceBindings that an object with these annotations is there for.
+pub(crate) fn bindings_of(annotations: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let names = annotations.get(label::BINDINGS).map(String::as_str).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_binding_needs_is_found_by_its_name() {
+        let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        let noted = noted(credential("cns"), &both);
+        assert_eq!(bindings_of(&noted.metadata().annotations.unwrap()), both);
+        assert_eq!(noted.metadata().labels, credential("cns").metadata().labels);
+        assert!(bindings_of(&BTreeMap::new()).is_empty());
+    }
 }

@@ -11,6 +11,7 @@
 //! | [`offload_content`] | `freeport-offload-content`: a NamespaceOffloading says what can be done | where it is asked for |
 //! | [`offload_change`] | `freeport-offload-change`: Pods do not follow another strategy (a warning) | where it is asked for |
 //! | [`bind_objects`] | `freeport-bind-objects-<API>`: a consumer writes only objects of its own | a provider's cluster, for each API |
+//! | [`bind_requests`] | `freeport-bind-requests`: what a consumer asks for keeps its finalizers, and gets no others | a provider's cluster |
 //! | [`bind_leader`] | `freeport-bind-leader`: of what binding needs, the leader writes only what is of a contract | a provider's cluster |
 //! | [`bind_crds`] | `freeport-bind-crds`: which CRDs a provider may bring | a consumer's cluster |
 //!
@@ -22,6 +23,7 @@
 pub(super) mod bind_crds;
 pub(super) mod bind_leader;
 pub(super) mod bind_objects;
+pub(super) mod bind_requests;
 pub(super) mod drift;
 pub(super) mod exports;
 pub(super) mod import_content;

@@ -101,6 +101,8 @@ pub(super) struct Found {
 pub(super) struct Offloading {
     /// What keeps the member to its own Namespaces and Nodes, and its binding, as far as they are there.
     pub(super) policy: Part<[Option<Object>; 2]>,
+    /// What refuses mistakes, as [`checks`](crate::objects::offload::checks) lists it.
+    pub(super) checks: Vec<Option<Part<[Option<Object>; 2]>>>,
     /// OffloadPeers.
     pub(super) peers: Part<Vec<Entry>>,
     /// NamespaceOffloadings.
@@ -121,6 +123,8 @@ pub(super) struct Binding {
 pub(super) struct Provider {
     /// What keeps the leader to what is of a contract, and its binding, as far as they are there.
     pub(super) policy: Part<[Option<Object>; 2]>,
+    /// What keeps consumers from holding their cluster namespaces, likewise.
+    pub(super) requests: Part<[Option<Object>; 2]>,
     pub(super) offers: Vec<Offered>,
     pub(super) contracts: Part<Vec<Contract>>,
 }

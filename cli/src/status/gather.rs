@@ -203,9 +203,13 @@ async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
         Ok(there) => Ok(there),
         Err(error) => Err(gap(webhook.to_string(), error)?),
     };
+    let mut checks = Vec::new();
+    for wanted in offload::checks() {
+        checks.push(policy(cluster, true, &wanted).await?);
+    }
     let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
     let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
-    Ok(Some(Offloading { policy, peers, namespaces, webhook }))
+    Ok(Some(Offloading { policy, checks, peers, namespaces, webhook }))
 }
 
 /// All objects of a kind, as far as they are judged.

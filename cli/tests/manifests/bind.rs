@@ -46,7 +46,7 @@ fn policies_of_binding_refuse_what_they_cannot_decide() {
         }
     }
     let objects = "freeport-bind-objects-mangodbs.example.com";
-    assert_eq!(names, ["freeport-bind-leader", "freeport-bind-crds", objects]);
+    assert_eq!(names, ["freeport-bind-requests", "freeport-bind-leader", "freeport-bind-crds", objects]);
 }
 
 /// An API may be used that is offered on.
@@ -100,4 +100,20 @@ fn all_that_a_consumer_may_write_of_an_api_is_looked_at() {
     let right = kinds.iter().position(|kind| *kind == "ClusterRole");
     let binding = kinds.iter().position(|kind| *kind == "ValidatingAdmissionPolicyBinding");
     assert!(binding < right, "the policy comes before the rights: {kinds:?}");
+}
+
+#[test]
+fn all_that_a_consumer_may_create_in_its_cluster_namespace_is_looked_at() {
+    let policy = only(all(), "ValidatingAdmissionPolicy freeport-bind-requests");
+    let looked_at = &policy["spec"]["matchConstraints"]["resourceRules"][0];
+    assert_eq!(
+        looked_at["operations"],
+        json!(["CREATE", "UPDATE"]),
+        "a deletion adds no finalizer of a consumer's"
+    );
+    let role = only(bind::provider(), "ClusterRole kube-binder");
+    let rules = role["rules"].as_array().unwrap().iter();
+    let makes = rules.filter(|rule| rule["verbs"].as_array().unwrap().contains(&json!("create")));
+    let made: Vec<_> = makes.map(|rule| rule["resources"][0].clone()).collect();
+    assert_eq!(looked_at["resources"], json!(made));
 }

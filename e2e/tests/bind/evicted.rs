@@ -1,5 +1,6 @@
 //! The provider ends a contract while its APIs are used (B15).
 
+use api::bind::{bound_schema::BoundSchema, export::APIServiceNamespace};
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
@@ -27,6 +28,17 @@ async fn left(leader: &Cluster, cns: &str) -> Vec<String> {
     namespaces.chain(rights.iter().filter(is_theirs).map(ResourceExt::name_any)).collect()
 }
 
+/// What a consumer may try in order to stay, were it not refused: a finalizer of its own, and more metadata than anybody reads.
+async fn hold_on(leader: &Cluster, cns: &str, ns: &str) {
+    let namespaces = leader.api::<APIServiceNamespace>(cns);
+    let mut finalizers = namespaces.get(ns).await.unwrap().metadata.finalizers.unwrap_or_default();
+    finalizers.push("example.com/stay".into());
+    let owner = |n: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x".repeat(200), "uid": format!("00000000-0000-4000-8000-{n:012}")});
+    let metadata =
+        json!({"finalizers": finalizers, "ownerReferences": (0..40).map(owner).collect::<Vec<_>>()});
+    let _: APIServiceNamespace = leader.patch(cns, ns, &json!({"metadata": metadata})).await;
+}
+
 #[test]
 fn b15_a_consumer_that_is_evicted_leaves_nothing_at_the_provider_and_is_told() {
     BINDING.beside(async |world| {
@@ -50,6 +62,8 @@ fn b15_a_consumer_that_is_evicted_leaves_nothing_at_the_provider_and_is_told() {
         becomes("is at the provider", &far.objects(leader, None), &copy, |_| true).await;
         assert!(left(leader, &cns).await.len() > 2, "two Namespaces, and rights");
 
+        hold_on(leader, &cns, &ns).await;
+        leader.delete::<BoundSchema>(&cns, &far.name()).await;
         leader.release_namespace(&cns).await;
         for offered in [&near, &far] {
             binding_says(world, "east", &offered.plural, "Connected", "False", "Evicted").await;

@@ -1,6 +1,7 @@
 //! API binding: an API of `leader` in `east` and `west`. Nobody plays the operator but the tests.
 
 mod backend;
+mod changed_back;
 mod commands;
 mod evicted;
 mod go;

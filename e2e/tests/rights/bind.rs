@@ -90,6 +90,7 @@ fn every_expression_type_checks() {
         offered.install(leader).await;
         install(leader, &cli::objects::bind::offer(&offered.resource(), Default::default())).await;
         type_check(leader, "freeport-bind-leader").await;
+        type_check(leader, "freeport-bind-requests").await;
         type_check(leader, &format!("freeport-bind-objects-checkeds.{GROUP}")).await;
         type_check(world.cluster("east"), "freeport-bind-crds").await;
         leader.take_crd(&offered.name()).await;

@@ -110,7 +110,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let (fleet, _) = tokio::try_join!(up, async { anyhow::Ok(cluster_set::build_daemons().await?) })?;
 
     if args.demo == Demo::Bind {
-        demo::bind::run(&fleet, &mut |line: &str| println!("   {line}")).await?;
+        Box::pin(demo::bind::run(&fleet, &mut |line: &str| println!("   {line}"))).await?;
         farewell_of_binding(&fleet);
         println!("\nAll of this took {:.0} s.", begun.elapsed().as_secs_f64());
         return Ok(());

@@ -75,6 +75,7 @@ pub async fn bind(
             template: name.to_owned(),
             consumer: context(fleet, consumer.name()),
         },
+        agree: Vec::new(),
         run: run(consumer),
     };
     let kubeconfig = cli::bind_apiservice(&options, say).await?;

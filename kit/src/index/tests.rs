@@ -76,6 +76,44 @@ fn an_answer_counts_until_the_watch_has_passed_it() {
     assert!(index.get(&"x".to_owned()).is_none());
 }
 
+fn map_in(namespace: &str, name: &str, version: u64) -> ConfigMap {
+    let mut map = map(name, name, "v", version);
+    map.metadata.namespace = Some(namespace.into());
+    map
+}
+
+#[test]
+fn a_list_of_one_watch_among_several_replaces_newer_versions_and_leaves_what_others_cover() {
+    let mut index = Index::<String, Seen>::default();
+    let within = |namespace: &'static str| move |name: &ObjectName| name.0 == namespace;
+    let of = |versions: &[(&str, u64)]| -> Vec<_> {
+        versions.iter().map(|(name, version)| map_in("a", name, *version)).collect()
+    };
+    drop(index.listed_within(within("a"), of(&[("x", 9), ("y", 9)])));
+    drop(index.listed_within(within("b"), vec![map_in("b", "z", 9)]));
+    drop(index.listed_within(within("a"), of(&[("x", 2)])));
+    assert!(index.get(&"y".to_owned()).is_none() && index.get(&"z".to_owned()).is_some());
+    let versions = |index: &mut Index<String, Seen>, namespace: &str, name: &str| {
+        index.places::<ConfigMap>().keys.version_of(&(namespace.to_owned(), name.to_owned()))
+    };
+    assert_eq!(versions(&mut index, "a", "x"), 2, "the API server was restored");
+    assert_eq!(versions(&mut index, "b", "z"), 9);
+}
+
+#[test]
+fn an_answer_that_a_list_of_its_watch_overtook_brings_nothing_back() {
+    let mut index = Index::<String, Seen>::default();
+    let name = ("a".to_owned(), "x".to_owned());
+    index.writing::<ConfigMap>(name.clone(), Readers::ALL);
+    drop(index.listed_within(|name| name.0 == "a", Vec::<ConfigMap>::new()));
+    assert_eq!(dirty(index.written(map_in("a", "x", 5))), keys(&["x"]), "it is looked at again");
+    assert!(index.get(&"x".to_owned()).is_none());
+    index.writing::<ConfigMap>(name, Readers::ALL);
+    drop(index.listed_within(|name| name.0 == "b", Vec::<ConfigMap>::new()));
+    drop(index.written(map_in("a", "x", 6)));
+    assert!(index.get(&"x".to_owned()).is_some());
+}
+
 #[test]
 fn what_we_deleted_does_not_come_back_with_late_news() {
     let mut index = Index::<String, Seen>::default();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, hash::Hash};
 
 use super::{
-    Dirty, Entry, GONE, Index, Part, Readers,
+    Dirty, Entry, GONE, Index, Part, Places, Readers,
     readers::{add, without},
 };
 use crate::objects::{ObjectName, name, version};
@@ -17,6 +17,17 @@ pub(super) struct Writes<K> {
     lists: u64,
     /// The keys that the writers would have had to reconcile for what the watch told meanwhile, and up to which version it told.
     withheld: BTreeMap<K, u64>,
+}
+
+/// More lists than any watch tells: a list came after the write began.
+const OVERTAKEN: u64 = u64::MAX;
+
+impl<K> Places<K> {
+    /// A list of the objects `within` came: what answers to writes of these say is in it, or is told next.
+    pub(super) fn overtake(&mut self, within: impl Fn(&ObjectName) -> bool) {
+        let writes = self.writes.iter_mut().filter(|(name, _)| within(name));
+        writes.for_each(|(_, writes)| writes.lists = OVERTAKEN);
+    }
 }
 
 impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {

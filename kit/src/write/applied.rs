@@ -74,7 +74,7 @@ pub fn holds<P: Resource>(have: &P, content: &Map<String, Value>, want: &Value, 
 
 fn agrees(have: &Value, fields: &Value, want: &Value) -> bool {
     let Some(ours) = fields.as_object().filter(|fields| fields.keys().any(|key| key != ".")) else {
-        return have == want;
+        return have == want || is_filled(have, want);
     };
     match (have, want) {
         (Value::Object(have), Value::Object(want)) => {
@@ -86,6 +86,15 @@ fn agrees(have: &Value, fields: &Value, want: &Value) -> bool {
                 })
         }
         (Value::Array(have), Value::Array(want)) => items_agree(have, ours, want),
+        _ => false,
+    }
+}
+
+/// Whether others put something into an empty map or list of ours. Where that is one value as a whole, it would not be ours any more.
+fn is_filled(have: &Value, want: &Value) -> bool {
+    match (have, want) {
+        (Value::Object(_), Value::Object(want)) => want.is_empty(),
+        (Value::Array(_), Value::Array(want)) => want.is_empty(),
         _ => false,
     }
 }
@@ -176,6 +185,16 @@ mod tests {
         let whole = json!({"f:l": {}});
         check(&json!({"l": [1, 2]}), &whole, &json!({"l": [1, 2]}), true);
         check(&json!({"l": [1, 2, 3]}), &whole, &json!({"l": [1, 2]}), false);
+    }
+
+    #[test]
+    fn an_empty_map_or_list_of_ours_holds_whatever_others_put_into_it() {
+        let leaf = json!({"f:x": {}});
+        check(&json!({"x": {"theirs": 1}}), &leaf, &json!({"x": {}}), true);
+        check(&json!({"x": [{"name": "theirs"}]}), &leaf, &json!({"x": []}), true);
+        check(&json!({"x": [1]}), &leaf, &json!({"x": {}}), false);
+        check(&json!({"x": {"theirs": 1}}), &json!({}), &json!({"x": {}}), false);
+        check(&json!({"x": {"theirs": 1}}), &leaf, &json!({"x": {"ours": 1}}), false);
     }
 
     #[test]

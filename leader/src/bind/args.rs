@@ -1,11 +1,17 @@
 //! What a provider may be told.
 
-use std::path::PathBuf;
-
-use api::bind::{
-    duration::GoDuration,
-    resource::{InformerScope, Isolation},
+use api::{
+    bind::{
+        duration::GoDuration,
+        identity::prefixed_namespace,
+        resource::{InformerScope, Isolation},
+    },
+    name::is_dns_label,
 };
+use kit::certificate::certificates;
+
+/// Most characters that follow the prefix in the name of a cluster namespace.
+const HASH_MAX: usize = 13;
 
 /// Flags of API binding.
 #[derive(clap::Args, Clone, Debug)]
@@ -32,14 +38,14 @@ pub struct BindArgs {
     )]
     bind_scope: Scope,
     /// What the names of cluster namespaces begin with.
-    #[arg(long, env = "FREEPORT_BIND_NAMESPACE_PREFIX", value_name = "PREFIX", default_value = "kube-bind-")]
+    #[arg(long, env = "FREEPORT_BIND_NAMESPACE_PREFIX", value_name = "PREFIX", default_value = "kube-bind-", value_parser = prefix)]
     pub(super) bind_namespace_prefix: String,
     /// Address of this cluster's API server for consumers, as https://HOST:PORT.
     #[arg(long, env = "FREEPORT_BIND_ADDRESS", value_name = "URL", value_parser = address)]
     pub(super) bind_address: Option<String>,
     /// Authorities of that API server, PEM [default: those that Kubernetes gives Pods].
-    #[arg(long, env = "FREEPORT_BIND_CA_FILE", value_name = "FILE")]
-    pub(super) bind_ca_file: Option<PathBuf>,
+    #[arg(long, env = "FREEPORT_BIND_CA_FILE", value_name = "FILE", value_parser = authorities)]
+    pub(super) bind_ca_file: Option<Authorities>,
     /// Name in that API server's certificate, where it is another one than the address has.
     #[arg(long, env = "FREEPORT_BIND_SERVER_NAME", value_name = "NAME")]
     pub(super) bind_server_name: Option<String>,
@@ -50,6 +56,10 @@ pub struct BindArgs {
     #[arg(long, env = "FREEPORT_BIND_TOKEN_LIFETIME", value_name = "DURATION", default_value = "720h", value_parser = lifetime)]
     pub(super) bind_token_lifetime: GoDuration,
 }
+
+/// Certificates, PEM.
+#[derive(Clone, Debug)]
+pub(super) struct Authorities(pub(super) Vec<u8>);
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Apart {
@@ -85,6 +95,24 @@ fn address(text: &str) -> Result<String, String> {
     api::cluster_set::server_uri(text)
         .map(|_| text.to_owned())
         .ok_or_else(|| "must have the form https://HOST[:PORT]".to_owned())
+}
+
+/// Consumers would trust nobody.
+fn authorities(file: &str) -> Result<Authorities, String> {
+    let pem = std::fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
+    certificates(&pem).map_err(|error| error.to_string())?;
+    Ok(Authorities(pem))
+}
+
+/// Cluster namespaces are Namespaces, and the name of each for a consumer's Namespace begins with the whole of theirs. Without a prefix all
+/// names would be kept for them.
+fn prefix(text: &str) -> Result<String, String> {
+    let longest = format!("{text}{}", "0".repeat(HASH_MAX));
+    let is_whole = prefixed_namespace(&longest, &"n".repeat(63)).starts_with(&format!("{longest}-"));
+    if !text.is_empty() && is_dns_label(&longest) && is_whole {
+        return Ok(text.to_owned());
+    }
+    Err("must be a beginning of names of Namespaces: 1 to 33 of a-z, 0-9 and -, and no - first".to_owned())
 }
 
 /// API servers give no token for less than ten minutes.
@@ -132,6 +160,27 @@ mod tests {
             &["--bind-token-lifetime", "5m"],
         ] {
             assert_eq!(parse(wrong).unwrap_err(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn cluster_namespaces_have_names_that_namespaces_can_have() {
+        let of =
+            |text: &str| parse(&["--bind-namespace-prefix", text]).map(|args| args.bind_namespace_prefix);
+        let longest = "n".repeat(33);
+        for right in ["kube-bind-", "c", &longest] {
+            assert_eq!(of(right).unwrap(), right);
+        }
+        for wrong in ["", "Kube_", "-x", "a.b", &"n".repeat(34)] {
+            assert_eq!(of(wrong).unwrap_err(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn authorities_that_cannot_be_read_are_a_wrong_flag() {
+        let no_certificate = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        for wrong in ["/nonexistent/ca.crt", no_certificate] {
+            assert_eq!(parse(&["--bind-ca-file", wrong]).unwrap_err(), 2, "{wrong}");
         }
     }
 }

@@ -39,6 +39,13 @@ pub(super) enum Concerns {
     Contract(String),
 }
 
+impl Concerns {
+    /// Whether there may be another number of contracts, or of those that use an API.
+    pub(super) fn may_change_contracts(&self) -> bool {
+        matches!(self, Self::All | Self::Contract(_) | Self::Exports(_))
+    }
+}
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -95,16 +102,28 @@ pub(super) fn of_place(place: &Place) -> Concerns {
     Concerns::Place(name, Key::made_for(place))
 }
 
-/// The APIServiceNamespaces that a change concerns.
-pub(super) fn spaces(concerns: &Concerns, known: &Known) -> Vec<Key> {
-    let in_contract = |contract: &String| {
-        let of = |space: &&APIServiceNamespace| space.metadata.namespace.as_ref() == Some(contract);
-        known.namespaces.iter().filter(of).map(Key::of).collect()
-    };
+/// The requests that a change concerns. One that is gone leaves room for another one.
+pub(super) fn requests(concerns: &Concerns, known: &Known) -> Vec<Key> {
+    let all = &known.requests;
     match concerns {
-        Concerns::All => known.namespaces.iter().map(Key::of).collect(),
-        Concerns::Contract(contract) | Concerns::Exports(contract) => in_contract(contract),
-        Concerns::Space(key) => vec![key.clone()],
+        Concerns::All | Concerns::Offer => all.iter().map(Key::of).collect(),
+        Concerns::Contract(of) | Concerns::Exports(of) => {
+            all.within(of).map(Key::of).chain(all.next(of)).collect()
+        }
+        Concerns::Request(key) => [key.clone()].into_iter().chain(all.next(&key.cluster_namespace)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The APIServiceNamespaces that a change concerns. One that is gone leaves room for another one.
+pub(super) fn spaces(concerns: &Concerns, known: &Known) -> Vec<Key> {
+    let all = &known.namespaces;
+    match concerns {
+        Concerns::All => all.iter().map(Key::of).collect(),
+        Concerns::Contract(of) | Concerns::Exports(of) => {
+            all.within(of).map(Key::of).chain(all.next(of)).collect()
+        }
+        Concerns::Space(key) => [key.clone()].into_iter().chain(all.next(&key.cluster_namespace)).collect(),
         Concerns::Place(place, made_for) => {
             let is_in = |space: &&APIServiceNamespace| assigned(space).unwrap_or(&space.name_any()) == place;
             known.namespaces.iter().filter(is_in).map(Key::of).chain(made_for.clone()).collect()
@@ -119,10 +138,12 @@ fn assigned(space: &APIServiceNamespace) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use api::{bind::export::APIServiceExportRequest, view::Tolerant};
     use kit::objects::Change;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::bind::lean::Written;
 
     fn export(status: &str, isolation: &str, deleted: bool) -> APIServiceExport {
         let deleted = deleted.then_some("2026-01-01T00:00:00Z");
@@ -184,5 +205,38 @@ mod tests {
         assert_eq!(of(&Concerns::Space(key("d"))), "d");
         assert_eq!(of(&Concerns::Contract("b".into())), "b");
         assert_eq!(of(&Concerns::Offer), "");
+    }
+
+    #[test]
+    fn contracts_are_counted_when_there_may_be_others() {
+        let key = || Key { cluster_namespace: "cns".into(), name: "x".into() };
+        for counts in [Concerns::All, Concerns::Contract("cns".into()), Concerns::Exports("cns".into())] {
+            assert!(counts.may_change_contracts(), "{counts:?}");
+        }
+        for same in [
+            Concerns::Nobody,
+            Concerns::Export(key()),
+            Concerns::Place("team1".into(), None),
+            Concerns::Space(key()),
+        ] {
+            assert!(!same.may_change_contracts(), "{same:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_goes_wakes_one_that_was_left_out() {
+        let request = |n: usize| -> Tolerant<APIServiceExportRequest> {
+            let metadata = json!({"name": format!("r{n:03}"), "namespace": "cns"});
+            serde_json::from_value(json!({"metadata": metadata, "spec": {"resources": []}})).unwrap()
+        };
+        let mut known = Known::default();
+        known
+            .requests
+            .change(Change::Reset((0..APIServiceExportRequest::OBJECTS + 2).map(request).collect()));
+        let gone = Concerns::Request(Key::of(&request(0)));
+        assert_eq!(requests(&gone, &known).len(), 1, "there is no room");
+        known.requests.change(Change::Remove(request(0)));
+        let next = Key::of(&request(APIServiceExportRequest::OBJECTS));
+        assert_eq!(requests(&gone, &known)[1..], [next]);
     }
 }

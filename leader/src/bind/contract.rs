@@ -27,9 +27,11 @@ use serde_json::{Value, json};
 
 use self::judge::{Desired, Refused, answering, desired, granting, response};
 use super::{
+    LOOK_AGAIN, REFUSED,
     credential::{KUBECONFIG, kubeconfig_secret},
     knowledge::Knowledge,
     live::{SOON, age, is_newer, looks_again},
+    refusal,
 };
 
 /// The controller. Cloning shares it.
@@ -44,23 +46,32 @@ pub(super) struct Contracts {
 impl Contracts {
     /// One pass of the request of this name.
     pub(super) async fn reconcile(self, name: String) -> Result<Outcome, Error> {
-        let Some(ask) = self.knowledge.known.with(|known| known.asks.get(&name).cloned()) else {
+        let name = (self.env.namespace.clone(), name);
+        let Some(ask) = self.knowledge.known.with(|known| known.asks.named(&name).cloned()) else {
             return Ok(Outcome::Done);
         };
         let status = ask.status.clone().unwrap_or_default();
         if status.phase != Phase::Pending {
             return self.over(&ask, Timestamp::now()).await;
         }
+        let ended = self.contract(&ask).await;
+        if let Err(Error::Refused(why)) = &ended {
+            self.wait(&ask, REFUSED, &refusal(why)).await?;
+        }
+        ended
+    }
+
+    async fn contract(&self, ask: &BindableResourcesRequest) -> Result<Outcome, Error> {
         let identity = ask.spec.cluster_identity.identity.clone().unwrap_or_default();
         let contract = self.knowledge.known.with(|known| known.contract_of(&identity));
         let contract = contract.unwrap_or_else(|| cluster_namespace(&self.prefix, &identity));
-        let desired = self.knowledge.known.with(|known| desired(&ask, &contract, known));
+        let desired = self.knowledge.known.with(|known| desired(ask, &contract, known));
         match desired {
             Err(refused) => {
                 let age = age(&ask.metadata, Timestamp::now());
                 return match looks_again(age, self.is_behind(&refused)).await? {
                     Some(left) => Ok(Outcome::Requeue(left)),
-                    None => self.fail(&ask, &refused).await,
+                    None => self.fail(ask, &refused).await,
                 };
             }
             Ok(Desired::Create(namespace)) => {
@@ -68,12 +79,19 @@ impl Contracts {
                     // The watch tells; the next pass goes on.
                     Ok(_) => Ok(Outcome::Requeue(SOON)),
                     Err(Error::Stale) => match self.writer.read(&namespace).await {
+                        Ok(there) if there.metadata.deletion_timestamp.is_some() => Ok(Outcome::Failed),
                         Ok(there) if there.labels().contains_key(label::BIND) => Ok(Outcome::Requeue(SOON)),
-                        Ok(_) => self.fail(&ask, &Refused::NotOurs(contract)).await,
+                        Ok(_) => self.fail(ask, &Refused::NotOurs(contract)).await,
                         Err(error) => Err(error),
                     },
                     Err(error) => Err(error),
                 };
+            }
+            Ok(Desired::Waits) => {
+                let message = format!("Namespace {contract} of an earlier contract is being deleted");
+                self.wait(ask, "ClusterNamespaceIsGoing", &message).await?;
+                // The watch tells when it is gone.
+                return Ok(Outcome::Requeue(LOOK_AGAIN));
             }
             Ok(Desired::Grant(have, granted)) => {
                 self.writer.merge(&have, None, granting(&have, &granted)).await?;
@@ -88,7 +106,7 @@ impl Contracts {
         let Some(kubeconfig) = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG)) else {
             return Ok(Outcome::Requeue(SOON));
         };
-        self.answer(&ask, &contract, kubeconfig).await
+        self.answer(ask, &contract, kubeconfig).await
     }
 
     /// Whether what it was refused for is there.
@@ -143,6 +161,15 @@ impl Contracts {
         self.say(ask, Phase::Failed, (refused.reason(), &refused.to_string()), json!({})).await
     }
 
+    /// Says what is in the way, once. It is looked at again.
+    async fn wait(&self, ask: &BindableResourcesRequest, reason: &str, message: &str) -> Result<(), Error> {
+        let mut said = ask.status.iter().flat_map(|status| &status.conditions);
+        if said.any(|said| said.reason == reason && said.message == message) {
+            return Ok(());
+        }
+        self.say(ask, Phase::Pending, (reason, message), json!({})).await.map(drop)
+    }
+
     async fn say(
         &self,
         ask: &BindableResourcesRequest,
@@ -153,7 +180,9 @@ impl Contracts {
         let now = Timestamp::now().to_string();
         let is_so = if phase == Phase::Succeeded { "True" } else { "False" };
         status["phase"] = json!(phase);
-        status["completionTime"] = json!(now);
+        if phase != Phase::Pending {
+            status["completionTime"] = json!(now);
+        }
         status["conditions"] = json!([{
             "type": "Ready", "status": is_so, "reason": reason, "message": message, "lastTransitionTime": now,
             "observedGeneration": ask.metadata.generation,

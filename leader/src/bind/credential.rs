@@ -24,7 +24,7 @@ use kube::{Api, Resource, ResourceExt, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{LOOK_AGAIN, knowledge::Knowledge, known::Place};
+use super::{LOOK_AGAIN, REFUSED, knowledge::Knowledge, known::Place, refusal};
 
 /// Name of the account, and of its rights.
 pub(super) const BINDER: &str = "kube-binder";
@@ -65,6 +65,14 @@ impl Credentials {
         let Some(contract) = self.knowledge.known.with(|known| known.contract(&name).cloned()) else {
             return Ok(Outcome::Done);
         };
+        let ended = self.keep(&name, &contract).await;
+        if let Err(Error::Refused(why)) = &ended {
+            self.env.events.warn(contract.object_ref(&()), "Bind", REFUSED, &refusal(why));
+        }
+        ended
+    }
+
+    async fn keep(&self, name: &str, contract: &Place) -> Result<Outcome, Error> {
         let metadata = json!({"name": BINDER, "namespace": name});
         let account = self.ensure::<ServiceAccount>(json!({ "metadata": metadata })).await?;
         self.ensure::<RoleBinding>(json!({
@@ -73,9 +81,9 @@ impl Credentials {
             "subjects": [{"kind": "ServiceAccount", "name": BINDER, "namespace": name}],
         }))
         .await?;
-        let wait = self.renew(&name, &account.uid().unwrap_or_default()).await?;
+        let wait = self.renew(name, &account.uid().unwrap_or_default()).await?;
         // A konnector looks for the Secret when it sees this.
-        self.ensure::<ClusterBinding>(self.cluster_binding(&contract)).await?;
+        self.ensure::<ClusterBinding>(self.cluster_binding(contract)).await?;
         Ok(Outcome::Requeue(wait.min(LOOK_AGAIN)))
     }
 

@@ -23,12 +23,16 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::{
-    LOOK_AGAIN, ensure,
+    LOOK_AGAIN, REFUSED, ensure,
     knowledge::Knowledge,
     known::{Key, Known, Place},
-    remove,
+    namespace::places,
+    refusal, remove,
     rights::{self, Right},
 };
+
+/// What an export says of its schemas and rights.
+const IN_SYNC: &str = "ProviderInSync";
 
 /// The controller. Cloning shares it.
 #[derive(Clone)]
@@ -60,10 +64,12 @@ fn hash(export: &APIServiceExport, known: &Known) -> Result<String, Vec<String>>
     Ok(carried::hash(schemas.map(|schema| &schema.spec)))
 }
 
-/// What an export has and no other one of its cluster namespace.
+/// What an export has and no other one of its cluster namespace. Which schemas there are decides nothing about rights: they may be gone
+/// before.
 struct Alone {
-    /// Rights in Namespaces of the consumer: the Namespace here, and the API.
-    rights: Vec<(String, String)>,
+    apis: Vec<String>,
+    /// Namespaces here of the consumer, in which it may have rights.
+    within: BTreeSet<String>,
     schemas: Vec<BoundSchema>,
 }
 
@@ -74,15 +80,9 @@ fn used_alone(export: &APIServiceExport, known: &Known) -> Alone {
         of_others.flat_map(|other| other.spec.resources.iter().map(|resource| resource.name())).collect();
     let apis = export.spec.resources.iter().map(|resource| resource.name());
     let apis: Vec<_> = apis.filter(|api| !of_others.contains(api)).collect();
-    let namespaces = known
-        .namespaces
-        .iter()
-        .filter(|namespace| namespace.metadata.namespace.as_deref() == Some(cluster_namespace.as_str()));
-    let assigned = namespaces.filter_map(|namespace| namespace.status.as_ref()?.namespace.clone());
-    let assigned: Vec<_> = assigned.filter(|name| !name.is_empty()).collect();
-    let pairs = assigned.iter().flat_map(|name| apis.iter().map(move |api| (name.clone(), api.clone())));
-    let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api).cloned());
-    Alone { rights: pairs.collect(), schemas: schemas.collect() }
+    let within = known.namespaces.within(&cluster_namespace).flat_map(places).collect();
+    let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api).cloned()).collect();
+    Alone { apis, within, schemas }
 }
 
 impl Exports {
@@ -95,16 +95,44 @@ impl Exports {
             Some((export, contract, hash, rights))
         });
         let Some((export, contract, hash, rights)) = found else { return Ok(Outcome::Done) };
-        if export.metadata.deletion_timestamp.is_some() {
-            return self.end(&export, contract.as_ref(), rights).await;
+        let ended = match export.metadata.deletion_timestamp {
+            Some(_) => self.end(&export, contract.as_ref()).await,
+            None => self.keep(&export, contract.as_ref(), hash, &rights).await,
+        };
+        if let Err(Error::Refused(why)) = &ended {
+            self.say(&export, Answer::No(Severity::Error, REFUSED, refusal(why))).await?;
         }
+        ended
+    }
+
+    async fn keep(
+        &self,
+        export: &APIServiceExport,
+        contract: Option<&Place>,
+        hash: Result<String, Vec<String>>,
+        rights: &[Right],
+    ) -> Result<Outcome, Error> {
         let Some(contract) = contract else { return Ok(Outcome::Done) };
         if !export.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
-            self.writer.hold(&export, label::BIND_FINALIZER).await?;
+            self.writer.hold(export, label::BIND_FINALIZER).await?;
             return Ok(Outcome::Done);
         }
-        self.give(&contract, &rights).await?;
-        self.say(&export, hash).await
+        self.give(contract, rights).await?;
+        let answer = match hash {
+            Ok(hash) if export.annotations().get(label::SOURCE_SPEC_HASH) != Some(&hash) => {
+                let patch = json!({"metadata": {"annotations": {label::SOURCE_SPEC_HASH: hash}}});
+                self.writer.merge(export, None, patch).await?;
+                // The watch tells.
+                return Ok(Outcome::Done);
+            }
+            Ok(_) => Answer::Yes,
+            Err(missing) => {
+                let message = format!("there is no BoundSchema {}", missing.join(", "));
+                Answer::No(Severity::Error, "BoundSchemaMissing", message)
+            }
+        };
+        self.say(export, answer).await?;
+        Ok(Outcome::Requeue(LOOK_AGAIN))
     }
 
     /// Those outside of the consumer's Namespaces.
@@ -130,43 +158,19 @@ impl Exports {
         Ok(())
     }
 
-    async fn say(
-        &self,
-        export: &APIServiceExport,
-        hash: Result<String, Vec<String>>,
-    ) -> Result<Outcome, Error> {
-        let answer = match hash {
-            Ok(hash) => {
-                if export.annotations().get(label::SOURCE_SPEC_HASH) != Some(&hash) {
-                    let patch = json!({"metadata": {"annotations": {label::SOURCE_SPEC_HASH: hash}}});
-                    self.writer.merge(export, None, patch).await?;
-                    // The watch tells.
-                    return Ok(Outcome::Done);
-                }
-                Answer::Yes
-            }
-            Err(missing) => {
-                let message = format!("there is no BoundSchema {}", missing.join(", "));
-                Answer::No(Severity::Error, "BoundSchemaMissing", message)
-            }
-        };
+    async fn say(&self, export: &APIServiceExport, answer: Answer) -> Result<(), Error> {
         let have = export.status.clone().unwrap_or_default().conditions;
-        let all = conditions(&have, &[Verdict::new("ProviderInSync", answer)], &[], Timestamp::now());
+        let all = conditions(&have, &[Verdict::new(IN_SYNC, answer)], &[], Timestamp::now());
         // kube-bind has none on exports.
         let all: Vec<_> = all.into_iter().filter(|condition| condition.type_ != READY).collect();
         if all != have {
             let patch = json!({"metadata": {"resourceVersion": export.resource_version()}, "status": {"conditions": all}});
             self.writer.merge(export, Some("status"), patch).await?;
         }
-        Ok(Outcome::Requeue(LOOK_AGAIN))
+        Ok(())
     }
 
-    async fn end(
-        &self,
-        export: &APIServiceExport,
-        contract: Option<&Place>,
-        rights: Vec<Right>,
-    ) -> Result<Outcome, Error> {
+    async fn end(&self, export: &APIServiceExport, contract: Option<&Place>) -> Result<Outcome, Error> {
         if !export.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
             return Ok(Outcome::Done);
         }
@@ -175,39 +179,24 @@ impl Exports {
             self.env.events.warn(export.object_ref(&()), "Delete", "StillBound", message);
             return Ok(Outcome::Done);
         }
-        if let Some(contract) = contract {
-            self.take_back(contract, rights).await?;
-        }
-        self.take_back_alone(export).await?;
+        self.take_back(export).await?;
         self.writer.release(export, &[label::BIND_FINALIZER]).await?;
         tracing::info!(namespace = export.namespace(), export = export.name_any(), "the export is gone");
         Ok(Outcome::Done)
     }
 
-    /// Those outside of the consumer's Namespaces. Without a contract they went with it.
-    async fn take_back(&self, contract: &Place, rights: Vec<Right>) -> Result<(), Error> {
-        let name = contract.name_any();
-        for right in rights {
-            match right {
-                Right::Within(api) => {
-                    remove(&self.writer, &rights::within(&name, &name, &api)).await?;
-                    remove(&self.writer, &rights::everywhere(contract, &api, true)).await?;
-                }
-                Right::Everywhere(api) | Right::Reading(api) => {
-                    remove(&self.writer, &rights::everywhere(contract, &api, false)).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// What no other export of the cluster namespace needs.
-    async fn take_back_alone(&self, export: &APIServiceExport) -> Result<(), Error> {
+    async fn take_back(&self, export: &APIServiceExport) -> Result<(), Error> {
         let _nobody_gives = self.knowledge.giving.write().await;
         let alone = self.knowledge.known.with(|known| used_alone(export, known));
         let cluster_namespace = export.namespace().unwrap_or_default();
-        for (within, api) in &alone.rights {
-            remove(&self.writer, &rights::within(within, &cluster_namespace, api)).await?;
+        for api in &alone.apis {
+            let (within, everywhere) = rights::outside(&cluster_namespace, api);
+            remove(&self.writer, &everywhere).await?;
+            remove(&self.writer, &within).await?;
+            for within in &alone.within {
+                remove(&self.writer, &rights::within(within, &cluster_namespace, api)).await?;
+            }
         }
         for schema in &alone.schemas {
             self.writer.delete(schema, false).await?;
@@ -246,8 +235,19 @@ mod tests {
             known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
         }
         let alone = used_alone(&export("x", &["m", "n"]), &known);
-        assert_eq!(alone.rights, [("cns-team1".to_owned(), "m.g".to_owned())]);
+        assert_eq!(
+            (&alone.apis[..], &alone.within),
+            (&["m.g".to_owned()][..], &["cns-team1".to_owned()].into())
+        );
         assert_eq!(alone.schemas.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["m.g"]);
+        // Its rights were given, and that was not said yet.
+        let space = json!({"metadata": {"name": "team2", "namespace": "cns", "finalizers": [label::BIND_FINALIZER]}, "spec": {}});
+        known.namespaces.change(Change::Apply(serde_json::from_value(space).unwrap()));
+        known.schemas.change(Change::Reset(vec![]));
+        let alone = used_alone(&export("x", &["m", "n"]), &known);
+        assert_eq!(alone.apis, ["m.g"], "of which the schema is gone");
+        let within: Vec<_> = alone.within.iter().map(String::as_str).collect();
+        assert_eq!(within, ["cns-team1", "cns-team2", "team2"]);
     }
 
     #[test]

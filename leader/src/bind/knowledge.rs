@@ -10,7 +10,7 @@ use kit::{
     boot::Env,
     index::Shared,
     metrics::Tally,
-    objects::{Change, Decoded},
+    objects::Change,
     queue::Queue,
     watch::{Source, Watches},
 };
@@ -21,7 +21,6 @@ use tokio::{sync::RwLock, task::JoinSet};
 use super::{
     concerns::{self, Concerns, Event},
     known::{Key, Known, Place},
-    lean,
     turns::Turns,
 };
 
@@ -95,10 +94,7 @@ impl Knowledge {
         begin.watch(
             "APIServiceExportRequest",
             (Api::all(all()), plain()),
-            |known, change| {
-                let change = lean::requests(&known.requests, change);
-                known.requests.change(change);
-            },
+            |known, change| known.requests.change(change),
             |_, request, _| Concerns::Request(Key::of(request)),
         );
         begin.watch(
@@ -122,10 +118,7 @@ impl Knowledge {
         begin.watch(
             "APIServiceNamespace",
             (Api::all(all()), plain()),
-            |known, change| {
-                let change = lean::namespaces(&known.namespaces, change);
-                known.namespaces.change(change);
-            },
+            |known, change| known.namespaces.change(change),
             |_, namespace, _| Concerns::Space(Key::of(namespace)),
         );
         begin.watch(
@@ -146,7 +139,9 @@ impl Knowledge {
     fn wake(&self, concerns: &Concerns) {
         let queues = &self.queues;
         self.known.with(|known| {
-            self.contracts.count("", known.contracts().map(|(state, many)| (["provider", state], many)));
+            if concerns.may_change_contracts() {
+                self.contracts.count("", known.contracts().map(|(state, many)| (["provider", state], many)));
+            }
             match concerns {
                 Concerns::All | Concerns::Offer | Concerns::Contract(_) => {
                     queues.asks.enqueue(known.asks.iter().map(ResourceExt::name_any));
@@ -161,18 +156,11 @@ impl Knowledge {
                 }
                 _ => {}
             }
+            queues.requests.enqueue(concerns::requests(concerns, known));
             match concerns {
-                Concerns::All | Concerns::Offer => queues.requests.enqueue(keys(&known.requests, None)),
+                Concerns::All => queues.exports.enqueue(known.exports.iter().map(Key::of)),
                 Concerns::Contract(of) | Concerns::Exports(of) => {
-                    queues.requests.enqueue(keys(&known.requests, Some(of)));
-                }
-                Concerns::Request(key) => queues.requests.enqueue([key.clone()]),
-                _ => {}
-            }
-            match concerns {
-                Concerns::All => queues.exports.enqueue(keys(&known.exports, None)),
-                Concerns::Contract(of) | Concerns::Exports(of) => {
-                    queues.exports.enqueue(keys(&known.exports, Some(of)));
+                    queues.exports.enqueue(known.exports_of(of).map(Key::of));
                 }
                 Concerns::Export(key) => queues.exports.enqueue([key.clone()]),
                 _ => {}
@@ -180,12 +168,6 @@ impl Knowledge {
             queues.namespaces.enqueue(concerns::spaces(concerns, known));
         });
     }
-}
-
-/// Of one cluster namespace, or of all.
-fn keys<P: Resource>(all: &Decoded<P>, of: Option<&String>) -> Vec<Key> {
-    let is_of = |object: &&P| of.is_none() || object.meta().namespace.as_ref() == of;
-    all.iter().filter(is_of).map(Key::of).collect()
 }
 
 struct Begin<'a> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     bind::{export::APIServiceExportRequest, label, offer::APIServiceExportTemplate},
-    view::Meta,
+    view::{Meta, Tolerant},
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -13,9 +13,12 @@ use k8s_openapi::{
 use kit::write::{Error, Writer};
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
+use serde::de::DeserializeOwned;
+
 use super::{
     knowledge::Knowledge,
     known::{Key, Known, granted_templates},
+    lean::{Bounded, Written, trimmed},
 };
 
 /// For how long what is asked for may come later than the request.
@@ -42,6 +45,36 @@ pub(super) async fn looks_again(
         return Ok(Some(left));
     }
     Ok((age < BEHIND && behind.await?).then_some(SOON))
+}
+
+/// The object as it is known, or, where it was left out and there is room for it by now, as it is there: the watch tells of it again only
+/// when it has changed.
+pub(super) async fn looked_at<K>(
+    key: &Key,
+    knowledge: &Knowledge,
+    writer: &Writer,
+    all: fn(&Known) -> &Bounded<K>,
+) -> Result<Option<K>, Error>
+where
+    K: Written + Clone + DeserializeOwned + 'static,
+{
+    let (known, is_next) = knowledge.known.with(|known| {
+        let all = all(known);
+        (all.named(&key.pair()).cloned(), all.has_room_for(key))
+    });
+    if known.is_some() || !is_next {
+        return Ok(known);
+    }
+    let metadata = ObjectMeta {
+        name: Some(key.name.clone()),
+        namespace: Some(key.cluster_namespace.clone()),
+        ..ObjectMeta::default()
+    };
+    match writer.read(&Tolerant::<K> { metadata, object: Err(String::new()) }).await {
+        Ok(there) => Ok(trimmed(there).object.ok()),
+        Err(Error::Gone) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the API server has another version of the object than the one that is known, or one at all if none is. What has not
@@ -80,13 +113,13 @@ pub(super) async fn is_behind(
     }
     let templates = knowledge.known.with(|known| known.contract(&contract).map(granted_templates));
     for name in templates.unwrap_or_default() {
-        let template = meta(&|known| known.templates.get(&name).map(Resource::meta));
+        let template = meta(&|known| known.template(&name).map(Resource::meta));
         if is_newer::<APIServiceExportTemplate>(writer, &name, &[], template.as_ref()).await? {
             return Ok(true);
         }
     }
     for name in request.spec.resources.iter().map(api::bind::resource::Resource::name) {
-        let crd = meta(&|known| known.crds.get(&name).map(Resource::meta));
+        let crd = meta(&|known| known.crd(&name).map(Resource::meta));
         let labels = &[(label::EXPORTED, "true")];
         if is_newer::<CustomResourceDefinition>(writer, &name, labels, crd.as_ref()).await? {
             return Ok(true);

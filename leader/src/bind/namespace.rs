@@ -5,27 +5,45 @@
 //! the consumer's rights in it; one that is missing deletes nothing. Without a prefix several consumers share a Namespace: it goes with the last. A pass begins with what is there, so it may run twice.
 
 mod assigned;
+mod ending;
+mod pruned;
 
 use std::time::Duration;
 
-use api::bind::{
-    condition::{Answer, Severity, Verdict, conditions},
-    export::APIServiceNamespace,
-    label,
+use api::{
+    bind::{
+        condition::{Answer, Severity, Verdict, conditions},
+        export::APIServiceNamespace,
+        label,
+    },
+    view::Meta,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
 use kit::{
     boot::Env,
+    index::Shared,
+    list,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt, core::ObjectMeta};
+use kube::{Api, Resource, ResourceExt, core::ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::assigned::{Ending, Refused, Use, assigned, ending, is_live, reserved, use_of, without_exports};
-use super::{LOOK_AGAIN, ensure, knowledge::Knowledge, known::Key, remove, rights};
+pub(super) use self::assigned::places;
+use self::{
+    assigned::{Refused, Use, assigned, reserved, use_of, without_exports},
+    ending::{Ending, ending},
+    pruned::Pruned,
+};
+use super::{
+    LOOK_AGAIN, ensure, free, knowledge::Knowledge, known::Key, lean::is_held, live::looked_at, refusal,
+    rights,
+};
+
+/// Whether a Namespace here stands for it.
+const ASSIGNED: &str = "Assigned";
 
 /// How soon it is looked again whether a Namespace that is not ours may be used: it is in no watch.
 const MAY_BE_LET: Duration = Duration::from_secs(30);
@@ -41,63 +59,78 @@ enum Made {
 /// The controller. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Namespaces {
-    pub(super) env: Env,
-    pub(super) knowledge: Knowledge,
-    pub(super) writer: Writer,
-    /// What the names of cluster namespaces begin with.
-    pub(super) prefix: String,
+    env: Env,
+    knowledge: Knowledge,
+    writer: Writer,
+    prefix: String,
+    pruned: Shared<Pruned>,
 }
 
 impl Namespaces {
+    /// The controller; `prefix` is what the names of cluster namespaces begin with.
+    pub(super) fn new(env: Env, knowledge: Knowledge, writer: Writer, prefix: String) -> Self {
+        Self { env, knowledge, writer, prefix, pruned: Shared::default() }
+    }
+
     /// One pass.
     pub(super) async fn reconcile(self, key: Key) -> Result<Outcome, Error> {
-        let found = self.knowledge.known.with(|known| {
-            let namespace = known.namespaces.named(&key.pair())?.clone();
-            let name = assigned(&key, &namespace, known);
-            let has_contract = known.contract(&key.cluster_namespace).is_some();
-            Some((namespace, name, has_contract))
+        let namespace = looked_at(&key, &self.knowledge, &self.writer, |known| &known.namespaces).await?;
+        let Some(namespace) = namespace else {
+            self.pruned.with(|pruned| pruned.forget(&key));
+            return Ok(Outcome::Done);
+        };
+        let ended = match namespace.metadata.deletion_timestamp {
+            Some(_) => self.end(&key, &namespace).await,
+            None => self.keep(&key, &namespace).await,
+        };
+        if let Err(Error::Refused(why)) = &ended {
+            self.refuse(&key, &namespace, &Refused::ByServer(refusal(why))).await?;
+        }
+        ended
+    }
+
+    async fn keep(&self, key: &Key, namespace: &APIServiceNamespace) -> Result<Outcome, Error> {
+        let name = self.knowledge.known.with(|known| {
+            known.contract(&key.cluster_namespace)?;
+            assigned(key, namespace, known)
         });
-        let Some((namespace, name, has_contract)) = found else { return Ok(Outcome::Done) };
-        if namespace.metadata.deletion_timestamp.is_some() {
-            return self.end(&key, &namespace, name).await;
-        }
-        let Some(name) = name.filter(|_| has_contract) else { return Ok(Outcome::Done) };
-        if let Some(refused) = reserved(&key, &name, &self.env.namespace, &self.prefix) {
-            return self.refuse(&namespace, &refused).await;
-        }
-        if !namespace.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
-            self.writer.hold(&namespace, label::BIND_FINALIZER).await?;
+        let Some(name) = name else { return Ok(Outcome::Done) };
+        if let Some(refused) = reserved(key, &name, &self.env.namespace, &self.prefix) {
+            self.refuse(key, namespace, &refused).await?;
             return Ok(Outcome::Done);
         }
-        if let Some(owners) = without_exports(&namespace) {
+        if !is_held(&namespace.metadata) {
+            self.writer.hold(namespace, label::BIND_FINALIZER).await?;
+            return Ok(Outcome::Done);
+        }
+        if let Some(owners) = without_exports(namespace) {
             let metadata =
                 json!({"resourceVersion": namespace.resource_version(), "ownerReferences": owners});
-            self.writer.merge(&namespace, None, json!({"metadata": metadata})).await?;
+            self.writer.merge(namespace, None, json!({"metadata": metadata})).await?;
             return Ok(Outcome::Done);
         }
-        match self.make(&key, &name).await? {
+        match self.make(key, &name).await? {
             Made::IsThere => {}
             Made::Goes => return Ok(Outcome::Requeue(MAY_BE_LET)),
             Made::NotOurs => {
-                self.refuse(&namespace, &Refused::NotOurs(name)).await?;
+                self.refuse(key, namespace, &Refused::NotOurs(name)).await?;
                 return Ok(Outcome::Requeue(MAY_BE_LET));
             }
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
         let giving = self.knowledge.giving.read().await;
-        let apis =
-            self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known, is_live));
+        let apis = self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
         for api in apis {
             ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;
         }
         drop(giving);
-        self.say(&namespace, Some(&name), Answer::Yes).await?;
+        self.say(key, namespace, Some(&name), Answer::Yes).await?;
         Ok(Outcome::Requeue(LOOK_AGAIN))
     }
 
     /// Makes the Namespace, unless it is there.
     async fn make(&self, key: &Key, name: &str) -> Result<Made, Error> {
-        let place = self.knowledge.known.with(|known| known.places.get(name).cloned());
+        let place = self.knowledge.known.with(|known| known.place(name).cloned());
         let is_going = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_some();
         if place.is_some_and(|place| use_of(&place, key) == Use::Free && !is_going(&place.metadata)) {
             return Ok(Made::IsThere);
@@ -137,65 +170,107 @@ impl Namespaces {
         self.writer.merge(place, None, json!({ "metadata": metadata })).await.map(drop)
     }
 
-    async fn refuse(&self, namespace: &APIServiceNamespace, refused: &Refused) -> Result<Outcome, Error> {
-        let is_news = !namespace
-            .status
-            .iter()
-            .flat_map(|status| &status.conditions)
-            .any(|condition| condition.reason.as_deref() == Some(refused.reason()));
+    async fn refuse(
+        &self,
+        key: &Key,
+        namespace: &APIServiceNamespace,
+        refused: &Refused,
+    ) -> Result<(), Error> {
+        let answer = Answer::No(Severity::Error, refused.reason(), refused.to_string());
+        let mut said_of = namespace.status.iter().flat_map(|status| &status.conditions);
+        let is_news = !said_of.any(|condition| condition.reason.as_deref() == Some(refused.reason()))
+            && !self.has_said(key, namespace, &answer);
         if is_news {
             self.env.events.warn(namespace.object_ref(&()), "Assign", refused.reason(), &refused.to_string());
         }
-        self.say(namespace, None, Answer::No(Severity::Error, refused.reason(), refused.to_string())).await
+        self.say(key, namespace, refused.leaves(namespace), answer).await
     }
 
     async fn say(
         &self,
+        key: &Key,
         namespace: &APIServiceNamespace,
         name: Option<&str>,
         answer: Answer,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(), Error> {
         let have = namespace.status.clone().unwrap_or_default();
-        let all = conditions(&have.conditions, &[Verdict::new("Assigned", answer)], &[], Timestamp::now());
-        if all == have.conditions && have.namespace.as_deref() == name {
-            return Ok(Outcome::Done);
+        let verdict = Verdict::new(ASSIGNED, answer.clone());
+        let all = conditions(&have.conditions, &[verdict], &[], Timestamp::now());
+        let is_said = all == have.conditions || self.has_said(key, namespace, &answer);
+        if is_said && have.namespace.as_deref() == name {
+            return Ok(());
         }
         let status = json!({"namespace": name, "conditions": all});
         let patch = json!({"metadata": {"resourceVersion": namespace.resource_version()}, "status": status});
-        self.writer.merge(namespace, Some("status"), patch).await?;
-        Ok(Outcome::Done)
+        let there = self.writer.merge(namespace, Some("status"), patch).await?;
+        let kept = there.status.unwrap_or_default().conditions;
+        self.pruned.with(|pruned| pruned.said(key, namespace.uid(), answer, &kept));
+        Ok(())
+    }
+
+    fn has_said(&self, key: &Key, namespace: &APIServiceNamespace, answer: &Answer) -> bool {
+        self.pruned.with(|pruned| pruned.has(key, namespace.metadata.uid.as_deref(), answer))
     }
 
     /// What was made for it goes, then it may go.
-    async fn end(
-        &self,
-        key: &Key,
-        namespace: &APIServiceNamespace,
-        name: Option<String>,
-    ) -> Result<Outcome, Error> {
-        if !namespace.finalizers().iter().any(|held| held == label::BIND_FINALIZER) {
-            return Ok(Outcome::Done);
-        }
-        let within = name.unwrap_or_default();
-        match self.knowledge.known.with(|known| ending(key, namespace, &within, known)) {
-            Ending::Delete(place) if place.metadata.deletion_timestamp.is_some() => return Ok(Outcome::Done),
-            Ending::Delete(place) => {
-                self.writer.delete(&place, false).await?;
-                tracing::info!(namespace = within, "the consumer's Namespace is gone: so is ours");
-                return Ok(Outcome::Done);
+    async fn end(&self, key: &Key, namespace: &APIServiceNamespace) -> Result<Outcome, Error> {
+        let is_ending = self.knowledge.known.with(|known| known.is_ending(&key.cluster_namespace));
+        if is_held(&namespace.metadata) {
+            for within in places(namespace) {
+                match self.knowledge.known.with(|known| ending(key, namespace, &within, known)) {
+                    Ending::Delete(place) if place.metadata.deletion_timestamp.is_some() => {
+                        return Ok(Outcome::Done);
+                    }
+                    Ending::Delete(place) => {
+                        self.writer.delete(&place, false).await?;
+                        tracing::info!(namespace = within, "the consumer's Namespace is gone: so is ours");
+                        return Ok(Outcome::Done);
+                    }
+                    Ending::HandOver(place, heir) => {
+                        self.annotate(&place, json!({label::API_SERVICE_NAMESPACE: heir.to_string()}))
+                            .await?;
+                    }
+                    Ending::Stays => {}
+                }
+                // One that others use, or that was there before, stays without the rights in it.
+                self.take_back(&within, &key.cluster_namespace).await?;
             }
-            Ending::HandOver(place, heir) => {
-                self.annotate(&place, json!({label::API_SERVICE_NAMESPACE: heir.to_string()})).await?;
-            }
-            Ending::Stays => {}
         }
-        // One that others use, or that was there before, stays without the rights in it.
-        let apis =
-            self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known, |_| true));
-        for api in apis {
-            remove(&self.writer, &rights::within(&within, &key.cluster_namespace, &api)).await?;
+        if is_ending {
+            free(&self.writer, namespace).await?;
+        } else if is_held(&namespace.metadata) {
+            self.release(namespace).await?;
         }
-        self.writer.release(namespace, &[label::BIND_FINALIZER]).await?;
         Ok(Outcome::Done)
+    }
+
+    /// All rights of the consumer in a Namespace, of whatever API: exports and schemas may be gone before.
+    async fn take_back(&self, within: &str, cluster_namespace: &str) -> Result<(), Error> {
+        let all = Api::<Meta<RoleBinding>>::namespaced(self.env.client.clone(), within);
+        let names = list::metadata(&all, |binding| binding.name_any()).await?;
+        for name in names.iter().filter(|name| rights::may_be_of(name, cluster_namespace)) {
+            let mut binding = RoleBinding::default();
+            binding.metadata.name = Some(name.clone());
+            binding.metadata.namespace = Some(within.to_owned());
+            match self.writer.read(&binding).await {
+                Ok(there) if rights::is_of(&there, cluster_namespace) => {
+                    self.writer.delete(&there, false).await?;
+                }
+                Ok(_) | Err(Error::Gone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finalizers of others stay, of which not all may be known.
+    async fn release(&self, namespace: &APIServiceNamespace) -> Result<(), Error> {
+        match self.writer.read(namespace).await {
+            Ok(there) if there.uid() == namespace.uid() => {
+                self.writer.release(&there, &[label::BIND_FINALIZER]).await
+            }
+            Ok(_) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }

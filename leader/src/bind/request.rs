@@ -28,9 +28,11 @@ use serde_json::json;
 
 use self::judge::{Exported, desired, is_granted_by};
 use super::{
+    REFUSED, free,
     knowledge::Knowledge,
     known::Key,
-    live::{SOON, age, is_behind, looks_again},
+    live::{SOON, age, is_behind, looked_at, looks_again},
+    refusal,
 };
 
 /// How long a request stays after its end.
@@ -49,11 +51,18 @@ pub(super) struct Requests {
 impl Requests {
     /// One pass.
     pub(super) async fn reconcile(self, key: Key) -> Result<Outcome, Error> {
-        let request = self.knowledge.known.with(|known| {
-            known.contract(&key.cluster_namespace)?;
-            known.requests.named(&key.pair()).cloned()
-        });
+        let request = looked_at(&key, &self.knowledge, &self.writer, |known| &known.requests).await?;
         let Some(request) = request else { return Ok(Outcome::Done) };
+        let (has_contract, is_ending) = self.knowledge.known.with(|known| {
+            let contract = &key.cluster_namespace;
+            (known.contract(contract).is_some(), known.is_ending(contract))
+        });
+        if request.metadata.deletion_timestamp.is_some() && is_ending {
+            free(&self.writer, &request).await?;
+        }
+        if request.metadata.deletion_timestamp.is_some() || !has_contract {
+            return Ok(Outcome::Done);
+        }
         let status = request.status.clone().unwrap_or_default();
         if status.phase != Phase::Pending {
             return self.over(&request, &status, Timestamp::now()).await;
@@ -63,7 +72,13 @@ impl Requests {
         let _mine = turn.lock().await;
         let choices = (self.isolation, self.scope);
         match self.knowledge.known.with(|known| desired(&key, &request, known, choices)) {
-            Ok(exported) => self.export(&request, exported).await,
+            Ok(exported) => {
+                let ended = self.export(&request, exported).await;
+                if let Err(Error::Refused(why)) = &ended {
+                    self.wait(&request, (Severity::Error, REFUSED), refusal(why)).await?;
+                }
+                ended
+            }
             Err(refused) => {
                 let age = age(&request.metadata, Timestamp::now());
                 match looks_again(age, is_behind(&request, &self.knowledge, &self.writer)).await? {
@@ -81,8 +96,13 @@ impl Requests {
         let key = Key::of(&exported.export).pair();
         let there = self.knowledge.known.with(|known| known.exports.named(&key).cloned());
         match &there {
+            // It is made anew when it is gone, of which the watch tells.
             Some(there) if there.metadata.deletion_timestamp.is_some() => {
-                return self.wait_for_end(request, there).await;
+                let message = format!(
+                    "APIServiceExport {} is being deleted: it goes when nobody binds it",
+                    there.name_any()
+                );
+                return self.wait(request, (Severity::Info, "ExportIsGoing"), message).await;
             }
             Some(there) if !is_granted_by(&request.spec, &there.spec) => {
                 let message = format!(
@@ -125,15 +145,18 @@ impl Requests {
         }))
     }
 
-    /// The export of this name is being deleted: it is made anew when it is gone, of which the watch tells.
-    async fn wait_for_end(
+    /// Says what is in the way. It is looked at again.
+    async fn wait(
         &self,
         request: &APIServiceExportRequest,
-        there: &APIServiceExport,
+        (severity, reason): (Severity, &'static str),
+        message: String,
     ) -> Result<Outcome, Error> {
-        let message =
-            format!("APIServiceExport {} is being deleted: it goes when nobody binds it", there.name_any());
-        let answer = Answer::No(Severity::Info, "ExportIsGoing", message);
+        let mut said = request.status.iter().flat_map(|status| &status.conditions);
+        if severity == Severity::Error && !said.any(|said| said.reason.as_deref() == Some(reason)) {
+            self.env.events.warn(request.object_ref(&()), "Export", reason, &message);
+        }
+        let answer = Answer::No(severity, reason, message);
         self.say(request, Phase::Pending, &[Verdict::new(EXPORTS_READY, answer)], None).await
     }
 

@@ -64,15 +64,39 @@ fn is_namespaced(cluster_namespace: &str, api: &str, known: &Known) -> bool {
     schema.is_some_and(|schema| schema.spec.scope == InformerScope::Namespaced)
 }
 
-/// APIs of which a consumer has objects in Namespaces of its own, by the exports that `count`.
-pub(super) fn in_namespaces(
-    cluster_namespace: &str,
-    known: &Known,
-    count: impl Fn(&APIServiceExport) -> bool,
-) -> Vec<String> {
-    let exports = known.exports_of(cluster_namespace).filter(|export| count(export));
+/// APIs of which a consumer has objects in Namespaces of its own.
+pub(super) fn in_namespaces(cluster_namespace: &str, known: &Known) -> Vec<String> {
+    let exports = known.exports_of(cluster_namespace).filter(|export| is_live(export));
     let apis = exports.flat_map(|export| export.spec.resources.iter().map(|resource| resource.name()));
     apis.filter(|api| is_namespaced(cluster_namespace, api, known)).collect()
+}
+
+/// Whether the export is not taken back.
+pub(super) fn is_live(export: &APIServiceExport) -> bool {
+    export.metadata.deletion_timestamp.is_none()
+}
+
+/// All that a consumer may have of an API outside of Namespaces of its own, by their names: what it was given follows from a schema that
+/// may be gone before.
+pub(super) fn outside(cluster_namespace: &str, api: &str) -> (RoleBinding, ClusterRoleBinding) {
+    let mut everywhere = ClusterRoleBinding::default();
+    everywhere.metadata.name = Some(called(cluster_namespace, api));
+    (within(cluster_namespace, cluster_namespace, api), everywhere)
+}
+
+/// Whether what has this name may give a right on an API to the consumer.
+pub(super) fn may_be_of(name: &str, cluster_namespace: &str) -> bool {
+    name.starts_with(&format!("{BINDER}-{cluster_namespace}-"))
+}
+
+/// Whether it gives a right to the consumer, and to nobody else.
+pub(super) fn is_of(binding: &RoleBinding, cluster_namespace: &str) -> bool {
+    let subjects = binding.subjects.as_deref().unwrap_or_default();
+    let is_its = |has: &Subject| {
+        let its = subject(cluster_namespace);
+        (&has.kind, &has.name, &has.namespace) == (&its.kind, &its.name, &its.namespace)
+    };
+    matches!(subjects, [only] if is_its(only))
 }
 
 /// The right to an API in a Namespace.
@@ -156,7 +180,7 @@ mod tests {
         let contract = json!({"metadata": {"name": "cns", "labels": {label::BIND: label::CONTRACT}, "annotations": marks}});
         known.places.change(Change::Apply(serde_json::from_value(contract).unwrap()));
         known.exports.change(Change::Apply(serde_json::from_value(json!(export)).unwrap()));
-        (of_export(&export, &known), in_namespaces("cns", &known, |_| true).len())
+        (of_export(&export, &known), in_namespaces("cns", &known).len())
     }
 
     #[test]
@@ -173,6 +197,21 @@ mod tests {
         let both = vec![Right::Within("m.g".into()), Right::Reading("m.g".into())];
         assert_eq!(given("Cluster", "Namespaced", "Namespaced", true), (both, 0));
         assert_eq!(given("Namespaced", "Prefixed", "Namespaced", true), (vec![], 1), "no other one");
+    }
+
+    #[test]
+    fn whose_a_right_is_says_its_subject() {
+        let is_its = |binding: &RoleBinding| {
+            may_be_of(binding.metadata.name.as_deref().unwrap_or_default(), "cns") && is_of(binding, "cns")
+        };
+        assert!(is_its(&within("team1", "cns", "m.g")) && is_its(&within("team1", "cns", &"a.".repeat(150))));
+        assert!(!is_its(&within("team1", "cns-b", "m.g")), "its name begins as ours do");
+        let mut several = within("team1", "cns", "m.g");
+        several.subjects.get_or_insert_default().push(subject("other"));
+        assert!(!is_its(&several));
+        let mut others = within("team1", "cns", "m.g");
+        others.metadata.name = Some("readers".into());
+        assert!(!is_its(&others));
     }
 
     #[test]

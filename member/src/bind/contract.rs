@@ -29,6 +29,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 
 /// Watches that share a connection: an API server allows a client 100 streams on one.
 const WATCHES: usize = 60;
@@ -65,6 +66,8 @@ pub(crate) struct Contract {
     target: Target,
     pub(crate) known: Shared<Known>,
     changed: watch::Sender<u64>,
+    /// The provider was restored from a backup: what is known of it is worth nothing, and watches hear nothing new.
+    pub(crate) restored: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
     watching: Shared<(Client, usize)>,
@@ -81,6 +84,7 @@ impl Contract {
             target,
             known: Shared::default(),
             changed: watch::Sender::new(0),
+            restored: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,
             watching: Shared::new((watching, 0)),

@@ -1,25 +1,21 @@
 //! Shows the provider that we live, and keeps the credential up to date.
 //!
 //! Watches `ClusterBinding/cluster` and the Secret that it names. Writes the status of the ClusterBinding every two and a half minutes, and
-//! the Secret of our cluster where the provider's has another kubeconfig that can be used.
+//! the Secret of our cluster where the provider's has another kubeconfig that can be used. Shows as well whether our watches still hear of
+//! what is written there: those of an API server that was restored from a backup hear nothing until it comes to the version they are at.
+
+mod mirror;
 
 use std::time::{Duration, Instant};
 
-use api::{
-    bind::{
-        binding::{ClusterBinding, ClusterBindingStatus, SecretName},
-        condition::{Answer, Severity, Verdict, conditions},
-        duration::GoDuration,
-    },
-    label::MEMBER,
+use api::bind::{
+    binding::{ClusterBinding, ClusterBindingStatus, SecretName},
+    condition::{Answer, Severity, Verdict, conditions},
+    duration::GoDuration,
 };
 use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
-use kit::{
-    client::kubeconfig::Target,
-    failure::Failure,
-    write::{Error, Writer},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kit::{failure::Failure, objects::version, write::Error};
 use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::watch;
@@ -27,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     contract::Contract,
-    local::{KEY, Local, NAMESPACE},
+    local::{Local, NAMESPACE},
 };
 
 /// After how long without a heartbeat the provider may take us for gone, twice.
@@ -48,6 +44,14 @@ pub(crate) enum Beat {
     Failed,
     /// The provider has ended the contract (B15).
     Evicted,
+}
+
+/// The last write.
+#[derive(Default)]
+struct Wrote {
+    at: Option<Instant>,
+    /// The version of the ClusterBinding that the provider answered then.
+    heard: u64,
 }
 
 /// How the last one went, if there was one.
@@ -76,7 +80,7 @@ impl Heartbeat {
 
     /// Goes on until `stop`.
     pub(crate) async fn keep(self, stop: CancellationToken) {
-        let (mut changes, mut wrote) = (self.contract.changes(), None);
+        let (mut changes, mut wrote) = (self.contract.changes(), Wrote::default());
         loop {
             changes.mark_unchanged();
             let beat = async {
@@ -110,35 +114,8 @@ impl Heartbeat {
         self.said.send_if_modified(|said| said.replace(now) != Some(now));
     }
 
-    /// The provider renews the credential in its Secret.
-    async fn mirror(&self) -> Result<(), Error> {
-        let theirs = self.contract.known.with(|known| {
-            let named = &known.cluster_bindings.get("cluster")?.spec.kubeconfig_secret_ref;
-            known.secrets.get(&named.name)?.data.as_ref()?.get(&named.key).cloned()
-        });
-        let ours = self.local.known.with(|known| known.secrets.get(&self.secret).cloned());
-        let (Some(theirs), Some(ours)) = (theirs, ours) else { return Ok(()) };
-        let have = ours.data.as_ref().and_then(|data| data.get(KEY)).map(|have| have.0.as_slice());
-        match mirrored(&theirs.0, have, &self.contract.cluster_namespace.name) {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(why) => {
-                tracing::warn!(why, "kept the old credential: the provider's new one cannot be used");
-                return Ok(());
-            }
-        }
-        let env = &self.contract.env;
-        let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
-        writer.merge::<Secret>(&ours, None, json!({"data": {KEY: theirs}})).await?;
-        tracing::info!(
-            secret = format!("{NAMESPACE}/{}", self.secret),
-            "took the provider's new credential over"
-        );
-        Ok(())
-    }
-
     /// Writes the status if that is due; when the next one is. Nothing where there is no ClusterBinding.
-    async fn beat(&self, wrote: &mut Option<Instant>) -> Result<Option<Duration>, Error> {
+    async fn beat(&self, wrote: &mut Wrote) -> Result<Option<Duration>, Error> {
         let Some(binding) = self.contract.known.with(|known| known.cluster_bindings.get("cluster").cloned())
         else {
             return Ok(None);
@@ -146,17 +123,29 @@ impl Heartbeat {
         let now = (self.now)();
         let have = binding.status.clone().unwrap_or_default();
         let want = self.status(&have, now);
-        if let Some(left) = due(&have, &want, now, wrote.map(|at| at.elapsed())) {
+        if let Some(left) = due(&have, &want, now, wrote.at.map(|at| at.elapsed())) {
             return Ok(Some(left));
         }
         let mut patch = json!({ "status": want });
         patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
         let answer = self.contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await;
-        // Who writes faster than we read would have us try all the time.
-        if matches!(answer, Ok(_) | Err(Error::Stale)) {
-            *wrote = Some(Instant::now());
+        match answer {
+            Ok(answer) => {
+                *wrote = Wrote { at: Some(Instant::now()), heard: version(&answer) };
+                Ok(Some(EVERY))
+            }
+            Err(Error::Stale) => {
+                // Who writes faster than we read would have us try all the time.
+                wrote.at = Some(Instant::now());
+                let now = version(&self.contract.writer.read(&binding).await?);
+                if are_deaf(version(&binding), wrote.heard, now) {
+                    self.contract.restored.cancel();
+                }
+                wrote.heard = now;
+                Err(Error::Stale)
+            }
+            Err(error) => Err(error),
         }
-        answer.map(|_| Some(EVERY))
     }
 
     /// The Secret of ours that the status names: the one it names, while that is there. Two may hold credentials of one contract, and
@@ -193,17 +182,10 @@ impl Heartbeat {
     }
 }
 
-/// Whether the provider's credential is to replace the one that we `have`; why it never does. One that leads elsewhere, or nowhere, would
-/// be the last one.
-fn mirrored(theirs: &[u8], have: Option<&[u8]>, cluster_namespace: &str) -> Result<bool, String> {
-    if have == Some(theirs) {
-        return Ok(false);
-    }
-    match Target::read(theirs) {
-        Ok(target) if target.namespace == cluster_namespace => Ok(true),
-        Ok(target) => Err(format!("it is for the cluster namespace {}", target.namespace)),
-        Err(error) => Err(error.to_string()),
-    }
+/// Whether watches hear nothing of what the provider has `now`: it is at a version before the one they `know`, or they do not even know the
+/// one that was `heard` when we wrote before, which is half a minute ago and more.
+fn are_deaf(know: u64, heard: u64, now: u64) -> bool {
+    now < know || know < heard
 }
 
 /// What a heartbeat that did not arrive means. An API server that starts refuses for a moment what it allows afterwards.
@@ -243,6 +225,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_provider_that_was_restored_is_one_that_our_watches_do_not_hear() {
+        assert!(are_deaf(100, 0, 90), "it was restored");
+        assert!(
+            are_deaf(100, 110, 110),
+            "what was written before its restore is as it was, and what we wrote since is not told"
+        );
+        assert!(!are_deaf(100, 100, 101) && !are_deaf(100, 0, 101), "somebody else has written it");
+    }
+
+    #[test]
     fn b15_a_contract_has_ended_when_its_namespace_goes_or_its_credential_is_refused_twice() {
         let failed = |before, has_ended| after(before, has_ended);
         assert_eq!(failed(Some(Beat::Arrived), Ok(true)), Beat::Evicted);
@@ -251,28 +243,6 @@ mod tests {
         assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unauthorized)), Beat::Evicted);
         assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Failed);
         assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed);
-    }
-
-    #[test]
-    fn b12_a_credential_is_mirrored_on_change_only_and_never_one_that_leads_elsewhere_or_nowhere() {
-        let kubeconfig = |namespace: &str, token: &str| {
-            let all = json!({
-                "apiVersion": "v1", "kind": "Config", "current-context": "default",
-                "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default", "namespace": namespace}}],
-                "clusters": [{"name": "default", "cluster": {"server": "https://127.0.0.1:6443"}}],
-                "users": [{"name": "default", "user": {"token": token}}],
-            });
-            all.to_string().into_bytes()
-        };
-        let (old, new) = (kubeconfig("kube-bind-a", "old"), kubeconfig("kube-bind-a", "new"));
-        let mirrored = |theirs: &[u8]| super::mirrored(theirs, Some(&old), "kube-bind-a");
-        assert_eq!(mirrored(&old), Ok(false));
-        assert_eq!(mirrored(&new), Ok(true));
-        assert_eq!(super::mirrored(&new, None, "kube-bind-a"), Ok(true), "somebody took ours out");
-        assert!(mirrored(&kubeconfig("kube-bind-b", "new")).unwrap_err().contains("kube-bind-b"));
-        for unusable in [&b""[..], b"{", b"apiVersion: v1\nkind: Config\n"] {
-            assert!(mirrored(unusable).is_err());
-        }
     }
 
     #[test]

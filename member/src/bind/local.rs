@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::{
-    bind::{binding::APIServiceBinding, resource::ClusterSecretKey},
+    bind::{binding::APIServiceBinding, carried::synced, resource::ClusterSecretKey},
     view::{Lenient, Tolerant, lean, or_default, owned},
 };
 use k8s_openapi::{
@@ -116,14 +116,9 @@ impl Crd {
     /// The first version that is served, as kube-bind has it; nothing while the API is not.
     pub(crate) fn served(&self) -> Option<Served> {
         let spec = self.spec.0.as_ref().ok().filter(|_| self.is_established())?;
-        let version = spec.versions.iter().find(|version| version.served)?;
-        let resource = ApiResource {
-            group: spec.group.clone(),
-            version: version.name.clone(),
-            api_version: format!("{}/{}", spec.group, version.name),
-            kind: spec.names.kind.clone(),
-            plural: spec.names.plural.clone(),
-        };
+        let versions = spec.versions.iter().map(|version| (version.name.as_str(), version.served));
+        let resource = synced(&spec.group, &spec.names, versions)?;
+        let version = spec.versions.iter().find(|version| version.name == resource.version)?;
         let has_status = version.subresources.as_ref().is_some_and(|has| has.status.is_some());
         Some(Served { resource, is_namespaced: spec.scope == "Namespaced", has_status })
     }

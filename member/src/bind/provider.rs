@@ -1,7 +1,7 @@
 //! One contract, as long as its credential is the same.
 //!
 //! Watches what is in the cluster namespace. Runs the controllers of the contract and keeps the objects of each bound API in step. Its
-//! failure is its own: other contracts, and Services, go on.
+//! failure is its own: other contracts, and Services, go on. All of it begins anew when the provider was restored from a backup.
 
 mod syncs;
 
@@ -19,7 +19,7 @@ use kit::{
     queue::Queue,
     watch::Watches,
 };
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -68,13 +68,31 @@ pub(crate) async fn run(
         if let Some(unusable) = claim(&env, &local, &secret, &stop).await {
             return broken(&link, unusable, &stop).await;
         }
-        let Some(contract) = connect(&env, target, &link, &stop).await else { return };
-        Box::pin(serve(contract, bindings, (&local, &secret, &link), absence, &stop)).await;
+        while let Some(contract) = connect(&env, target.clone(), &link, &stop).await {
+            let here = (&local, &*secret, &link);
+            Box::pin(serve(contract, bindings.clone(), here, absence.clone(), &stop)).await;
+            if stop.is_cancelled() {
+                return;
+            }
+            tell_restored(&env, &local, &secret);
+        }
     };
     served.await;
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap_or_else(resume);
     }
+}
+
+/// Says on the bindings of the credential that the provider was restored.
+fn tell_restored(env: &Env, local: &Local, secret: &str) {
+    let message = "the provider was restored from a backup: reading everything there again";
+    tracing::warn!("{message}");
+    let names = local.bindings_of(secret);
+    let references: Vec<_> = local.known.with(|known| {
+        names.iter().filter_map(|name| Some(known.bindings.get(name)?.object_ref(&()))).collect()
+    });
+    let tell = |reference| env.events.warn(reference, "Bind", "ProviderRestored", message);
+    references.into_iter().for_each(tell);
 }
 
 /// A credential that cannot be used is another one before anything changes.
@@ -162,6 +180,7 @@ async fn listed(watches: &Watches, link: &watch::Sender<Link>, stop: &Cancellati
     }
 }
 
+/// Serves the contract until `stop`, or until the provider turns out to be restored from a backup: then all of it begins anew.
 async fn serve(
     contract: Contract,
     bindings: Bindings,
@@ -183,15 +202,19 @@ async fn serve(
     let namespaces = Namespaces::new(&contract, local, absence.clone());
     let beating = heartbeat.beating();
     link.send_replace(Link::Up(Box::new(contract.clone()), beating.clone()));
-    let mut parts = JoinSet::new();
-    parts.spawn(heartbeat.keep(stop.clone()));
-    parts.spawn(namespaces.keep(stop.clone()));
+    let (mut parts, work) = (JoinSet::new(), stop.child_token());
+    parts.spawn(heartbeat.keep(work.clone()));
+    parts.spawn(namespaces.keep(work.clone()));
     let syncs = Syncs::new(&contract, absence, bindings.unsynced(), beating);
-    let kept = syncs.keep(bindings, stop);
+    let kept = syncs.keep(bindings, &work);
     tokio::pin!(kept);
     loop {
         tokio::select! {
             () = &mut kept => break,
+            () = contract.restored.cancelled(), if !work.is_cancelled() => {
+                link.send_replace(Link::Connecting);
+                work.cancel();
+            }
             Some(Err(error)) = tasks.join_next() => resume(error),
             Some(Err(error)) = parts.join_next() => resume(error),
         }

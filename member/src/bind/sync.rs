@@ -9,6 +9,8 @@
 //! | [`copies`], [`raw`] | the watches at the provider |
 //! | [`act`] | does it |
 //! | [`asked`] | what API servers are asked before something is done that cannot be undone |
+//! | [`trail`] | what a pass did last: pure |
+//! | [`late`] | what takes too long, or failed, is said |
 //! | [`unsynced`] | objects that are not in step |
 //!
 //! Watches the objects of the API in our cluster, and their places at the provider. Writes the copies, and of the objects the finalizer,
@@ -21,8 +23,10 @@ mod bound;
 mod copies;
 mod copy;
 mod entry;
+mod late;
 mod plan;
 mod raw;
+mod trail;
 mod unsynced;
 
 use std::{
@@ -33,7 +37,6 @@ use std::{
 use api::bind::mapping::Place;
 use kit::{
     drive::{before, drive},
-    failure::classify,
     index::Readers,
     objects::Change,
     queue::{Outcome, Queue},
@@ -41,7 +44,7 @@ use kit::{
     watch::{Source, Watches},
     write::{Error, Writer},
 };
-use kube::{Api, Resource, ResourceExt, api::ApiResource, runtime::watcher};
+use kube::{Api, api::ApiResource, runtime::watcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -50,11 +53,9 @@ use self::{
     copies::Copies,
     entry::{Ours, Pair},
     plan::{Problem, Rules, Step, next},
+    trail::Trail,
 };
-use super::{
-    absence::Absence,
-    contract::{Contract, IN_TIME},
-};
+use super::{absence::Absence, contract::Contract};
 
 /// The one controller that reads the index.
 const BY: Readers = Readers::one(0);
@@ -135,122 +136,62 @@ impl Sync {
     }
 
     async fn reconcile(self, place: Place) -> Result<Outcome, Error> {
-        let mut last = None;
+        let mut trail = Trail::default();
         for _ in 0..STEPS {
+            let namespace = place.namespace.as_deref();
+            let assigned = namespace.and_then(|namespace| self.contract.assigned(namespace));
+            // Asked before the pair is read: a list that comes in between has not told what that says.
+            let is_told = self.copies.are_told(namespace, assigned.as_deref());
             let Some(pair) = self.store.get(&place) else { return Ok(self.in_step(&place)) };
-            let seen = (version(pair.here.as_deref()), version(pair.there.as_deref()));
-            // What was written did not enter: the watch is about to tell.
-            if last.replace(seen.clone()) == Some(seen) {
-                return Ok(Outcome::Done);
+            if assigned.is_some() && pair.unassigned.is_some() {
+                self.store.note(&place, |pair| pair.unassigned = None);
             }
-            let assigned = place.namespace.as_deref().and_then(|namespace| self.contract.assigned(namespace));
-            let no = place.namespace.as_deref().and_then(|namespace| self.contract.not_assigned(namespace));
-            let refused = self.copies.refused(assigned.as_deref()).map(Problem::Unwatched);
-            if !self.copies.are_told(assigned.as_deref()) {
-                refused.iter().for_each(|problem| self.report(&place, &pair, problem));
-                return Ok(Outcome::Done);
-            }
-            let rules = Rules {
-                strategy: self.bound.strategy,
-                cluster_namespace: &self.contract.cluster_namespace,
-                is_ending: self.contract.is_ending(&self.bound.binding),
-                orphan: self.bound.orphan,
-                gaps: self.absence.gaps,
-                not_assigned: no.as_deref(),
+            let refused = self.copies.refused(assigned.as_deref());
+            let unwatched = refused.clone().map(Problem::Unwatched);
+            let step = match (self.decide(&place, &pair, assigned.as_deref(), is_told), unwatched) {
+                (Some(Step::Rest), None) => return Ok(self.in_step(&place)),
+                (Some(Step::Rest), _) if pair.here.is_none() => return Ok(self.in_step(&place)),
+                (Some(Step::Fail(problem)), _) | (None | Some(Step::Rest), Some(problem)) => {
+                    self.report(&place, &pair, &problem);
+                    return Ok(Outcome::Done);
+                }
+                (None, None) => return Ok(Outcome::Done),
+                (Some(step), _) if !trail.goes_on(&pair, &step) => return Ok(Outcome::Done),
+                (Some(step), _) => step,
             };
-            match next(&place, &pair, &rules, assigned.as_deref()) {
-                Step::Rest => {
-                    let Some(problem) = refused.filter(|_| pair.here.is_some()) else {
-                        return Ok(self.in_step(&place));
-                    };
-                    self.report(&place, &pair, &problem);
-                    return Ok(Outcome::Done);
-                }
-                Step::Fail(problem) => {
-                    self.report(&place, &pair, &problem);
-                    return Ok(Outcome::Done);
-                }
-                step => match self.act(&place, &pair, step).await {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(Outcome::Done),
-                    Err(Error::Refused(message)) => {
-                        self.report(&place, &pair, &Problem::Refused(message.clone()));
-                        return Err(Error::Refused(message));
-                    }
-                    Err(Error::Unreachable(error)) => {
-                        if let Some(message) = too_large(&error) {
-                            self.report(&place, &pair, &Problem::Refused(message));
-                        } else if self.fails_for_long(&place) {
-                            self.report(&place, &pair, &Problem::Unavailable(classify(&error)));
-                        }
-                        return Err(Error::Unreachable(error));
-                    }
-                    Err(error) => {
-                        refused.iter().for_each(|problem| self.report(&place, &pair, problem));
-                        return Err(error);
-                    }
-                },
+            let asks = matches!(step, Step::Assign(_));
+            match self.act(&place, &pair, step).await {
+                Ok(true) => {}
+                Ok(false) if asks => return Ok(self.waits(&place, &pair, Instant::now())),
+                Ok(false) => return Ok(Outcome::Done),
+                Err(error) => return Err(self.failed(&place, &pair, refused, error)),
             }
         }
         Ok(Outcome::Requeue(GO_ON))
     }
 
-    fn in_step(&self, place: &Place) -> Outcome {
-        // What others changed there and we put back later is no delay.
-        self.store.note(place, |pair| {
-            (pair.due_up, pair.due_down, pair.failing) = (None, None, None);
-        });
-        self.unsynced.remove(self.name(), place);
-        Outcome::Done
-    }
-
-    /// Whether API servers have not been able to serve this for some time.
-    fn fails_for_long(&self, place: &Place) -> bool {
-        let mut since = None;
-        self.store.note(place, |pair| since = Some(*pair.failing.get_or_insert_with(Instant::now)));
-        since.is_some_and(|since| since.elapsed() > IN_TIME)
-    }
-
-    /// Says again and again what no watch has told in time.
-    async fn say_late(self, watches: Watches) {
-        let begun = Instant::now();
-        loop {
-            tokio::time::sleep(copies::LOOK).await;
-            let are_late = begun.elapsed() > IN_TIME && !watches.are_listed();
-            let late = match are_late {
-                true => Some("objects in this cluster"),
-                false => self.copies.are_late().then_some("copies at the provider"),
-            };
-            self.unsynced.put_late(self.name(), late);
+    /// The next step; nothing as long as it is not known (`is_told`) what is at the provider.
+    fn decide(&self, place: &Place, pair: &Pair, assigned: Option<&str>, is_told: bool) -> Option<Step> {
+        let is_unserved = self.copies.are_unserved(assigned);
+        // Of an API that is not served a watch never tells.
+        if !is_told && (!is_unserved || !pair.is_going()) {
+            return None;
         }
+        let no = place.namespace.as_deref().and_then(|namespace| self.contract.not_assigned(namespace));
+        let rules = Rules {
+            strategy: self.bound.strategy,
+            cluster_namespace: &self.contract.cluster_namespace,
+            is_ending: self.contract.is_ending(&self.bound.binding),
+            orphan: self.bound.orphan,
+            is_unserved,
+            gaps: self.absence.gaps,
+            not_assigned: no.as_deref(),
+        };
+        Some(next(place, pair, &rules, assigned))
     }
 
     /// Of the binding, and of the API.
     fn name(&self) -> (&str, &str) {
         (&self.bound.binding, &self.api)
     }
-
-    /// Says on the object, once, why it is not in step.
-    fn report(&self, place: &Place, pair: &Pair, problem: &Problem) {
-        let said = (problem.reason(), problem.to_string());
-        let is_news = self.unsynced.put(self.name(), place, said);
-        if let Some(here) = pair.here.as_deref().filter(|_| is_news) {
-            let reference = here.object_ref(&self.bound.resource);
-            self.contract.env.events.warn(reference, "Synchronize", problem.reason(), &problem.to_string());
-        }
-    }
-}
-
-/// What is too large for an API server's store (1.5 MiB) it answers as a failure of its own, each time.
-fn too_large(error: &kube::Error) -> Option<String> {
-    match error {
-        kube::Error::Api(status) if status.message.contains("request is too large") => {
-            Some(status.message.clone())
-        }
-        _ => None,
-    }
-}
-
-fn version<S: 'static>(object: Option<&kit::custom::Custom<S>>) -> Option<String> {
-    object.and_then(ResourceExt::resource_version)
 }

@@ -31,6 +31,9 @@ pub(super) struct ApiServiceArgs {
     /// With --only provider: the uid of the consumer's Namespace kube-system.
     #[arg(long, value_name = "UID")]
     identity: Option<String>,
+    /// An API that is bound beside those that are asked for, as PLURAL.GROUP; for each one --agree.
+    #[arg(long, value_name = "PLURAL.GROUP")]
+    agree: Vec<String>,
     #[command(flatten)]
     place: Where,
     #[command(flatten)]
@@ -94,12 +97,13 @@ impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
             }
         };
         let run = args.run.only(Vec::new());
-        if run.dry_run && !matches!(halves, Halves::Consumer { .. }) {
+        if run.dry_run && matches!(halves, Halves::Both { .. }) {
             return Err(Error::Argument(
-                "--dry-run prints the consumer's objects: add --only consumer and -f, with what --only provider printed".into(),
+                "--dry-run prints the objects of one cluster: add --only provider, or --only consumer and -f, with what --only provider printed"
+                    .into(),
             ));
         }
-        Ok(Self { name: args.name, halves, run })
+        Ok(Self { name: args.name, halves, agree: args.agree, run })
     }
 }
 

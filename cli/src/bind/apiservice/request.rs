@@ -10,59 +10,67 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 
+use super::Consumer;
 use crate::{
     Error,
+    bind::consent,
     cluster::{Cluster, known},
     install::{Installer, MANAGER},
+    objects::Object,
     rollout,
 };
 
-/// The APIs of the export of this name, which is asked for unless it is there.
-pub(super) async fn granted(
+/// Says what would be asked for, as a comment: it is for the provider, and what else is printed is for the consumer.
+pub(super) fn preview(
     here: &mut Installer<'_>,
     name: &str,
     target: &Target,
     wanted: Option<&APIServiceExportRequestSpec>,
-) -> Result<Vec<Resource>, Error> {
-    if here.run.dry_run {
-        let apis = wanted.map(|wanted| wanted.resources.clone()).unwrap_or_default();
-        let names: Vec<_> = apis.iter().map(Resource::name).collect();
-        here.say_plainly(&format!(
-            "---\n# Before that, with the credential, in Namespace {} of the provider: APIServiceExportRequest {name} for {}",
-            target.namespace,
-            names.join(", ")
-        ));
-        return Ok(apis);
-    }
-    let there = Contract::connect(here, target)?;
-    if let Some(apis) = there.exported(name).await? {
-        here.say(&format!("APIServiceExport {name} is there already"));
-        return Ok(apis);
-    }
-    let Some(wanted) = wanted else {
-        return Err(here.cluster.refuse(format!(
-            "the provider does not say what to ask for, and there is no APIServiceExport {name} in {}",
-            target.namespace
-        )));
-    };
-    there.ask(here, name, wanted).await?;
-    let missing = format!(
-        "the provider has granted APIServiceExportRequest {name}, and there is no APIServiceExport yet"
+) -> Result<(), Error> {
+    let mut text = format!(
+        "---\n# Before that, with the credential, in Namespace {} of the provider:",
+        target.namespace
     );
-    here.until(&missing, async |_| there.exported(name).await).await
+    if let Some(wanted) = wanted {
+        let request = Object::new(&APIServiceExportRequest::new(name, wanted.clone()));
+        let yaml = request.yaml().map_err(|source| Error::Yaml { object: request.to_string(), source })?;
+        yaml.lines().for_each(|line| text.push_str(&format!("\n#   {line}")));
+    }
+    here.say_plainly(&text);
+    Ok(())
+}
+
+impl Consumer<'_> {
+    /// The APIs of the export of this name, which is asked for unless it is there.
+    pub(super) async fn granted(
+        &self,
+        here: &mut Installer<'_>,
+        contract: &Contract,
+        exported: Option<Vec<Resource>>,
+        wanted: Option<&APIServiceExportRequestSpec>,
+        agreed: &[Resource],
+    ) -> Result<Vec<Resource>, Error> {
+        if let Some(apis) = exported {
+            here.say(&format!("APIServiceExport {} is there already", self.name));
+            return Ok(apis);
+        }
+        let apis = contract.asked(here, self.name, wanted).await?;
+        consent::is_within(self.cluster, self.name, &apis, agreed)?;
+        Ok(apis)
+    }
 }
 
 /// The cluster namespace, by its credential.
-struct Contract {
+pub(super) struct Contract {
     provider: Cluster,
     namespace: String,
 }
 
 impl Contract {
-    fn connect(here: &Installer<'_>, target: &Target) -> Result<Self, Error> {
+    pub(super) fn connect(consumer: &Cluster, target: &Target) -> Result<Self, Error> {
         let client = target.connect();
         let client = client
-            .map_err(|why| here.cluster.refuse(format!("the provider's kubeconfig cannot be used: {why}")))?;
+            .map_err(|why| consumer.refuse(format!("the provider's kubeconfig cannot be used: {why}")))?;
         let provider = Cluster {
             name: "provider".into(),
             server: target.server(),
@@ -74,7 +82,27 @@ impl Contract {
         Ok(Self { provider, namespace: target.namespace.clone() })
     }
 
-    async fn exported(&self, name: &str) -> Result<Option<Vec<Resource>>, Error> {
+    /// Asks for the export of this name, and waits for it; its APIs.
+    async fn asked(
+        &self,
+        here: &mut Installer<'_>,
+        name: &str,
+        wanted: Option<&APIServiceExportRequestSpec>,
+    ) -> Result<Vec<Resource>, Error> {
+        let Some(wanted) = wanted else {
+            return Err(here.cluster.refuse(format!(
+                "the provider does not say what to ask for, and there is no APIServiceExport {name} in {}",
+                self.namespace
+            )));
+        };
+        self.ask(here, name, wanted).await?;
+        let missing = format!(
+            "the provider has granted APIServiceExportRequest {name}, and there is no APIServiceExport yet"
+        );
+        here.until(&missing, async |_| self.exported(name).await).await
+    }
+
+    pub(super) async fn exported(&self, name: &str) -> Result<Option<Vec<Resource>>, Error> {
         let exports: Api<APIServiceExport> = Api::namespaced(self.provider.client.clone(), &self.namespace);
         let read = known(exports.get(name));
         let export =

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::bind::{export::APIServiceExport, label};
+use api::{
+    bind::{export::APIServiceExport, label},
+    view::Meta,
+};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::core::ObjectMeta;
+use kube::{Api, ResourceExt, core::ObjectMeta};
 
 use super::RemoveOptions;
 use crate::{
@@ -23,9 +26,20 @@ pub(super) struct Contract {
 }
 
 impl Contract {
-    /// The Namespace of this name, if it is this consumer's: its name is said by a Secret of the consumer, and it is going to be deleted with
-    /// the rights of an administrator of the provider.
-    pub(super) async fn of(consumer: &Cluster, provider: Cluster, name: String) -> Result<Self, Error> {
+    /// The Namespace that a Secret of the consumer names, if it is this consumer's: it is going to be deleted with the rights of an administrator
+    /// of the provider. Where no Secret is left, the consumer's by its identity; none if there is none.
+    pub(super) async fn of(
+        consumer: &Cluster,
+        provider: Cluster,
+        named: Option<&str>,
+    ) -> Result<Option<Self>, Error> {
+        let name = match named {
+            Some(name) => name.to_owned(),
+            None => match by_identity(&provider, &consumer.uid).await? {
+                Some(name) => name,
+                None => return Ok(None),
+            },
+        };
         let namespace = Object { namespace: None, ..called::<Namespace>("", &name) };
         let there = provider.read(&namespace).await?;
         match there.and_then(|there| not_of(&there.metadata(), &consumer.uid)) {
@@ -33,15 +47,25 @@ impl Contract {
                 "the credential of {} leads to {namespace}, which {why}: it is not touched; without --provider-context the binding alone is removed",
                 consumer.name
             ))),
-            None => Ok(Self { provider, namespace }),
+            None => Ok(Some(Self { provider, namespace })),
         }
     }
 
-    /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it.
-    pub(super) async fn end(&self, options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> {
+    /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it. Where the consumer has
+    /// nothing of such a binding (`was_bound`), an export of its name has to say that there was one.
+    pub(super) async fn end(
+        &self,
+        options: &RemoveOptions,
+        was_bound: bool,
+        say: Say<'_>,
+    ) -> Result<(), Error> {
         let (provider, contract) = (&self.provider, self.namespace.name.as_str());
         let mut there = Eraser::new(provider, options.dry_run, say);
-        there.delete(&called::<APIServiceExport>(contract, &options.name)).await?;
+        let export = called::<APIServiceExport>(contract, &options.name);
+        if !was_bound && there.read(&export).await?.is_none() {
+            return Ok(());
+        }
+        there.delete(&export).await?;
         if options.orphan {
             there.say(&format!("the contract in {} stays: the copies would go with it", self.namespace));
             return Ok(());
@@ -66,6 +90,14 @@ impl Contract {
             limit: options.timeout,
         })
     }
+}
+
+/// The cluster namespace of the consumer with this uid.
+async fn by_identity(provider: &Cluster, consumer: &str) -> Result<Option<String>, Error> {
+    let namespaces: Api<Meta<Namespace>> = Api::all(provider.client.clone());
+    let contracts = provider.all(&namespaces, &format!("{}={}", label::BIND, label::CONTRACT)).await?;
+    let found = contracts.iter().find(|namespace| not_of(&namespace.metadata, consumer).is_none());
+    Ok(found.map(ResourceExt::name_any))
 }
 
 /// Why a Namespace of a provider is not the cluster namespace of the consumer with this uid.

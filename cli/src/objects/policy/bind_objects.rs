@@ -20,7 +20,7 @@ use crate::objects::Object;
 const NAME: &str = "freeport-bind-objects";
 
 /// Names of accounts have no colons.
-const IS_A_CONSUMER: &str = "
+pub(super) const IS_A_CONSUMER: &str = "
 request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':kube-binder')";
 
 const VARIABLES: &[(&str, &str)] = &[

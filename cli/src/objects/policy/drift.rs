@@ -31,17 +31,20 @@ pub(crate) fn drift(wanted: &[Object; 2], there: &[Option<Object>; 2]) -> Option
     wanted.iter().zip(there).find_map(|(wanted, there)| {
         let what = match there {
             None => "is not there".to_owned(),
-            Some(there) => refuses_nothing(there).or_else(|| altered(wanted, there))?,
+            Some(there) => refuses_nothing(wanted, there).or_else(|| altered(wanted, there))?,
         };
         Some(PolicyDrift { place: wanted.to_string(), what })
     })
 }
 
-/// A binding may only warn.
-fn refuses_nothing(binding: &Object) -> Option<String> {
-    let actions = binding.body.pointer("/spec/validationActions")?.as_array()?;
-    let refuses = actions.iter().any(|action| action == "Deny");
-    (!refuses).then(|| "is switched off: spec.validationActions lacks Deny".to_owned())
+/// A binding may only warn, as somebody wants it or as we do.
+fn refuses_nothing(wanted: &Object, there: &Object) -> Option<String> {
+    let refuses = |binding: &Object| {
+        let actions = binding.body.pointer("/spec/validationActions")?.as_array()?;
+        Some(actions.iter().any(|action| action == "Deny"))
+    };
+    (refuses(wanted)? && !refuses(there)?)
+        .then(|| "is switched off: spec.validationActions lacks Deny".to_owned())
 }
 
 fn altered(wanted: &Object, there: &Object) -> Option<String> {

@@ -29,11 +29,12 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
         return Ok(None);
     }
     let Some(own) = policy(cluster, true, &bind::provider_policy()).await? else { return Ok(None) };
+    let Some(requests) = policy(cluster, true, &bind::requests_policy()).await? else { return Ok(None) };
     let contracts: Api<Tolerant<ClusterBinding>> = Api::all(cluster.client.clone());
     let contracts = list(cluster, &contracts, "clusterbindings".into(), "").await?;
     let contracts: Part<Vec<Contract>> =
         contracts.map(|contracts| contracts.into_iter().map(Into::into).collect());
-    Ok(Some(Provider { policy: own, offers: offers(cluster).await?, contracts }))
+    Ok(Some(Provider { policy: own, requests, offers: offers(cluster).await?, contracts }))
 }
 
 /// The APIs of all templates; none where these cannot be read.

@@ -32,6 +32,8 @@ impl Verdict<'_> {
         let contracts = found.provider.as_ref().and_then(|provider| {
             let means = "what runs as freeport-leader can give rights in every Namespace of this cluster";
             self.policy(Some(&provider.policy), &bind::provider_policy(), means, PROVIDE);
+            let means = "a consumer can keep its cluster namespace from going";
+            self.policy(Some(&provider.requests), &bind::requests_policy(), means, PROVIDE);
             provider.offers.iter().for_each(|offered| self.offered(offered));
             let contracts = self.part(&provider.contracts, PROVIDE)?;
             let entries: Vec<_> = contracts.iter().map(|contract| self.heard(contract)).collect();

@@ -23,6 +23,9 @@ impl Verdict<'_> {
         let means =
             "what runs as freeport-member can delete every Namespace and change every Node of this cluster";
         self.policy(Some(&found.policy), &offload::policy(), means, COMMAND);
+        for (check, wanted) in found.checks.iter().zip(offload::checks()) {
+            self.check(check.as_ref(), &wanted, COMMAND);
+        }
         self.webhook(&found.webhook);
         let peers = self.entries("OffloadPeer", &found.peers, &[READY]);
         let namespaces =

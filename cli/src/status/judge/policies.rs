@@ -16,19 +16,24 @@ impl Verdict<'_> {
         let means = "what runs as freeport-member can change and delete every Service of this cluster";
         self.policy(own, &member::own_policy(), means, "join");
         for (check, wanted) in found.checks.iter().zip(member::checks()) {
-            self.check(check.as_ref(), &wanted);
+            self.check(check.as_ref(), &wanted, "join");
         }
     }
 
     /// A policy that only refuses mistakes protects no rights: if it is off, that is a note and no problem.
-    fn check(&mut self, part: Option<&Part<[Option<Object>; 2]>>, wanted: &[Object; 2]) {
+    pub(super) fn check(
+        &mut self,
+        part: Option<&Part<[Option<Object>; 2]>>,
+        wanted: &[Object; 2],
+        command: &str,
+    ) {
         match part {
             None => {}
             Some(Err(Gap { part, why: Why::Forbidden(message) })) => {
                 self.notes.push(format!("{part} was not checked: {message}"));
             }
             Some(part) => {
-                let there = self.part(part, "join");
+                let there = self.part(part, command);
                 if let Some(PolicyDrift { place, what }) = there.and_then(|there| drift(wanted, there)) {
                     self.notes.push(format!("{place} {what}: mistakes are not refused"));
                 }

@@ -1,5 +1,7 @@
 //! What a consumer may do at its provider, with the token that the leader gave it: its own, and nothing of another one's.
 
+mod finalizers;
+
 use api::bind::{
     binding::ClusterBinding,
     bound_schema::BoundSchema,
@@ -273,6 +275,8 @@ async fn needed(two: &Two<'_>) {
     let (foo, bar) = (format!("{cns}-foo"), format!("{cns}-bar"));
     let space = format!("{cns}-team");
     let ask = json!({"metadata": {"name": "more"}, "spec": {"resources": [{"group": "more.example.com", "resource": "things"}]}});
+    let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExport", "name": two.near.plural, "uid": "u", "controller": true});
+    let owned = json!({"metadata": {"name": "owned", "ownerReferences": [owner]}, "spec": {}, "status": {}});
     let connected = json!({"status": {"conditions": [{"type": "Connected", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
     for (namespace, kind, todo) in [
         (space.as_str(), &near, Do::Patch("foo".into(), note())),
@@ -294,6 +298,9 @@ async fn needed(two: &Two<'_>) {
             Do::PatchStatus("cluster".into(), json!({"status": {"heartbeatInterval": "5m0s"}})),
         ),
         (cns, &kind::<APIServiceExportRequest>(), Do::DryCreate(ask)),
+        // As Go's konnector makes and changes one.
+        (cns, &kind::<APIServiceNamespace>(), Do::DryCreate(owned)),
+        (cns, &kind::<APIServiceNamespace>(), Do::Replace("team".into(), note())),
         (cns, &kind::<APIServiceNamespace>(), Do::Delete("team".into())),
     ] {
         let done = todo.by(us, namespace, kind).await;
@@ -307,6 +314,7 @@ fn a_consumer_has_its_own_and_nothing_of_another_ones() {
         let two = Two::begin(world).await;
         theirs(&two).await;
         leaders(&two).await;
+        finalizers::kept(&two).await;
         everywhere(&two).await;
         nobodys(&two).await;
         needed(&two).await;

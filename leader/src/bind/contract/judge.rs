@@ -38,6 +38,8 @@ impl Refused {
 #[derive(Clone, Debug)]
 pub(super) enum Desired {
     Create(Namespace),
+    /// One that an earlier contract had is still there.
+    Waits,
     /// Another value of this annotation.
     Grant(Place, String),
     Stays,
@@ -51,8 +53,11 @@ pub(super) fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known)
         return Err(Refused::NoIdentity);
     }
     let template = spec.template_ref.as_ref().map(|template| template.name.as_str());
-    if let Some(template) = template.filter(|template| known.templates.get(template).is_none()) {
+    if let Some(template) = template.filter(|template| known.template(template).is_none()) {
         return Err(Refused::TemplateNotFound(template.to_owned()));
+    }
+    if known.is_ending(name) {
+        return Ok(Desired::Waits);
     }
     let Some(have) = known.contract(name) else {
         let granted = template.map(|template| (label::GRANTED_TEMPLATES, template));
@@ -148,6 +153,15 @@ mod tests {
         assert_eq!(granted, "small,large");
         assert_eq!(granting(&have, &granted)["metadata"]["resourceVersion"], "7", "no other grant is lost");
         assert!(matches!(desired(&ask("a", "small"), "cns", &known("a", "small")), Ok(Desired::Stays)));
+    }
+
+    #[test]
+    fn a_contract_waits_until_that_before_it_is_gone() {
+        let mut known = known("a", "small");
+        let mut place = known.places.iter().next().unwrap().clone();
+        place.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        known.places.change(Change::Apply(place));
+        assert!(matches!(desired(&ask("a", "small"), "cns", &known), Ok(Desired::Waits)));
     }
 
     #[test]

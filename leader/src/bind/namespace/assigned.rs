@@ -10,7 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
 use crate::bind::{
-    known::{Key, Known, Place},
+    REFUSED,
+    known::{Key, Known},
+    lean::is_held,
     rights,
 };
 
@@ -25,6 +27,9 @@ pub(super) enum Refused {
         "Namespace {0} is there already, and was not made for this; annotation multicluster.freeport.dev/adopt=true on it lets it be used"
     )]
     NotOurs(String),
+    /// In the words of the API server.
+    #[error("{0}")]
+    ByServer(String),
 }
 
 impl Refused {
@@ -33,7 +38,13 @@ impl Refused {
             Self::SystemNamespace(_) => "SystemNamespace",
             Self::ReservedName(_) => "ReservedName",
             Self::NotOurs(_) => "NotOurs",
+            Self::ByServer(_) => REFUSED,
         }
+    }
+
+    /// The Namespace that it has all the same: while the API server takes nothing new it keeps what it has.
+    pub(super) fn leaves<'a>(&self, namespace: &'a APIServiceNamespace) -> Option<&'a str> {
+        said(namespace).filter(|_| matches!(self, Self::ByServer(_)))
     }
 }
 
@@ -42,19 +53,29 @@ pub(super) fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known
     if let Some(said) = said(namespace) {
         return Some(said.to_owned());
     }
-    if rights::in_namespaces(&key.cluster_namespace, known, is_live).is_empty() {
+    if rights::in_namespaces(&key.cluster_namespace, known).is_empty() {
         return None;
     }
     // Requests that contradict each other are refused: all of these say the same.
     let is_none = known.exports_of(&key.cluster_namespace).any(|export| {
-        export.spec.isolation == Isolation::None && is_live(export) && rights::has_namespaces(export, known)
+        export.spec.isolation == Isolation::None
+            && rights::is_live(export)
+            && rights::has_namespaces(export, known)
     });
     Some(if is_none { key.name.clone() } else { prefixed_namespace(&key.cluster_namespace, &key.name) })
 }
 
-/// Whether the export is not taken back.
-pub(super) fn is_live(export: &APIServiceExport) -> bool {
-    export.metadata.deletion_timestamp.is_none()
+/// Where it may have a Namespace or rights, whatever is exported and known by now: where it was said, or, as long as nothing was said,
+/// where it can be. Nothing is made before it has our finalizer.
+pub(in crate::bind) fn places(namespace: &APIServiceNamespace) -> Vec<String> {
+    let key = Key::of(namespace);
+    match said(namespace) {
+        Some(said) => vec![said.to_owned()],
+        None if is_held(&namespace.metadata) => {
+            vec![prefixed_namespace(&key.cluster_namespace, &key.name), key.name]
+        }
+        None => Vec::new(),
+    }
 }
 
 /// Why no consumer gets this name, whatever is there; `own` is our Namespace. Without the prefix of its cluster namespace a consumer could
@@ -108,7 +129,7 @@ pub(super) fn use_of<P: Resource>(there: &P, key: &Key) -> Use {
 }
 
 /// Whether the Namespace was made for this APIServiceNamespace.
-fn is_made_for<P: Resource>(place: &P, key: &Key) -> bool {
+pub(super) fn is_made_for<P: Resource>(place: &P, key: &Key) -> bool {
     is_made(place) && place.annotations().get(label::API_SERVICE_NAMESPACE) == Some(&key.to_string())
 }
 
@@ -117,64 +138,30 @@ fn is_made<P: Resource>(place: &P) -> bool {
 }
 
 /// Whether it was made for a consumer's Namespace of the same name, as this is one: for isolation None.
-fn is_without_prefix<P: Resource>(place: &P, key: &Key) -> bool {
+pub(super) fn is_without_prefix<P: Resource>(place: &P, key: &Key) -> bool {
     let made_for = place.annotations().get(label::API_SERVICE_NAMESPACE);
     let of = made_for.and_then(|made_for| Some(made_for.split_once('/')?.1));
     is_made(place) && of == Some(&place.name_any()) && of == Some(&key.name)
 }
 
-/// What becomes of the Namespace when the APIServiceNamespace goes.
-#[derive(Clone, Debug)]
-pub(super) enum Ending {
-    /// It goes as well.
-    Delete(Place),
-    /// Others have objects in it: it is this one's from now on.
-    HandOver(Place, Key),
-    /// It stays as it is.
-    Stays,
-}
-
-pub(super) fn ending(key: &Key, namespace: &APIServiceNamespace, name: &str, known: &Known) -> Ending {
-    let Some(place) = known.places.get(name) else { return Ending::Stays };
-    let (is_its, was_said) = (is_made_for(place, key), said(namespace) == Some(name));
-    if !(is_its || was_said && is_without_prefix(place, key)) {
-        return Ending::Stays;
-    }
-    match heir(key, name, known) {
-        None => Ending::Delete(place.clone()),
-        Some(heir) if is_its => Ending::HandOver(place.clone(), heir),
-        Some(_) => Ending::Stays,
-    }
-}
-
-/// Another one that has its objects there, or is going to. Of several that go at the same time just one is the last.
-fn heir(key: &Key, name: &str, known: &Known) -> Option<Key> {
-    let is_in = |other: &&APIServiceNamespace| {
-        let of = Key::of(*other);
-        of != *key && assigned(&of, other, known).as_deref() == Some(name)
-    };
-    let is_live = |other: &&APIServiceNamespace| other.metadata.deletion_timestamp.is_none();
-    let (live, going): (Vec<_>, Vec<_>) = known.namespaces.iter().filter(is_in).partition(is_live);
-    let later = going.into_iter().map(Key::of).filter(|other| other > key);
-    live.into_iter().map(Key::of).chain(later).next()
-}
-
-fn said(namespace: &APIServiceNamespace) -> Option<&str> {
+/// What was said that it has.
+pub(super) fn said(namespace: &APIServiceNamespace) -> Option<&str> {
     namespace.status.as_ref()?.namespace.as_deref().filter(|said| !said.is_empty())
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use kit::objects::Change;
     use serde_json::json;
 
     use super::*;
+    use crate::bind::known::Place;
 
-    fn key() -> Key {
+    pub(in crate::bind::namespace) fn key() -> Key {
         Key { cluster_namespace: "cns".into(), name: "team1".into() }
     }
 
-    fn namespace(status: &str) -> APIServiceNamespace {
+    pub(in crate::bind::namespace) fn namespace(status: &str) -> APIServiceNamespace {
         let status = json!({"namespace": status});
         serde_json::from_value(
             json!({"metadata": {"name": "team1", "namespace": "cns"}, "spec": {}, "status": status}),
@@ -182,7 +169,7 @@ mod tests {
         .unwrap()
     }
 
-    fn known(isolation: &str) -> Known {
+    pub(in crate::bind::namespace) fn known(isolation: &str) -> Known {
         let mut known = Known::default();
         let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
         let schema = json!({"metadata": {"name": "m.g", "namespace": "cns"}, "spec": {"informerScope": "Namespaced", "group": "g",
@@ -212,6 +199,23 @@ mod tests {
     }
 
     #[test]
+    fn what_an_api_server_refuses_takes_no_namespace_away() {
+        let has = namespace("cns-team1");
+        assert_eq!(Refused::ByServer("no".into()).leaves(&has), Some("cns-team1"));
+        assert_eq!(Refused::ByServer("no".into()).leaves(&namespace("")), None);
+        assert_eq!(Refused::NotOurs("cns-team1".into()).leaves(&has), None, "it is somebody else's by now");
+    }
+
+    #[test]
+    fn what_it_may_have_is_looked_for_where_it_was_said_and_else_wherever_it_can_be() {
+        let mut asked = namespace("");
+        assert!(places(&asked).is_empty(), "nothing was made yet");
+        asked.metadata.finalizers = Some(vec![label::BIND_FINALIZER.to_owned()]);
+        assert_eq!(places(&asked), ["cns-team1", "team1"], "also when nothing is exported any more");
+        assert_eq!(places(&namespace("said")), ["said"]);
+    }
+
+    #[test]
     fn sec8_a_namespace_of_the_system_or_of_another_consumer_is_nobodys() {
         let why = |name: &str, prefix: &str| reserved(&key(), name, "freeport-system", prefix);
         for name in ["kube-system", "kube-public", "default", "freeport-system"] {
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(without_exports(&owned(json!([other]))), None);
     }
 
-    fn place(name: &str, made_for: &str, is_shared: bool) -> Place {
+    pub(in crate::bind::namespace) fn place(name: &str, made_for: &str, is_shared: bool) -> Place {
         let annotations =
             json!({label::API_SERVICE_NAMESPACE: made_for, label::SHARED: is_shared.to_string()});
         let labels = json!({label::BIND: label::OBJECTS});
@@ -259,40 +263,5 @@ mod tests {
         assert_eq!(of(&users), Use::NotOurs);
         users.metadata.annotations = Some([(label::ADOPT.to_owned(), "true".to_owned())].into());
         assert_eq!(of(&users), Use::Free);
-    }
-
-    /// How it ends for `cns/team1`, beside APIServiceNamespaces `team1` of others: the cluster namespace, where it is, whether it goes.
-    fn ends(made_for: &str, said: &str, others: &[(&str, &str, bool)]) -> String {
-        let mut known = known("None");
-        known.places.change(Change::Apply(place("team1", made_for, false)));
-        for (contract, status, goes) in others {
-            let deleted = goes.then_some("2026-01-01T00:00:00Z");
-            let mut other = json!(namespace(status));
-            other["metadata"]["namespace"] = json!(contract);
-            other["metadata"]["deletionTimestamp"] = json!(deleted);
-            known.namespaces.change(Change::Apply(serde_json::from_value(other).unwrap()));
-        }
-        match ending(&key(), &namespace(said), "team1", &known) {
-            Ending::Delete(_) => "goes".into(),
-            Ending::HandOver(_, heir) => format!("is of {heir}"),
-            Ending::Stays => "stays".into(),
-        }
-    }
-
-    #[test]
-    fn d7_only_what_was_made_for_it_goes_and_only_with_the_last() {
-        let (ours, theirs) = ("cns/team1", "a/team1");
-        assert_eq!(ends(ours, "team1", &[]), "goes");
-        assert_eq!(ends(ours, "", &[]), "goes", "it was made, and then not said");
-        assert_eq!(ends(ours, "team1", &[("a", "a-team1", false)]), "goes", "the other one is elsewhere");
-        assert_eq!(ends(ours, "team1", &[("b", "team1", false)]), "is of b/team1");
-        assert_eq!(ends(theirs, "team1", &[("a", "team1", false)]), "stays");
-        assert_eq!(ends(theirs, "team1", &[]), "goes", "the last one");
-        assert_eq!(ends(theirs, "", &[]), "stays", "it was never its own");
-        assert_eq!(ends("cns/other", "team1", &[]), "stays");
-        // Both go: the later one takes it along, whoever it was made for.
-        assert_eq!(ends(theirs, "team1", &[("a", "team1", true)]), "goes");
-        assert_eq!(ends(ours, "team1", &[("d", "team1", true)]), "is of d/team1");
-        assert_eq!(ends(theirs, "team1", &[("d", "team1", true)]), "stays");
     }
 }

@@ -84,7 +84,7 @@ fn judged(
     (isolation, scope): (Isolation, InformerScope),
 ) -> Result<(Vec<Granted>, Isolation), Refused> {
     let names = known.contract(&key.cluster_namespace).map(granted_templates).unwrap_or_default();
-    let templates = names.iter().filter_map(|name| known.templates.get(name));
+    let templates = names.iter().filter_map(|name| known.template(name));
     let crds: BTreeMap<_, _> = known.crds.iter().map(|crd| (crd.name_any(), crd.spec.clone())).collect();
     let bound = known.bound(&key.cluster_namespace);
     let judge = |templates: &[_], isolation| {
@@ -94,7 +94,15 @@ fn judged(
     };
     let mut refused = None;
     for template in templates {
-        match judge(std::slice::from_ref(&template.spec), isolation_of(template).unwrap_or(isolation)) {
+        let said = isolation_of(template, isolation);
+        let judged = judge(std::slice::from_ref(&template.spec), *said.as_ref().unwrap_or(&isolation));
+        let judged = match (judged, said) {
+            // That it does not have what is asked for says more.
+            (Err(error), Err(_)) if error.reason == NOT_GRANTED => Err(error),
+            (_, Err(unknown)) => Err(unknown),
+            (judged, Ok(_)) => judged,
+        };
+        match judged {
             Ok(granted) => return Ok(granted),
             Err(error) => refused = Some(nearer(refused, error)),
         }
@@ -110,13 +118,21 @@ fn nearer(one: Option<Refused>, other: Refused) -> Refused {
     one.filter(|one| one.reason != NOT_GRANTED || other.reason == NOT_GRANTED).unwrap_or(other)
 }
 
-fn isolation_of(template: &APIServiceExportTemplate) -> Option<Isolation> {
-    let value = template.annotations().get(label::ISOLATION)?.to_ascii_lowercase();
-    match value.as_str() {
-        "prefixed" => Some(Isolation::Prefixed),
-        "namespaced" => Some(Isolation::Namespaced),
-        "none" => Some(Isolation::None),
-        _ => None,
+/// As the template says, or as `usual` where it says nothing. Somebody who mistypes it wants another one than the usual.
+fn isolation_of(template: &APIServiceExportTemplate, usual: Isolation) -> Result<Isolation, Refused> {
+    let Some(said) = template.annotations().get(label::ISOLATION) else { return Ok(usual) };
+    match said.to_ascii_lowercase().as_str() {
+        "prefixed" => Ok(Isolation::Prefixed),
+        "namespaced" => Ok(Isolation::Namespaced),
+        "none" => Ok(Isolation::None),
+        _ => {
+            let message = format!(
+                "APIServiceExportTemplate {} has an isolation that is none: annotation {} must be Prefixed, Namespaced or None, and is {said:?}",
+                template.name_any(),
+                label::ISOLATION,
+            );
+            Err(Refused { condition: EXPORTS_READY, reason: "UnknownIsolation", message })
+        }
     }
 }
 
@@ -218,6 +234,20 @@ mod tests {
         let exported = of(&known).unwrap();
         assert_eq!(exported.export.spec.isolation, Isolation::Namespaced);
         assert_eq!(exported.schemas[0].spec.scope, InformerScope::Cluster);
+    }
+
+    #[test]
+    fn an_isolation_that_is_none_grants_nothing() {
+        let odd = || ("odd", json!({label::ISOLATION: "Namespacd"}));
+        assert_eq!(of(&known(&[odd()], "odd")).unwrap_err(), "UnknownIsolation");
+        let isolation =
+            of(&known(&[odd(), ("plain", json!({}))], "odd,plain")).unwrap().export.spec.isolation;
+        assert_eq!(isolation, Isolation::Prefixed, "another template grants it");
+        let mut elsewhere = known(&[odd()], "odd");
+        let spec = json!({"scope": "Namespaced", "resources": [{"group": "g", "resource": "n"}]});
+        let template = json!({"metadata": {"name": "odd", "annotations": odd().1}, "spec": spec});
+        elsewhere.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
+        assert_eq!(of(&elsewhere).unwrap_err(), "NotGranted", "it offers something else");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use api::bind::{
     binding::APIServiceBinding,
-    bound_schema::BoundSchema,
     condition::{Answer, Severity},
     export::APIServiceExport,
 };
@@ -34,24 +33,24 @@ impl Bindings {
         let mut found = Found { connected: Answer::Yes, in_sync: Answer::Yes, bound: BTreeMap::new() };
         for resource in &export.spec.resources {
             let api = resource.name();
-            let schema = contract.known.with(|known| known.schemas.get(&api).cloned());
-            match self.install_one(binding, &export, &api, schema).await? {
-                Ok(Some(bound)) => {
-                    if self.is_going(&api) && found.connected == Answer::Yes {
-                        let message =
-                            format!("CRD {api} is being deleted: its objects go, then it is made anew");
-                        found.connected = verdict::not_yet("CustomResourceDefinitionDeleted", message);
-                    }
-                    found.bound.insert(api, bound);
+            let installed = self.install_one(binding, contract, &api).await?;
+            // Also what cannot be installed anew goes on as it is: its statuses come down, and what is deleted goes.
+            let bound = self.installed_one(binding, contract, &export, &api, leaves_copies(binding));
+            let answer = match (installed, &bound) {
+                (Err((reason, message)), _) => Answer::No(Severity::Error, reason, message),
+                (Ok(()), Some(_)) if self.is_going(&api) => {
+                    let message = format!("CRD {api} is being deleted: its objects go, then it is made anew");
+                    verdict::not_yet("CustomResourceDefinitionDeleted", message)
                 }
-                Ok(None) if found.connected == Answer::Yes => {
+                (Ok(()), Some(_)) => Answer::Yes,
+                (Ok(()), None) => {
                     let message = format!("CRD {api} is not established yet");
-                    found.connected = verdict::not_yet("CustomResourceDefinitionNotEstablished", message);
+                    verdict::not_yet("CustomResourceDefinitionNotEstablished", message)
                 }
-                Ok(None) => {}
-                Err((reason, message)) => {
-                    found.connected = Answer::No(Severity::Error, reason, message);
-                }
+            };
+            found.bound.extend(bound.map(|bound| (api, bound)));
+            if found.connected == Answer::Yes || matches!(answer, Answer::No(Severity::Error, ..)) {
+                found.connected = answer;
             }
         }
         if export.metadata.deletion_timestamp.is_some() && found.connected == Answer::Yes {
@@ -75,27 +74,39 @@ impl Bindings {
         let Some(export) = contract.known.with(|known| known.exports.get(&name).cloned()) else {
             return BTreeMap::new();
         };
-        let one = |api: String| {
-            let scope = contract.known.with(|known| Some(known.schemas.get(&api)?.spec.informer_scope));
-            let crd = self.local.known.with(|known| known.crds.get(&api).cloned())?;
-            Some((api, bound_of(binding, &export, (&crd, scope), orphan)?))
-        };
-        export.spec.resources.iter().filter_map(|resource| one(resource.name())).collect()
+        let apis = export.spec.resources.iter().map(api::bind::resource::Resource::name);
+        apis.filter_map(|api| {
+            let bound = self.installed_one(binding, contract, &export, &api, orphan)?;
+            Some((api, bound))
+        })
+        .collect()
     }
 
-    /// What is kept in step of one API, once its CRD is established; or a reason and a sentence.
+    fn installed_one(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        export: &APIServiceExport,
+        api: &str,
+        orphan: bool,
+    ) -> Option<Bound> {
+        let scope = contract.known.with(|known| Some(known.schemas.get(api)?.spec.informer_scope));
+        let crd = self.local.known.with(|known| known.crds.get(api).cloned())?;
+        bound_of(binding, export, (&crd, scope), orphan)
+    }
+
+    /// Installs the CRD of one API; why it cannot be: a reason and a sentence.
     async fn install_one(
         &self,
         binding: &APIServiceBinding,
-        export: &APIServiceExport,
+        contract: &Contract,
         api: &str,
-        schema: Option<BoundSchema>,
-    ) -> Result<Result<Option<Bound>, (&'static str, String)>, Error> {
-        let Some(schema) = schema else {
+    ) -> Result<Result<(), (&'static str, String)>, Error> {
+        let Some(schema) = contract.known.with(|known| known.schemas.get(api).cloned()) else {
             return Ok(Err(("BoundSchemaFetchFailed", format!("the provider has no BoundSchema {api}"))));
         };
         let have = self.local.known.with(|known| known.crds.get(api).cloned());
-        let installing = match installing(&schema.spec, binding, have.as_ref()) {
+        let installing = match installing(api, &schema.spec, binding, have.as_ref()) {
             Ok(installing) => installing,
             Err(error) => return Ok(Err(("BoundSchemaFetchFailed", format!("BoundSchema {api}: {error}")))),
         };
@@ -114,11 +125,7 @@ impl Bindings {
             }
         };
         match written {
-            Ok(()) => {
-                let scope = Some(schema.spec.informer_scope);
-                let orphan = leaves_copies(binding);
-                Ok(Ok(have.and_then(|have| bound_of(binding, export, (&have, scope), orphan))))
-            }
+            Ok(()) => Ok(Ok(())),
             Err(Error::Refused(message)) => Ok(Err((reason, message))),
             Err(error) => Err(error),
         }
@@ -130,5 +137,52 @@ impl Bindings {
 
     pub(super) async fn update(&self, crd: &CustomResourceDefinition) -> Result<(), Error> {
         self.writer.replace(crd, None).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::objects::Change;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::{
+        bind::{binding::Link, fixture, local::Local},
+        feature::fixture::access,
+    };
+
+    fn read<T: DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_installed_goes_on_without_its_schema() {
+        const API: &str = "mangos.example.com";
+        let (local, contract) = (Local::new(), fixture::contract());
+        let link = watch::Sender::new(Link::Connecting);
+        let bindings = Bindings::new(&access().env, &local, "k", link.subscribe());
+        let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "mango", "uid": "b1"});
+        let crd = json!({
+            "metadata": {"name": API, "ownerReferences": [owner]},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "mangos", "kind": "Mango"},
+                "versions": [{"name": "v1", "served": true}]},
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        });
+        local.known.with(|known| known.crds.change(Change::Apply(read(crd))));
+        let export = json!({
+            "metadata": {"name": "mango", "namespace": contract.cluster_namespace.name},
+            "spec": {"resources": [{"group": "example.com", "resource": "mangos", "versions": ["v1"]}],
+                "isolation": "Prefixed", "informerScope": "Namespaced"},
+        });
+        contract.known.with(|known| known.exports.change(Change::Apply(read(export))));
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let binding =
+            json!({"metadata": {"name": "mango", "uid": "b1"}, "spec": {"kubeconfigSecretRef": secret}});
+        let found = bindings.install(&read(binding), &contract).await.unwrap();
+        let message = format!("the provider has no BoundSchema {API}");
+        assert_eq!(found.connected, Answer::No(Severity::Error, "BoundSchemaFetchFailed", message));
+        assert!(found.bound.contains_key(API), "its statuses come down, and what is deleted goes");
     }
 }

@@ -21,8 +21,7 @@ impl Sync {
         match (step, here, there) {
             (Step::Assign(namespace), ..) => {
                 // A Namespace that goes is not asked for again; what is held by one still needs it.
-                let is_going = here.is_some_and(|here| here.metadata.deletion_timestamp.is_some());
-                if is_going || takes_more(&self.contract.env.client, &namespace).await? {
+                if pair.is_going() || takes_more(&self.contract.env.client, &namespace).await? {
                     self.contract.assign(&namespace).await?;
                 }
                 Ok(false)
@@ -58,6 +57,10 @@ impl Sync {
             }
             (Step::Release, Some(here), _) => {
                 self.here.release(here, &[FINALIZER]).await?;
+                Ok(false)
+            }
+            (Step::LetGo, Some(here), _) => {
+                self.let_go(here).await?;
                 Ok(false)
             }
             _ => Ok(false),

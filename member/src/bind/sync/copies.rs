@@ -1,5 +1,7 @@
 //! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours.
 
+mod watched;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -21,51 +23,16 @@ use kube::{Api, ResourceExt, runtime::watcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::watched::{Assigned, Scope, Watched};
 use super::{
     Bound,
     entry::{At, Pair, There},
     raw::{Lightened, Raw},
 };
-use crate::bind::contract::{Contract, IN_TIME};
-
-/// What one watch at the provider covers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Scope {
-    All,
-    Within(String),
-}
-
-struct Watched {
-    watches: Watches,
-    stop: CancellationToken,
-    /// The first list is in the index.
-    is_told: bool,
-    begun: Instant,
-    /// The provider refuses the watch, or tells nothing.
-    refused: Option<Failure>,
-}
-
-impl Watched {
-    /// Whether nobody knows why nothing is told.
-    fn is_late(&self, now: Instant) -> bool {
-        !self.is_told && now.saturating_duration_since(self.begun) > IN_TIME
-    }
-
-    fn failure(&self, now: Instant) -> Option<Failure> {
-        let mut troubles = self.watches.troubles(now).into_iter().map(|trouble| trouble.failure);
-        let late = || Failure::Unreachable("it tells nothing");
-        match self.is_late(now) {
-            true => Some(troubles.next().unwrap_or_else(late)),
-            false => troubles.find(Failure::is_refusal),
-        }
-    }
-}
+use crate::bind::contract::Contract;
 
 /// How often it is looked whether a watch is refused.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
-
-/// The provider's Namespaces, by the consumer's; or why there is none.
-type Assigned = BTreeMap<String, Result<String, String>>;
 
 /// The watches of one API. Cloning shares them.
 #[derive(Clone)]
@@ -83,22 +50,29 @@ impl Copies {
         Self { bound, contract, store, watched: Shared::default(), counted }
     }
 
-    /// Whether all is known of where the copy of an object is, whose Namespace is this one there.
-    pub(super) fn are_told(&self, assigned: Option<&str>) -> bool {
+    /// Whether all is known of where the copies of objects of this Namespace are, for which this one is assigned there.
+    pub(super) fn are_told(&self, namespace: Option<&str>, assigned: Option<&str>) -> bool {
         let Some(scope) = self.scope(assigned) else { return true };
-        self.watched.with(|all| all.get(&scope).is_some_and(|watched| watched.is_told))
+        let is_told = |watched: &Watched| watched.is_told(namespace.zip(assigned));
+        self.watched.with(|all| all.get(&scope).is_some_and(is_told))
     }
 
-    /// Why nothing is told of where that copy is.
+    /// Why nothing is told of where those copies are.
     pub(super) fn refused(&self, assigned: Option<&str>) -> Option<Failure> {
         let scope = self.scope(assigned)?;
-        self.watched.with(|all| all.get(&scope)?.refused.clone())
+        self.watched.with(|all| all.get(&scope)?.refused().cloned())
+    }
+
+    /// Whether the provider has not served the API for some time.
+    pub(super) fn are_unserved(&self, assigned: Option<&str>) -> bool {
+        let Some(scope) = self.scope(assigned) else { return false };
+        self.watched.with(|all| all.get(&scope).is_some_and(Watched::is_unserved))
     }
 
     /// Whether watches have told nothing in time, and not because the provider refuses them.
     pub(super) fn are_late(&self) -> bool {
         let is_silent = |watched: &Watched| {
-            watched.is_late(Instant::now()) && !watched.refused.as_ref().is_some_and(Failure::is_refusal)
+            watched.is_late(Instant::now()) && !watched.refused().is_some_and(Failure::is_refusal)
         };
         self.watched.with(|all| all.values().any(is_silent))
     }
@@ -106,15 +80,9 @@ impl Copies {
     /// Takes in which watches are refused. Those whose objects wait for them say so.
     fn look(&self) {
         let now = Instant::now();
-        let is_news = self.watched.with(|all| {
-            let mut is_news = false;
-            for watched in all.values_mut() {
-                let refused = watched.failure(now);
-                is_news |= watched.refused != refused;
-                watched.refused = refused;
-            }
-            is_news
-        });
+        let is_news = self
+            .watched
+            .with(|all| all.values_mut().fold(false, |is_news, watched| watched.look(now) | is_news));
         if is_news {
             self.store.enqueue_all(Readers::ALL);
         }
@@ -143,6 +111,7 @@ impl Copies {
             }
             known = assigned;
             self.follow(&known, &mut tasks);
+            self.sort_anew(&known);
             tokio::select! {
                 () = stop.cancelled() => break,
                 Ok(()) = changes.changed() => {}
@@ -153,11 +122,22 @@ impl Copies {
         tasks.shutdown().await;
     }
 
-    /// Whose place an object is at follows from the Namespaces that are assigned.
+    /// Whose place an object is at follows from the Namespaces that are assigned: what was at nobody's is listed again.
+    fn sort_anew(&self, assigned: &Assigned) {
+        let (now, is_sorted) = (Instant::now(), self.bound.strategy == Strategy::Namespaced);
+        let is_in = |scope: &Scope, theirs: &Result<String, String>| {
+            is_sorted && theirs.as_ref().is_ok_and(|theirs| self.scope(Some(theirs)).as_ref() == Some(scope))
+        };
+        self.watched.with(|all| {
+            for (scope, watched) in all {
+                let covered = assigned.iter().filter(|(_, theirs)| is_in(scope, theirs));
+                let covered = covered.map(|(ours, theirs)| (ours.clone(), theirs.clone())).collect();
+                watched.assigned(&covered, now);
+            }
+        });
+    }
+
     fn assigned_anew(&self, before: &Assigned, now: &Assigned) {
-        if self.scope(None) == Some(Scope::All) && self.bound.strategy == Strategy::Namespaced {
-            self.watched.with(|all| all.values().for_each(|watched| watched.watches.list_again()));
-        }
         let keys = self.store.keys().into_iter();
         // One that was taken away has to be asked for again.
         let concerned = keys.filter(|place| {
@@ -174,12 +154,11 @@ impl Copies {
             ended.iter().filter_map(|scope| all.remove(scope)).for_each(|watched| watched.stop.cancel());
             ended
         });
-        ended.iter().for_each(|scope| self.forget(scope, &BTreeSet::new()));
+        ended.iter().for_each(|scope| self.store.listed_within::<There>(|name| scope.has(name), Vec::new()));
         for scope in wanted {
             let is_new = self.watched.with(|all| !all.contains_key(&scope));
             if is_new {
-                let (watches, stop) = (Watches::default(), CancellationToken::new());
-                let watched = Watched { watches, stop, is_told: false, begun: Instant::now(), refused: None };
+                let watched = Watched::new(Instant::now());
                 let stop = watched.stop.clone();
                 let watch = self.watch(&scope, &watched.watches);
                 self.watched.with(|all| all.insert(scope, watched));
@@ -214,23 +193,25 @@ impl Copies {
 
     /// Takes in what a watch told: of a list, what of its scope it does not have is gone.
     fn told(&self, scope: &Scope, change: Change<Raw>) {
-        let change: Change<There> = change.map(|object| self.placed(object));
+        let assigned = self.contract.all_assigned();
+        let change: Change<There> = change.map(|object| self.placed(object, &assigned));
         let Change::Reset(objects) = change else { return self.store.change(change) };
-        let listed = objects.iter().map(|object| (object.namespace(), object.name_any())).collect();
-        self.forget(scope, &listed);
-        objects.into_iter().for_each(|object| self.store.change(Change::Apply(object)));
-        self.watched.with(|all| all.get_mut(scope).into_iter().for_each(|watched| watched.is_told = true));
+        self.store.listed_within(|name| scope.has(name), objects);
+        self.watched.with(|all| {
+            if let Some(watched) = all.get_mut(scope) {
+                watched.listed(assigned);
+            }
+        });
         // Those without a copy were waiting for the list.
         self.store.enqueue_all(Readers::ALL);
     }
 
-    fn placed(&self, object: Raw) -> There {
+    fn placed(&self, object: Raw, assigned: &Assigned) -> There {
         let there = Place { namespace: object.namespace(), name: object.name_any() };
         let mapping = Mapping {
             strategy: self.bound.strategy,
             cluster_namespace: &self.contract.cluster_namespace.name,
         };
-        let assigned = self.contract.all_assigned();
         let ours = |theirs: &str| {
             assigned
                 .iter()
@@ -241,18 +222,60 @@ impl Copies {
         let at = At { place: here, seen: Some(Instant::now()) };
         object.lightened(&self.contract.cluster_namespace.name).opened(at)
     }
+}
 
-    /// Forgets the copies of a scope that are not `listed`.
-    fn forget(&self, scope: &Scope, listed: &BTreeSet<(Option<String>, String)>) {
-        let copies = self.store.keys().into_iter().filter_map(|place| self.store.get(&place)?.there.clone());
-        for copy in copies {
-            let is_in = match scope {
-                Scope::All => true,
-                Scope::Within(namespace) => copy.namespace().as_deref() == Some(namespace),
-            };
-            if is_in && !listed.contains(&(copy.namespace(), copy.name_any())) {
-                self.store.change(Change::Remove((*copy).clone()));
-            }
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::bind::fixture;
+
+    fn copies(informer_scope: InformerScope) -> Copies {
+        let bound = Bound { informer_scope, ..fixture::bound() };
+        Copies::new(bound, fixture::contract(), Store::new([kit::queue::Queue::new(Duration::ZERO)]))
+    }
+
+    fn raw(namespace: &str, version: u64) -> Raw {
+        let metadata = json!({"name": "foo", "namespace": namespace, "uid": "p1", "resourceVersion": version.to_string()});
+        serde_json::from_str(&json!({ "metadata": metadata }).to_string()).unwrap()
+    }
+
+    fn version(copies: &Copies) -> Option<String> {
+        copies.store.get(&Place::within("team1", "foo"))?.there.as_ref()?.resource_version()
+    }
+
+    #[tokio::test]
+    async fn d2_in_a_namespace_that_is_assigned_anew_nothing_is_written_before_it_was_listed() {
+        let (copies, mut tasks) = (copies(InformerScope::Cluster), JoinSet::new());
+        fixture::assign(&copies.contract, "team2", "team2");
+        copies.follow(&copies.contract.all_assigned(), &mut tasks);
+        copies.told(&Scope::All, Change::Reset(vec![raw("team1", 7)]));
+        let are_told = |namespace| copies.are_told(Some(namespace), Some(namespace));
+        assert!(are_told("team2") && version(&copies).is_none());
+        fixture::assign(&copies.contract, "team1", "team1");
+        assert!(!are_told("team1") && are_told("team2"), "at once, whatever the task that follows has seen");
+        copies.sort_anew(&copies.contract.all_assigned());
+        assert!(!are_told("team1") && are_told("team2"));
+        copies.told(&Scope::All, Change::Reset(vec![raw("team1", 7)]));
+        assert_eq!(
+            (are_told("team1"), version(&copies).as_deref()),
+            (true, Some("7")),
+            "what is there is known"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_list_of_a_restored_provider_replaces_newer_versions() {
+        let (copies, mut tasks) = (copies(InformerScope::Namespaced), JoinSet::new());
+        fixture::assign(&copies.contract, "team1", "there");
+        copies.follow(&copies.contract.all_assigned(), &mut tasks);
+        let scope = Scope::Within("there".to_owned());
+        for listed in [9, 2] {
+            copies.told(&scope, Change::Reset(vec![raw("there", listed)]));
+            assert_eq!(version(&copies), Some(listed.to_string()));
         }
+        copies.told(&scope, Change::Reset(Vec::new()));
+        assert_eq!(version(&copies), None);
     }
 }

@@ -52,12 +52,19 @@ pub(crate) struct Pair {
     pub(crate) due_down: Option<Instant>,
     /// Since when the API servers cannot serve what is to be done.
     pub(crate) failing: Option<Instant>,
+    /// Since when the object waits for a Namespace at the provider.
+    pub(crate) unassigned: Option<Instant>,
 }
 
 /// What of a copy can differ from what we applied.
 pub(crate) type Essence = (Map<String, Value>, ObjectMeta);
 
 impl Pair {
+    /// Whether the object is being deleted.
+    pub(crate) fn is_going(&self) -> bool {
+        self.here.as_ref().is_some_and(|here| here.metadata.deletion_timestamp.is_some())
+    }
+
     /// The copy as an apply can change it.
     pub(crate) fn essence(there: &There) -> Essence {
         let mut content = there.content.clone();
@@ -98,7 +105,7 @@ impl Part<Place, Pair> for Here {
     }
 
     fn take(entry: &mut Pair, _name: &str) -> Readers {
-        entry.said = None;
+        (entry.said, entry.unassigned) = (None, None);
         Readers::ALL.when(entry.here.take().is_some())
     }
 }

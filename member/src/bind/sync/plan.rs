@@ -33,6 +33,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) is_ending: bool,
     /// Copies stay when their objects go.
     pub(crate) orphan: bool,
+    /// The provider has not served the API for some time.
+    pub(crate) is_unserved: bool,
     /// Times of which the absence of an object tells nothing.
     pub(crate) gaps: Gaps,
     /// Why the provider gives no Namespace for that of the object, in its words.
@@ -60,6 +62,8 @@ pub(crate) enum Step {
     Delete,
     /// The finalizer off the object.
     Release,
+    /// The same, though nobody can say what became of the copy.
+    LetGo,
     /// It cannot be done.
     Fail(Problem),
 }
@@ -114,14 +118,17 @@ impl Problem {
 pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Option<&str>) -> Step {
     let cns = rules.cluster_namespace.name.as_str();
     let there = pair.there.as_deref();
-    let there = there.filter(|_| !rules.orphan || pair.here.as_ref().is_none_or(|here| !is_going(here)));
+    let there = there.filter(|_| !rules.orphan || !pair.is_going());
     let Some(here) = pair.here.as_deref() else {
         return if rules.orphan { Step::Rest } else { orphan(pair, there, rules) };
     };
     let is_held = here.finalizers().iter().any(|held| held == FINALIZER);
-    let is_going = is_going(here);
+    let is_going = pair.is_going();
     if is_going && !is_held {
         return there.filter(|copy| is_copy_of(copy, here, cns)).map_or(Step::Rest, delete);
+    }
+    if is_going && rules.is_unserved {
+        return Step::LetGo;
     }
     let mapping = Mapping { strategy: rules.strategy, cluster_namespace: cns };
     let target = match mapping.there(place, |_| assigned) {
@@ -186,10 +193,6 @@ fn orphan(pair: &Pair, there: Option<&There>, rules: &Rules<'_>) -> Step {
         Some((step, _)) => step,
         None => Step::Rest,
     }
-}
-
-fn is_going(here: &Here) -> bool {
-    here.metadata.deletion_timestamp.is_some()
 }
 
 fn is_of_somebody(there: &There) -> bool {

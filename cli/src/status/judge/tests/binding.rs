@@ -23,6 +23,7 @@ fn binding() -> Binding {
     Binding {
         provider: Some(Provider {
             policy: Ok(bind::provider_policy().map(Some)),
+            requests: Ok(bind::requests_policy().map(Some)),
             offers: vec![Offered { api: api(), policy: Ok(bind::objects_policy(&api(), false).map(Some)) }],
             contracts: Ok(vec![contract]),
         }),
@@ -101,6 +102,7 @@ fn policies_that_are_not_in_force_are_problems() {
             (|provider, _| provider.policy = Ok([None, None])) as fn(&mut Provider, &mut Consumer),
             "give rights",
         ),
+        (|provider, _| provider.requests = Ok([None, None]), "keep its cluster namespace"),
         (|_, consumer| consumer.policy = Ok([None, None]), "every CRD"),
         (|provider, _| provider.offers[0].policy = Ok([None, None]), "can write objects of others"),
     ] {

@@ -11,6 +11,7 @@ fn offloading() -> Offloading {
     let shop = vec![says(OFFLOADED, "True", "Ready", ""), says("PlacementEnforced", "True", "Enforced", "")];
     Offloading {
         policy: Ok(offload::policy().map(Some)),
+        checks: offload::checks().map(|check| Some(Ok(check.map(Some)))).into(),
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
         webhook: Ok(Some(webhook::configuration(None))),
@@ -21,6 +22,16 @@ fn judged(change: impl FnOnce(&mut Offloading)) -> crate::status::report::Report
     let mut offloading = offloading();
     change(&mut offloading);
     report(&Found { offloading: Some(offloading), ..good() }, now())
+}
+
+#[test]
+fn a_check_that_is_off_is_a_note_and_no_problem() {
+    let report = judged(|offloading| {
+        let Some(Some(Ok([_, binding]))) = offloading.checks.first_mut() else { panic!("{offloading:?}") };
+        *binding = None;
+    });
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert!(report.notes.iter().any(|note| note.contains("freeport-offload-content")), "{:?}", report.notes);
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl World {
             cluster_namespace: &cluster_namespace,
             is_ending: false,
             orphan: false,
+            is_unserved: false,
             gaps: Gaps::default(),
             not_assigned: None,
         };
@@ -125,7 +126,7 @@ impl World {
                 assert!(there["metadata"]["uid"].as_str().unwrap().starts_with(COPY), "not ours: {there}");
                 self.delete_copy();
             }
-            Step::Release => {
+            Step::Release | Step::LetGo => {
                 let here = self.here.as_mut().unwrap();
                 here["metadata"]["finalizers"] = json!([]);
                 let is_going = !here["metadata"]["deletionTimestamp"].is_null();

@@ -26,6 +26,7 @@ fn step_of(pair: &Pair, strategy: Strategy, assigned: Option<&str>, name: &str) 
         cluster_namespace: &cluster_namespace,
         is_ending: false,
         orphan: false,
+        is_unserved: false,
         gaps: Gaps::default(),
         not_assigned: None,
     };
@@ -88,6 +89,7 @@ fn b11_when_the_export_ends_no_namespace_is_asked_for_and_nothing_waits_for_one(
         cluster_namespace: &cluster_namespace,
         is_ending: true,
         orphan: false,
+        is_unserved: false,
         gaps: Gaps::default(),
         not_assigned: None,
     };
@@ -212,6 +214,7 @@ fn d8_what_a_backup_may_lack_keeps_its_copy_unless_it_was_here_since() {
         cluster_namespace: &cluster_namespace,
         is_ending: false,
         orphan: false,
+        is_unserved: false,
         gaps: Gaps { restored: Some(restored), unserved: None },
         not_assigned: None,
     };
@@ -236,10 +239,32 @@ fn what_gets_no_namespace_at_the_provider_says_so_and_does_not_hang() {
         cluster_namespace: &cluster_namespace,
         is_ending: false,
         orphan: false,
+        is_unserved: false,
         gaps: Gaps::default(),
         not_assigned: Some("SystemNamespace: no"),
     };
     let of = |object: Value| next(&Place::within("team1", "foo"), &pair(Some(object), None), &rules, None);
     assert_eq!(of(live(json!({}))), Step::Fail(Problem::NotAssigned("SystemNamespace: no".into())));
     assert_eq!(of(held(going())), Step::Release);
+}
+
+#[test]
+fn x8_what_goes_does_not_wait_for_a_copy_of_an_api_that_the_provider_does_not_serve_any_more() {
+    let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
+    let rules = Rules {
+        strategy: Strategy::Namespaced,
+        cluster_namespace: &cluster_namespace,
+        is_ending: false,
+        orphan: false,
+        is_unserved: true,
+        gaps: Gaps::default(),
+        not_assigned: None,
+    };
+    let of = |object: Value, there: Option<Value>| {
+        next(&Place::within("team1", "foo"), &pair(Some(object), there), &rules, Some("there"))
+    };
+    assert_eq!(of(held(going()), None), Step::LetGo);
+    assert_eq!(of(held(going()), Some(copied(json!({})))), Step::LetGo, "it was seen before");
+    assert_eq!(of(live(going()), None), Step::Rest, "somebody else holds it");
+    assert_eq!(of(live(json!({})), None), Step::Hold, "what stays is kept in step when the API is back");
 }

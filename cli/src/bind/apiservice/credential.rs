@@ -1,0 +1,111 @@
+//! The Secret of a contract.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kit::client::kubeconfig::Target;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::Consumer;
+use crate::{
+    Error, Part,
+    bind::answer::Answer,
+    install::Installer,
+    objects::bind::{self, CREDENTIALS, KUBECONFIG},
+};
+
+impl Consumer<'_> {
+    pub(super) fn target(&self, answer: &Answer) -> Result<Target, Error> {
+        Target::read(&answer.kubeconfig.0)
+            .map_err(|why| self.cluster.refuse(format!("the provider's kubeconfig cannot be used: {why}")))
+    }
+
+    /// Puts the kubeconfig into the Secret of its contract; the Secret's name.
+    pub(super) async fn keep(
+        &self,
+        here: &mut Installer<'_>,
+        target: &Target,
+        kubeconfig: &ByteString,
+    ) -> Result<String, Error> {
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), CREDENTIALS);
+        let there = self.cluster.all(&secrets, "").await?;
+        let name = place(&there, target);
+        let bindings = bindings_of(&there, &name, self.name);
+        here.install(Part::Member, &[bind::noted(bind::credential(&name), &bindings)]).await?;
+        if !self.run.dry_run {
+            here.fill(CREDENTIALS, &name, json!({KUBECONFIG: kubeconfig})).await?;
+        }
+        Ok(name)
+    }
+}
+
+/// The bindings that a Secret is for: this one, and those that it was for.
+fn bindings_of(secrets: &[Secret], name: &str, binding: &str) -> BTreeSet<String> {
+    let there = secrets.iter().find(|secret| secret.name_any() == name);
+    let mut all = there.map(|there| bind::bindings_of(there.annotations())).unwrap_or_default();
+    all.insert(binding.to_owned());
+    all
+}
+
+/// The Secret that leads there, or a name for one.
+fn place(secrets: &[Secret], target: &Target) -> String {
+    let leads_there = |secret: &&Secret| {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG));
+        let had = bytes.and_then(|bytes| Target::read(&bytes.0).ok());
+        had.is_some_and(|had| had.server() == target.server() && had.namespace == target.namespace)
+    };
+    if let Some(secret) = secrets.iter().find(leads_there) {
+        return secret.name_any();
+    }
+    let names =
+        std::iter::once(target.namespace.clone()).chain((2..).map(|n| format!("{}-{n}", target.namespace)));
+    let is_free = |name: &String| {
+        // One that was made and not filled yet is ours to fill.
+        secrets.iter().all(|secret| secret.name_any() != *name || secret.data.is_none())
+    };
+    let mut free = names.filter(is_free);
+    free.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(server: &str) -> ByteString {
+        let all = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "cns"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {"token": "t"}}],
+        });
+        ByteString(all.to_string().into_bytes())
+    }
+
+    fn secret(name: &str, server: Option<&str>) -> Secret {
+        let mut secret = Secret {
+            data: server.map(|server| [(KUBECONFIG.into(), kubeconfig(server))].into()),
+            ..Secret::default()
+        };
+        secret.metadata.name = Some(name.into());
+        secret
+    }
+
+    #[test]
+    fn a_contract_has_one_secret_whatever_it_is_called() {
+        let target = Target::read(&kubeconfig("https://leader:6443").0).unwrap();
+        assert_eq!(place(&[], &target), "cns");
+        assert_eq!(place(&[secret("kubeconfig-x1", Some("https://leader:6443"))], &target), "kubeconfig-x1");
+        assert_eq!(place(&[secret("cns", None)], &target), "cns");
+        let other = secret("cns", Some("https://other:6443"));
+        assert_eq!(place(&[other], &target), "cns-2", "another provider's, of the same identity");
+    }
+
+    #[test]
+    fn a_secret_is_for_all_bindings_of_its_contract() {
+        let mut there = secret("cns", None);
+        there.annotations_mut().insert(api::bind::label::BINDINGS.into(), "mango".into());
+        let all: Vec<_> = bindings_of(&[there], "cns", "cactus").into_iter().collect();
+        assert_eq!(all, ["cactus", "mango"]);
+        assert_eq!(bindings_of(&[], "cns", "cactus").len(), 1);
+    }
+}

@@ -1,0 +1,229 @@
+//! What is left at the consumer when a binding is gone: the member's rights on its APIs, and the Secret with the credential. Both note whose they
+//! are, so that they are found without the binding. They go last: until then another run knows what to go on with.
+
+use std::collections::BTreeSet;
+
+use api::{
+    bind::{binding::APIServiceBinding, label::BINDINGS, resource::Resource},
+    view::Tolerant,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kit::client::kubeconfig::Target;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::{
+    Error,
+    bind::consent::{self, Right},
+    cluster::Cluster,
+    eraser::{Eraser, called},
+    objects::{
+        Object,
+        bind::{self, CREDENTIALS, KUBECONFIG},
+    },
+};
+
+/// What is left of a binding, beside it.
+pub(super) struct Remainder {
+    /// The cluster namespace that its credential leads to.
+    pub(super) contract: Option<String>,
+    /// Whether there is anything.
+    pub(super) is_there: bool,
+    binding: String,
+    /// Its APIs, as far as it says.
+    apis: Vec<Resource>,
+    /// The Secret that it names.
+    secret: Option<String>,
+}
+
+/// What becomes of something that a binding leaves.
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    /// Nobody else needs it.
+    Goes,
+    /// It is for these alone then.
+    StaysFor(BTreeSet<String>),
+}
+
+/// Another binding.
+struct Other {
+    name: String,
+    /// The Secret that it uses; none where it does not decode, and may use each.
+    secret: Option<String>,
+    exported: Vec<Resource>,
+}
+
+impl Remainder {
+    pub(super) async fn of(
+        cluster: &Cluster,
+        name: &str,
+        binding: Option<&APIServiceBinding>,
+    ) -> Result<Self, Error> {
+        let mut apis = consent::exported(binding);
+        if let Some(binding) = binding {
+            apis.extend(consent::brought(cluster, binding).await?.iter().map(consent::api_of));
+        }
+        let secret = binding.map(|binding| binding.spec.kubeconfig_secret_ref.name.clone());
+        let mut this = Self { contract: None, is_there: false, binding: name.to_owned(), apis, secret };
+        let is_its = |secret: &&Secret| match &this.secret {
+            Some(used) => secret.name_any() == *used,
+            None => bind::bindings_of(secret.annotations()).contains(name),
+        };
+        this.contract = secrets(cluster).await?.iter().filter(is_its).find_map(leads_to);
+        this.is_there = !this.left(cluster).await?.is_empty();
+        Ok(this)
+    }
+
+    /// What nobody else needs goes, and what others need notes them alone. They are asked now: bindings come while one ends.
+    pub(super) async fn go(&self, here: &mut Eraser<'_>) -> Result<(), Error> {
+        for (object, fate) in self.left(here.cluster).await? {
+            match fate {
+                Fate::Goes => here.delete_ours(&object).await?,
+                Fate::StaysFor(bindings) => {
+                    let names: Vec<_> = bindings.iter().map(String::as_str).collect();
+                    let patch = json!({"metadata": {"annotations": {BINDINGS: names.join(",")}}});
+                    let means = format!("APIServiceBinding {} does not need it any more", self.binding);
+                    here.change(&object, &patch, &means).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn left(&self, cluster: &Cluster) -> Result<Vec<(Object, Fate)>, Error> {
+        let others = others(cluster, &self.binding).await?;
+        let mut left = Vec::new();
+        for right in consent::rights(cluster).await? {
+            if let Some(fate) = of_right(&right, &self.binding, &self.apis, &others) {
+                left.extend(bind::bound(&right.api).map(|object| (object, fate.clone())));
+            }
+        }
+        for secret in secrets(cluster).await? {
+            let (at, noted) = (secret.name_any(), bind::bindings_of(secret.annotations()));
+            if let Some(fate) = of_secret(&at, &noted, &self.binding, self.secret.as_deref(), &others) {
+                left.push((called::<Secret>(CREDENTIALS, &at), fate));
+            }
+        }
+        Ok(left)
+    }
+}
+
+async fn secrets(cluster: &Cluster) -> Result<Vec<Secret>, Error> {
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), CREDENTIALS);
+    cluster.all(&secrets, "").await
+}
+
+/// The bindings of other names.
+async fn others(cluster: &Cluster, name: &str) -> Result<Vec<Other>, Error> {
+    let bindings: Api<Tolerant<APIServiceBinding>> = Api::all(cluster.client.clone());
+    let all = cluster.all(&bindings, "").await?;
+    let other = |other: &Tolerant<APIServiceBinding>| {
+        let binding = other.object.as_ref().ok();
+        Other {
+            name: other.name_any(),
+            secret: binding.map(|binding| binding.spec.kubeconfig_secret_ref.name.clone()),
+            exported: consent::exported(binding),
+        }
+    };
+    Ok(all.iter().map(other).filter(|other| other.name != name).collect())
+}
+
+/// What becomes of rights; nothing where they have not to do with the binding. Where nobody noted for whom they are, they are for those
+/// whose provider exports the API.
+fn of_right(right: &Right, name: &str, apis: &[Resource], others: &[Other]) -> Option<Fate> {
+    if right.bindings.is_empty() {
+        let is_others = others.iter().any(|other| consent::has(&other.exported, &right.api));
+        return (consent::has(apis, &right.api) && !is_others).then_some(Fate::Goes);
+    }
+    right
+        .bindings
+        .contains(name)
+        .then(|| fate(&right.bindings, others, |other| right.bindings.contains(&other.name)))
+}
+
+/// The same of a Secret. Who uses it says so in its spec.
+fn of_secret(
+    secret: &str,
+    noted: &BTreeSet<String>,
+    name: &str,
+    used: Option<&str>,
+    others: &[Other],
+) -> Option<Fate> {
+    let is_its = used == Some(secret) || noted.contains(name);
+    let uses = |other: &Other| other.secret.as_deref().is_none_or(|of| of == secret);
+    match is_its.then(|| fate(noted, others, uses)) {
+        // There is nothing to take off.
+        Some(Fate::StaysFor(_)) if !noted.contains(name) => None,
+        fate => fate,
+    }
+}
+
+/// It goes if none of the others that are there needs it. Of those that are noted the others stay noted.
+fn fate(noted: &BTreeSet<String>, others: &[Other], needs: impl Fn(&Other) -> bool) -> Fate {
+    if !others.iter().any(needs) {
+        return Fate::Goes;
+    }
+    let is_there = |name: &&String| others.iter().any(|other| other.name == **name);
+    Fate::StaysFor(noted.iter().filter(is_there).cloned().collect())
+}
+
+/// The cluster namespace that a credential leads to.
+fn leads_to(secret: &Secret) -> Option<String> {
+    let bytes = secret.data.as_ref()?.get(KUBECONFIG)?;
+    Target::read(&bytes.0).ok().map(|target| target.namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> BTreeSet<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn other(name: &str, secret: Option<&str>, exported: &[&str]) -> Other {
+        let exported = exported.iter().filter_map(|name| consent::named(name)).collect();
+        Other { name: name.into(), secret: secret.map(str::to_owned), exported }
+    }
+
+    fn right(noted: &[&str]) -> Right {
+        Right { api: consent::named("mangodbs.example.com").unwrap(), bindings: names(noted) }
+    }
+
+    #[test]
+    fn rights_are_found_without_the_binding_and_without_its_crds() {
+        let api = [right(&[]).api];
+        assert_eq!(of_right(&right(&["mango"]), "mango", &[], &[]), Some(Fate::Goes), "the binding is gone");
+        assert_eq!(of_right(&right(&[]), "mango", &api, &[]), Some(Fate::Goes), "its CRD was a foreign one");
+        assert_eq!(of_right(&right(&[]), "mango", &[], &[]), None, "nobody knows whose they are");
+    }
+
+    #[test]
+    fn rights_of_another_binding_stay() {
+        let api = [right(&[]).api];
+        let there = [other("cactus", Some("cns"), &["mangodbs.example.com"])];
+        assert_eq!(of_right(&right(&["cactus"]), "mango", &api, &there), None, "ours had the foreign CRD");
+        let stays = Some(Fate::StaysFor(names(&["cactus"])));
+        assert_eq!(of_right(&right(&["cactus", "gone", "mango"]), "mango", &api, &there), stays);
+        assert_eq!(of_right(&right(&["gone", "mango"]), "mango", &api, &there), Some(Fate::Goes));
+        assert_eq!(of_right(&right(&[]), "mango", &api, &there), None);
+    }
+
+    #[test]
+    fn a_secret_goes_with_the_last_binding_that_uses_it() {
+        let (used, noted) = (Some("cns"), names(&["cactus", "mango"]));
+        assert_eq!(of_secret("cns", &noted, "mango", None, &[]), Some(Fate::Goes), "the binding is gone");
+        assert_eq!(of_secret("cns", &names(&[]), "mango", used, &[]), Some(Fate::Goes), "it notes nobody");
+        assert_eq!(of_secret("cns", &names(&["cactus"]), "mango", None, &[]), None);
+        let there = [other("cactus", used, &[])];
+        let stays = Some(Fate::StaysFor(names(&["cactus"])));
+        assert_eq!(of_secret("cns", &noted, "mango", used, &there), stays);
+        assert_eq!(of_secret("cns", &names(&[]), "mango", used, &there), None);
+        assert_eq!(
+            of_secret("cns", &noted, "mango", used, &[other("cactus", Some("b"), &[])]),
+            Some(Fate::Goes)
+        );
+        let unclear = [other("odd", None, &[])];
+        assert_ne!(of_secret("cns", &noted, "mango", used, &unclear), Some(Fate::Goes), "it may use it");
+    }
+}

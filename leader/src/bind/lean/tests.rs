@@ -1,0 +1,133 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+type Requests = Bounded<APIServiceExportRequest>;
+type Spaces = Bounded<APIServiceNamespace>;
+
+fn request(name: &str, spec: &Value) -> Tolerant<APIServiceExportRequest> {
+    noted(name, spec, &json!({}))
+}
+
+fn noted(name: &str, spec: &Value, notes: &Value) -> Tolerant<APIServiceExportRequest> {
+    let metadata =
+        json!({"name": name, "namespace": "cns", "uid": name, "resourceVersion": "3", "annotations": notes});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+}
+
+/// An APIServiceNamespace, with `more` metadata, that was said to be there.
+fn space(name: &str, said: &str, more: &Value) -> Tolerant<APIServiceNamespace> {
+    let mut metadata = json!({"name": name, "namespace": "cns", "uid": name, "resourceVersion": "3"});
+    metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(json!({"metadata": metadata, "spec": {}, "status": {"namespace": said}})).unwrap()
+}
+
+/// More bytes of owners than are looked at.
+fn many_owners() -> Vec<Value> {
+    let owner = |n: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": format!("o{n}"), "uid": n.to_string()});
+    (0..100).map(owner).collect()
+}
+
+fn key(name: &str) -> Key {
+    Key { cluster_namespace: "cns".into(), name: name.into() }
+}
+
+fn all(of: std::ops::Range<usize>) -> Vec<Tolerant<APIServiceExportRequest>> {
+    of.map(|n| request(&format!("r{n:03}"), &json!({"resources": []}))).collect()
+}
+
+#[test]
+fn what_nobody_reads_is_not_kept_and_what_is_too_large_is_not_looked_at() {
+    let api = json!([{"group": "g", "resource": "mm"}]);
+    let spec = json!({"parameters": {"x": "y".repeat(100_000)}, "resources": api});
+    let kept = trimmed(noted("mango", &spec, &json!({"note": "x".repeat(100_000)})));
+    assert!(kept.metadata.annotations.is_none());
+    let kept = kept.object.unwrap();
+    assert_eq!((kept.spec.parameters, kept.metadata.annotations), (None, None));
+    assert_eq!((kept.metadata.uid.as_deref(), kept.spec.resources.len()), (Some("mango"), 1));
+    let many: Vec<_> = (0..5000).map(|n| json!({"group": "g", "resource": format!("m{n}")})).collect();
+    let kept = trimmed(request("mango", &json!({ "resources": many })));
+    assert!(kept.object.unwrap_err().contains("65536"));
+    assert_eq!(kept.metadata.name.as_deref(), Some("mango"));
+}
+
+#[test]
+fn what_goes_or_has_a_namespace_is_looked_at_however_large_its_consumer_makes_it() {
+    let (deleted, ours) = ("2026-01-01T00:00:00Z", [label::BIND_FINALIZER, "x/y"]);
+    let rest = |more: Value| {
+        let mut more = more;
+        more["ownerReferences"] = json!(many_owners());
+        trimmed(space("team1", "cns-team1", &more)).object
+    };
+    assert!(rest(json!({})).is_err(), "nothing was made for it");
+    let held = rest(json!({"finalizers": ours})).unwrap();
+    assert_eq!(held.status.unwrap().namespace.as_deref(), Some("cns-team1"));
+    assert_eq!(held.metadata.finalizers.unwrap(), [label::BIND_FINALIZER]);
+    assert_eq!((held.metadata.owner_references, held.metadata.uid.as_deref()), (None, Some("team1")));
+    let going = rest(json!({"finalizers": ["x/y"], "deletionTimestamp": deleted})).unwrap();
+    assert!(is_going(&going.metadata));
+    // Nested deeper than can be decoded, and still in the way of its cluster namespace.
+    let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+    let of = |more: &str| -> Tolerant<APIServiceExportRequest> {
+        let metadata = format!(r#"{{"name": "r", "namespace": "cns", "finalizers": ["x/y"]{more}}}"#);
+        serde_json::from_str(&format!(r#"{{"metadata": {metadata}, "spec": {{"resources": {deep}}}}}"#))
+            .unwrap()
+    };
+    assert!(trimmed(of("")).object.is_err());
+    let going = trimmed(of(r#", "deletionTimestamp": "2026-01-01T00:00:00Z""#)).object.unwrap();
+    assert!(is_going(&going.metadata) && going.spec.resources.is_empty());
+}
+
+#[test]
+fn of_many_those_that_came_first_are_looked_at() {
+    let spec = json!({"resources": []});
+    let most = APIServiceExportRequest::OBJECTS;
+    let mut known = Requests::default();
+    known.change(Change::Reset(all(0..most + 5)));
+    assert_eq!(known.iter().count(), most);
+    let has = |known: &Requests, name: &str| known.named(&key(name).pair()).is_some();
+    known.change(Change::Apply(request("mango", &spec)));
+    assert!(!has(&known, "mango"), "one more");
+    known.change(Change::Apply(request("r000", &spec)));
+    assert!(has(&known, "r000"), "one of them");
+    known.change(Change::Remove(request("r000", &spec)));
+    known.change(Change::Apply(request("mango", &spec)));
+    assert!(has(&known, "mango"), "there is room");
+}
+
+#[test]
+fn those_left_out_are_next_when_others_are_gone() {
+    let most = APIServiceExportRequest::OBJECTS;
+    let mut known = Requests::default();
+    known.change(Change::Reset(all(0..most + 2)));
+    let (one, other) = (key(&format!("r{most:03}")), key(&format!("r{:03}", most + 1)));
+    assert_eq!(known.next("cns"), []);
+    assert!(!known.has_room_for(&one));
+    known.change(Change::Remove(request("r000", &json!({"resources": []}))));
+    assert_eq!(known.next("cns"), std::slice::from_ref(&one));
+    assert!(known.has_room_for(&other) && known.next("other").is_empty());
+    // It was looked at, so the watch tells of it again.
+    known.change(Change::Apply(request(&one.name, &json!({"resources": []}))));
+    assert_eq!(known.next("cns"), []);
+    known.change(Change::Remove(request("r001", &json!({"resources": []}))));
+    known.change(Change::Remove(request(&other.name, &json!({"resources": []}))));
+    assert_eq!(known.next("cns"), [], "it is gone");
+}
+
+#[test]
+fn what_was_given_a_namespace_counts_before_what_was_not() {
+    let most = APIServiceNamespace::OBJECTS;
+    let mut spaces: Vec<_> = (0..most).map(|n| space(&format!("n{n:04}"), "", &json!({}))).collect();
+    spaces.push(space("zero", "", &json!({"finalizers": [label::BIND_FINALIZER]})));
+    let mut known = Spaces::default();
+    known.change(Change::Reset(spaces));
+    let has = |known: &Spaces, name: &str| known.named(&key(name).pair()).is_some();
+    assert!(has(&known, "zero") && !has(&known, &format!("n{:04}", most - 1)));
+    let ours = json!({"finalizers": [label::BIND_FINALIZER]});
+    known.change(Change::Apply(space("its-own", "", &ours)));
+    known.change(Change::Apply(space("assigned", "cns-assigned", &ours)));
+    let going = json!({"finalizers": ["x/y"], "deletionTimestamp": "2026-01-01T00:00:00Z"});
+    known.change(Change::Apply(space("going", "", &going)));
+    assert!(!has(&known, "its-own"), "anybody can put our finalizer on");
+    assert!(has(&known, "assigned") && has(&known, "going"));
+}

@@ -1,0 +1,54 @@
+//! What tests of binding start with: a contract with a provider that does not answer.
+
+use api::bind::{mapping::Strategy, resource::InformerScope};
+use kit::{client::kubeconfig::Target, objects::Change};
+use kube::api::ApiResource;
+use serde_json::json;
+
+use super::{contract::Contract, sync::Bound};
+use crate::feature::fixture::access;
+
+/// A kubeconfig for a cluster namespace.
+pub(crate) fn kubeconfig(namespace: &str, token: &str) -> Vec<u8> {
+    let all = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "default",
+        "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default", "namespace": namespace}}],
+        "clusters": [{"name": "default", "cluster": {"server": "https://127.0.0.1:6443"}}],
+        "users": [{"name": "default", "user": {"token": token}}],
+    });
+    all.to_string().into_bytes()
+}
+
+/// A contract of which nothing is known.
+pub(crate) fn contract() -> Contract {
+    let target = Target::read(&kubeconfig("kube-bind-37p3oxx6sh4fd", "t")).unwrap();
+    Contract::new(&access().env, target, "n1".into()).unwrap()
+}
+
+/// The provider assigns `theirs` to `ours`.
+pub(crate) fn assign(contract: &Contract, ours: &str, theirs: &str) {
+    let namespace = json!({
+        "metadata": {"name": ours, "namespace": contract.cluster_namespace.name, "uid": ours, "resourceVersion": "1"},
+        "spec": {}, "status": {"namespace": theirs},
+    });
+    let namespace = serde_json::from_value(namespace).unwrap();
+    contract.known.with(|known| known.namespaces.change(Change::Apply(namespace)));
+}
+
+/// An API with objects in Namespaces.
+pub(crate) fn bound() -> Bound {
+    Bound {
+        binding: "mango".into(),
+        resource: ApiResource {
+            group: "provider.example.com".into(),
+            version: "v1".into(),
+            api_version: "provider.example.com/v1".into(),
+            kind: "MangoDB".into(),
+            plural: "mangodbs".into(),
+        },
+        strategy: Strategy::Namespaced,
+        informer_scope: InformerScope::Namespaced,
+        has_status: true,
+        orphan: false,
+    }
+}
