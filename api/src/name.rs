@@ -133,6 +133,9 @@ pub fn announce(cluster: &str) -> String {
 /// Name of the Lease of a Common Area's leader.
 pub const LEADER_LEASE: &str = label::LEADER;
 
+/// PriorityLevelConfiguration of the requests of all members of all Common Areas.
+pub const MEMBERS_LEVEL: &str = "freeport-members";
+
 /// Name of a member's Lease in the Common Area.
 pub fn member_lease(cluster: &str) -> String {
     format!("{}-{cluster}", label::MEMBER)

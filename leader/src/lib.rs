@@ -8,6 +8,7 @@
 //! | [`bind`] | requests of consumers, what is offered, cluster namespaces and what is in them | cluster namespaces with credentials, BoundSchemas, APIServiceExports, Namespaces for those of consumers, rights in them |
 //! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
 //! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
+//! | [`fairness`] | how many members there are, now and then | their shares of the API server |
 //! | [`feature`] | what the area asks of a feature | |
 //! | [`service::report`] | all records | `status` of records that are refused |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
@@ -17,6 +18,7 @@ mod antrea;
 mod area;
 mod bind;
 mod cluster_set;
+mod fairness;
 mod feature;
 mod limits;
 mod offload;
@@ -76,7 +78,8 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
 
 /// Serves every Common Area, and consumers of APIs, until the daemon shall stop.
 pub async fn run(env: Env, args: Args) {
-    tokio::join!(serve_areas(env.clone(), args.limits.into()), Box::pin(bind::run(env, args.bind)));
+    let areas = serve_areas(env.clone(), args.limits.into());
+    tokio::join!(areas, fairness::run(&env), Box::pin(bind::run(env.clone(), args.bind)));
 }
 
 /// Serves every Common Area. Each has its own tasks, so none can stall another.

@@ -4,6 +4,7 @@
 //! Without this all ServiceAccounts of that cluster share the level `workload-low`, whose seats are many more than the API server has
 //! processors: then requests wait where nothing is fair.
 
+use api::name::MEMBERS_LEVEL;
 use k8s_openapi::api::flowcontrol::v1::{
     FlowDistinguisherMethod, FlowSchema, FlowSchemaSpec, GroupSubject, LimitResponse,
     LimitedPriorityLevelConfiguration, PolicyRulesWithSubjects, PriorityLevelConfiguration,
@@ -13,9 +14,8 @@ use k8s_openapi::api::flowcontrol::v1::{
 
 use super::{Object, named};
 
-/// Name of the level of all members of all Common Areas.
-const LEVEL: &str = "freeport-members";
-/// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 3 requests at once.
+/// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 3 seats. The leader gives more where there are many
+/// members.
 const SHARES: i32 = 1;
 /// Before that of Kubernetes for all ServiceAccounts (9000), after those for its own parts.
 const PRECEDENCE: i32 = 8000;
@@ -30,7 +30,7 @@ pub(super) fn level() -> Object {
         limit_response: LimitResponse { type_: "Queue".into(), queuing: Some(queuing) },
     };
     Object::new(&PriorityLevelConfiguration {
-        metadata: named(LEVEL),
+        metadata: named(MEMBERS_LEVEL),
         spec: PriorityLevelConfigurationSpec {
             type_: "Limited".into(),
             limited: Some(limited),
@@ -62,7 +62,7 @@ pub(super) fn flow(area: &str) -> Object {
     Object::new(&FlowSchema {
         metadata: named(area),
         spec: FlowSchemaSpec {
-            priority_level_configuration: PriorityLevelConfigurationReference { name: LEVEL.into() },
+            priority_level_configuration: PriorityLevelConfigurationReference { name: MEMBERS_LEVEL.into() },
             matching_precedence: Some(PRECEDENCE),
             distinguisher_method: Some(FlowDistinguisherMethod { type_: "ByUser".into() }),
             rules: Some(vec![members]),

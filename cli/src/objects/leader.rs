@@ -1,12 +1,12 @@
 //! What the leader needs once in its cluster, whatever the number of ClusterSets it leads.
 
-use api::{crd, label};
+use api::{crd, label, name::MEMBERS_LEVEL};
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::ResourceExt;
 
 use super::{
     Object, SYSTEM, daemon_account, deployment, fairness, policy,
-    rights::{Account, CORE, EXTENSIONS, READ, everywhere, rule, rule_on},
+    rights::{Account, CORE, EXTENSIONS, FLOW_CONTROL, READ, everywhere, rule, rule_on},
     system_namespace,
 };
 
@@ -20,8 +20,11 @@ pub fn objects() -> Vec<Object> {
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     let crds: Vec<_> = crd::records().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<_> = crds.iter().map(String::as_str).collect();
-    let rights =
-        vec![rule(CORE, "namespaces", READ), rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ)];
+    let rights = vec![
+        rule(CORE, "namespaces", READ),
+        rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ),
+        rule_on(FLOW_CONTROL, "prioritylevelconfigurations", &[MEMBERS_LEVEL], &["get", "patch"]),
+    ];
     objects.extend(everywhere(&ACCOUNT, rights));
     objects.extend(policy());
     objects.push(fairness::level());

@@ -28,6 +28,8 @@ pub(super) const ADMISSION: &str = "admissionregistration.k8s.io";
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 /// Group of CustomResourceDefinitions.
 pub(super) const EXTENSIONS: &str = "apiextensions.k8s.io";
+/// Group of API Priority and Fairness.
+pub(super) const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
 /// Group of Events.
 pub(super) const EVENTS: &str = "events.k8s.io";
 

@@ -11,4 +11,5 @@ mod leave;
 mod moments;
 mod odd_lease;
 mod present;
+mod shares;
 mod traces;
