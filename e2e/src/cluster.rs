@@ -10,6 +10,7 @@ use k8s_openapi::{
         core::v1::{Namespace, Service},
         discovery::v1::EndpointSlice,
     },
+    jiff::Timestamp,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -20,6 +21,22 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::waiting::{NAMESPACE_GONE, within};
+
+/// Creates an object. A client sends again what the API server did not answer in time, and the first request may have arrived.
+pub async fn created<K>(api: &Api<K>, object: &K) -> Result<K, kube::Error>
+where
+    K: Resource + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    let begun = Timestamp::now().as_second();
+    match api.create(&PostParams::default(), object).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            let there = api.get(&object.name_any()).await?;
+            let is_ours = there.creation_timestamp().is_some_and(|at| at.0.as_second() >= begun);
+            if is_ours { Ok(there) } else { Err(kube::Error::Api(status)) }
+        }
+        created => created,
+    }
+}
 
 /// An administrator in one cluster.
 pub struct Cluster {
@@ -59,7 +76,7 @@ impl Cluster {
             + std::fmt::Debug,
     {
         let object = serde_json::from_value(object).unwrap();
-        self.api::<K>(namespace).create(&PostParams::default(), &object).await.unwrap()
+        created(&self.api::<K>(namespace), &object).await.unwrap()
     }
 
     pub async fn create_cluster_wide<K>(&self, object: Value) -> K
@@ -71,7 +88,7 @@ impl Cluster {
             + std::fmt::Debug,
     {
         let object = serde_json::from_value(object).unwrap();
-        Api::<K>::all(self.client.clone()).create(&PostParams::default(), &object).await.unwrap()
+        created(&Api::<K>::all(self.client.clone()), &object).await.unwrap()
     }
 
     pub async fn patch<K>(&self, namespace: &str, name: &str, patch: &Value) -> K
@@ -86,7 +103,7 @@ impl Cluster {
 
     pub async fn create_namespace(&self, name: &str) {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-        Api::all(self.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        created(&Api::all(self.client.clone()), &namespace).await.unwrap();
     }
 
     /// Deletes the Namespace and waits until it is gone.

@@ -28,7 +28,7 @@ use tower::ServiceExt;
 /// Connections at the same time. An API server has 25 idle ones at the most.
 const CONNECTIONS: usize = 1000;
 /// The same from one address: several API servers may come from one, by NAT or a proxy.
-const FROM_ONE_ADDRESS: usize = 200;
+const FROM_ONE_ADDRESS: usize = 500;
 /// For the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// For the next request. Longer than API servers keep connections that nobody uses (90 s): so it is they who end them, and none

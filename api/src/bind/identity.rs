@@ -12,6 +12,18 @@ pub fn cluster_namespace(prefix: &str, identity: &str) -> String {
     format!("{prefix}{}", hash(identity))
 }
 
+/// The uid of the cluster that a contract with this `identity` is of, if that is another one than `us`. Providers may know consumers by
+/// other words than uids, and then it is not known.
+pub fn of_another<'a>(identity: Option<&'a str>, us: &str) -> Option<&'a str> {
+    identity.filter(|identity| is_uid(identity) && *identity != us)
+}
+
+fn is_uid(text: &str) -> bool {
+    let groups: Vec<_> = text.split('-').collect();
+    let is_hex = |group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]) && groups.iter().all(is_hex)
+}
+
 /// The first eight bytes of SHA-224 as a number with 36 digits, as kube-bind writes it: one `0` for each leading byte that is zero.
 fn hash(identity: &str) -> String {
     let digest = Sha224::digest(identity.as_bytes());
@@ -44,6 +56,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_contract_is_of_another_cluster_if_its_identity_is_the_uid_of_one() {
+        let (us, other) = ("0f9d8a2e-1111-4222-8333-0123456789ab", "0f9d8a2e-1111-4222-8333-0123456789ac");
+        assert_eq!(of_another(Some(other), us), Some(other));
+        for ours in [None, Some(us), Some("somebody"), Some("")] {
+            assert_eq!(of_another(ours, us), None, "{ours:?}");
+        }
+    }
 
     #[test]
     fn a_cluster_namespace_is_named_as_kube_bind_names_it() {

@@ -169,6 +169,9 @@ impl Consumer<'_> {
             Some(target) if !self.run.dry_run => Some(Contract::connect(self.cluster, target)?),
             _ => None,
         };
+        if let Some(contract) = &contract {
+            contract.is_of(self.cluster).await?;
+        }
         let exported = match &contract {
             Some(contract) => contract.exported(self.name).await?,
             None => Some(known.exported.clone()),

@@ -11,12 +11,12 @@ use e2e::{
     waiting::{always, eventually},
     world::World,
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::backend::Backend;
 
@@ -222,7 +222,20 @@ fn b18_a_credential_that_was_moved_from_another_cluster_synchronizes_nothing() {
         assert_eq!(there.get(&copy).await.unwrap().metadata.uid, left.metadata.uid);
         west.api::<Secret>(CREDENTIALS).delete("moved", &DeleteParams::default()).await.unwrap();
         binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretNotFound").await;
+        // A Secret that is new says nothing of whose it is; the contract does.
         let again = Secret { metadata: named("moved"), ..secret };
+        let is_of = async |identity: Value| {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {"backend.kube-bind.io/identity": identity}}}));
+            let namespaces = Api::<Namespace>::all(leader.client.clone());
+            namespaces.patch(&backend.cluster_namespace, &PatchParams::default(), &patch).await.unwrap();
+        };
+        is_of(json!("0f9d8a2e-1111-4222-8333-0123456789ab")).await;
+        west.api::<Secret>(CREDENTIALS).create(&Default::default(), &again).await.unwrap();
+        binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretInvalid").await;
+        assert_eq!(there.get(&copy).await.unwrap().metadata.uid, left.metadata.uid);
+        west.api::<Secret>(CREDENTIALS).delete("moved", &DeleteParams::default()).await.unwrap();
+        binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretNotFound").await;
+        is_of(Value::Null).await;
         west.api::<Secret>(CREDENTIALS).create(&Default::default(), &again).await.unwrap();
         binding_says(world, "west", "moved", "Connected", "True", "").await;
         vanishes(&there, &copy).await;

@@ -280,7 +280,7 @@ fn farewell_of_binding(fleet: &Fleet) {
     println!("   kubectl --context {consumer} get {} --all-namespaces", demo::bind::API);
     println!("   kubectl --context {consumer} get apiservicebindings");
     println!("   kubectl --context {provider} get apiserviceexports,apiservicenamespaces --all-namespaces");
-    println!("End the binding, and the contract with it; both clusters are then as they were before it:");
+    println!("End the binding, and the contract with it (what Freeport installed in both clusters stays):");
     println!(
         "   cargo run -p cli --bin freeport -- bind remove {} --context {consumer} --provider-context {provider}",
         demo::bind::NAME

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use api::label::{self, MEMBER};
-use k8s_openapi::api::core::v1::Secret;
+use api::{
+    bind::{identity, label::IDENTITY},
+    label::{self, MEMBER},
+    view::Meta,
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kit::{boot::Env, client::kubeconfig, drive::before, write::Writer};
 use kube::ResourceExt;
 use serde_json::json;
@@ -26,7 +30,7 @@ pub(crate) enum Unusable {
     )]
     Elsewhere(String),
     #[error(
-        "the Secret was made for the cluster with uid {0}: nothing is synchronized; make this cluster a consumer of its own"
+        "the credential is of the cluster with uid {0}: nothing is synchronized; make this cluster a consumer of its own"
     )]
     OfAnotherCluster(String),
     #[error("the kubeconfig cannot be used: {0}")]
@@ -74,6 +78,17 @@ pub(super) async fn claim(
             return None;
         }
     }
+}
+
+/// Why this cluster namespace, to which the credential leads, is not for our cluster, if its identity says so. A note on the Secret says
+/// nothing where the Secret was new to us.
+pub(super) async fn others_contract(
+    env: &Env,
+    cluster_namespace: &Meta<Namespace>,
+) -> kube::Result<Option<Unusable>> {
+    let us = cluster_uid(&env.client).await?;
+    let identity = cluster_namespace.annotations().get(IDENTITY).map(String::as_str);
+    Ok(identity::of_another(identity, &us).map(|other| Unusable::OfAnotherCluster(other.to_owned())))
 }
 
 fn of_another(noted: &str, us: &str) -> Option<Unusable> {

@@ -29,7 +29,7 @@ use super::{
     absence::Absence,
     binding::{Bindings, Link, Untold},
     contract::{Contract, IN_TIME},
-    credential::{Unusable, claim},
+    credential::{Unusable, claim, others_contract},
     heartbeat::Heartbeat,
     local::Local,
     namespaces::Namespaces,
@@ -149,12 +149,17 @@ async fn connect(
         let found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await;
         let failure = match found {
             Err(_) => Failure::Unreachable("no answer in time"),
-            Ok(Ok(namespace)) => {
-                match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
+            Ok(Ok(namespace)) => match others_contract(env, &namespace).await {
+                Ok(Some(unusable)) => {
+                    broken(link, unusable, stop).await;
+                    return None;
+                }
+                Ok(None) => match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
                     Ok(contract) => return Some(contract),
                     Err(error) => Failure::Other(error.to_string()),
-                }
-            }
+                },
+                Err(error) => classify(&error),
+            },
             Ok(Err(error)) => classify(&error),
         };
         tracing::warn!(%failure, "cannot reach the provider, trying again");

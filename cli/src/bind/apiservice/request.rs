@@ -1,12 +1,18 @@
 //! Asks for the API in the cluster namespace, with the credential that the binding is going to use.
 
-use api::bind::{
-    export::{APIServiceExport, APIServiceExportRequest, APIServiceExportRequestSpec, Phase},
-    resource::Resource,
+use api::{
+    bind::{
+        export::{APIServiceExport, APIServiceExportRequest, APIServiceExportRequestSpec, Phase},
+        identity,
+        label::IDENTITY,
+        resource::Resource,
+    },
+    view::Meta,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kit::client::kubeconfig::Target;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 
@@ -80,6 +86,21 @@ impl Contract {
             client,
         };
         Ok(Self { provider, namespace: target.namespace.clone() })
+    }
+
+    /// Refuses a contract that the provider made for another cluster: what that one has would seem to be deleted here.
+    pub(super) async fn is_of(&self, consumer: &Cluster) -> Result<(), Error> {
+        let namespaces: Api<Meta<Namespace>> = Api::all(self.provider.client.clone());
+        let read = namespaces.get(&self.namespace);
+        let namespace = self.provider.request(format!("read Namespace {}", self.namespace), read).await?;
+        let identity = namespace.annotations().get(IDENTITY).map(String::as_str);
+        identity::of_another(identity, &consumer.uid).map_or(Ok(()), |other| {
+            Err(consumer.refuse(format!(
+                "the credential is of the cluster whose Namespace kube-system has the uid {other}, and here it has {}: ask the provider for one \
+                 with --only provider --identity {}",
+                consumer.uid, consumer.uid
+            )))
+        })
     }
 
     /// Asks for the export of this name, and waits for it; its APIs.

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d2_in_a_namespace_that_is_assigned_anew_nothing_is_written_before_it_was_listed() {
+    async fn in_a_namespace_that_is_assigned_anew_nothing_is_written_before_it_was_listed() {
         let (copies, mut tasks) = (copies(InformerScope::Cluster), JoinSet::new());
         fixture::assign(&copies.contract, "team2", "team2");
         copies.follow(&copies.contract.all_assigned(), &mut tasks);

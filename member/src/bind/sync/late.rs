@@ -50,7 +50,8 @@ impl Sync {
             let silent = format!("it has not said which one for {} s", IN_TIME.as_secs());
             self.report(place, pair, &Problem::NotAssigned(silent));
         }
-        left.map_or(Outcome::Done, Outcome::Requeue)
+        // Its APIServiceNamespace may be gone by then, and is made again.
+        Outcome::Requeue(left.unwrap_or(IN_TIME))
     }
 
     /// Whether API servers have not been able to serve this for some time.
@@ -113,7 +114,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn d8_what_waits_for_a_namespace_for_long_says_so() {
+    async fn what_waits_for_a_namespace_for_long_says_so() {
         let (contract, access) = (fixture::contract(), access());
         let writer = Writer::new(access.env.client.clone(), "m", "local", access.env.metrics.clone());
         let absence = Absence::new(&access.home, None, jiff::Timestamp::now());
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(waits(0), Outcome::Requeue(IN_TIME));
         assert_eq!(waits(10), Outcome::Requeue(Duration::from_secs(20)));
         assert!(unsynced.of("mango").is_empty());
-        assert_eq!(waits(30), Outcome::Done);
+        assert_eq!(waits(30), Outcome::Requeue(IN_TIME), "somebody may have deleted what it waits for");
         assert_eq!(unsynced.of("mango")[&place].0, "NotAssigned");
     }
 }

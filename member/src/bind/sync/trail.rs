@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d3_after_a_write_that_changed_nothing_another_step_follows_but_not_the_same() {
+    fn after_a_write_that_changed_nothing_another_step_follows_but_not_the_same() {
         let object = |version: &str| json!({"metadata": {"name": "foo", "resourceVersion": version}});
         let pair = |here: &str| Pair {
             here: serde_json::from_value(object(here)).ok().map(std::sync::Arc::new),

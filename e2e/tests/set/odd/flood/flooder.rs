@@ -12,6 +12,7 @@ use api::{
 use cli::objects::access;
 use e2e::{
     account::by_token,
+    cluster::created,
     fixture::{AREA, World},
     odd::{
         MEMBER,
@@ -23,7 +24,7 @@ use e2e::{
 use futures::{StreamExt, future::ready, stream};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -66,15 +67,7 @@ impl<'a> Flooder<'a> {
         let annotations: serde_json::Map<_, _> = (0..kilobytes / 50).map(text).collect();
         object["spec"]["service"]["exportedAnnotations"] = json!(annotations);
         let object = serde_json::from_value(object).unwrap();
-        self.put(&object).await
-    }
-
-    /// A client sends a record again when the API server did not answer in time, and the first one may have arrived.
-    async fn put(&self, object: &ResourceExport) -> Result<(), kube::Error> {
-        match self.records.create(&PostParams::default(), object).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            created => created.map(drop),
-        }
+        created(&self.records, &object).await.map(drop)
     }
 
     /// Writes so many records, about so large.
@@ -98,7 +91,7 @@ impl<'a> Flooder<'a> {
     async fn write_odd(&self, count: usize, record: impl Fn(&ServiceName) -> Value) {
         let written = stream::iter(0..count).map(|number| {
             let object = serde_json::from_value(record(&self.service(number))).unwrap();
-            async move { self.put(&object).await }
+            async move { created(&self.records, &object).await.map(drop) }
         });
         written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn d2_what_was_at_nobodys_place_when_it_was_told_is_listed_again_and_only_that_waits() {
+    fn what_was_at_nobodys_place_when_it_was_told_is_listed_again_and_only_that_waits() {
         let now = Instant::now();
         let mut watched = Watched::new(now);
         assert!(!watched.is_told(None));
