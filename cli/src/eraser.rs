@@ -1,5 +1,7 @@
 //! Deletes and changes objects in one cluster, and says what it did.
 
+mod finalizer;
+
 use std::time::Duration;
 
 use api::label;
@@ -18,6 +20,8 @@ use crate::{
     install::MANAGER,
     objects::Object,
 };
+
+pub(crate) use self::finalizer::release;
 
 /// Gets one line for each thing done.
 pub(crate) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);

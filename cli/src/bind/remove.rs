@@ -1,22 +1,21 @@
 //! `freeport bind remove`: ends a binding.
 
 mod contract;
-mod finalizer;
 mod remainder;
 
 use std::time::Duration;
 
-use api::bind::{binding::APIServiceBinding, label};
+use api::bind::{binding::APIServiceBinding, carried::synced, label};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, ResourceExt, api::ApiResource};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use self::{contract::Contract, finalizer::release, remainder::Remainder};
+use self::{contract::Contract, remainder::Remainder};
 use super::consent;
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
-    eraser::{Eraser, Say, called},
+    eraser::{Eraser, Say, called, release},
     objects::Object,
     rollout,
 };
@@ -109,7 +108,9 @@ impl Ending<'_> {
     }
 
     async fn objects(&self, crd: &CustomResourceDefinition) -> Result<Vec<Object>, Error> {
-        let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
+        let spec = &crd.spec;
+        let versions = spec.versions.iter().map(|version| (version.name.as_str(), version.served));
+        let Some(resource) = synced(&spec.group, &spec.names, versions) else { return Ok(Vec::new()) };
         let objects = self.cluster.metadata(&resource, None);
         let found = self.cluster.pages(&crd.name_any(), &objects, "").await?;
         let object = |found: &api::view::Meta<_>| Object {
@@ -162,7 +163,7 @@ impl Ending<'_> {
         rollout::wait(limit, probe, waiting).await?.map_err(|message| Error::Timeout {
             cluster: self.cluster.name.clone(),
             missing: format!(
-                "APIServiceBinding {name} is still there: {message}; if the provider is gone for good, run it again with --force"
+                "if the provider is gone for good, run it again with --force; APIServiceBinding {name} is still there: {message},"
             ),
             limit,
         })
@@ -171,16 +172,4 @@ impl Ending<'_> {
 
 fn called_binding(name: &str) -> Object {
     Object { namespace: None, ..called::<APIServiceBinding>("", name) }
-}
-
-/// Its objects, in the first version that is served.
-fn resource(crd: &CustomResourceDefinition) -> Option<ApiResource> {
-    let version = crd.spec.versions.iter().find(|version| version.served)?;
-    Some(ApiResource {
-        group: crd.spec.group.clone(),
-        version: version.name.clone(),
-        api_version: format!("{}/{}", crd.spec.group, version.name),
-        kind: crd.spec.names.kind.clone(),
-        plural: crd.spec.names.plural.clone(),
-    })
 }

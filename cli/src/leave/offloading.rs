@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::lease;
 use crate::{
     Error,
-    eraser::{Eraser, PAUSE},
+    eraser::{Eraser, PAUSE, release},
     error::Failure,
     objects::{
         Object,
@@ -62,7 +62,7 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
         here.change(&namespace, &none, "not offloaded").await?;
     }
     for offloading in here.list::<NamespaceOffloading>(None, "").await? {
-        release(here, offloading).await?;
+        release(here, offloading, label::FINALIZER, "not waited for").await?;
     }
     let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
@@ -71,31 +71,6 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
     let mut twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
     twins.retain(|twin| names::is_twin(&twin.metadata(), us));
     here.delete_all(&twins).await
-}
-
-/// Takes our finalizer off. The patch holds for the version that was read: others add and take theirs meanwhile.
-async fn release(here: &mut Eraser<'_>, mut offloading: Object) -> Result<(), Error> {
-    loop {
-        let Some(rest) = without_finalizer(&offloading) else { return Ok(()) };
-        let version = offloading.metadata().resource_version;
-        let patch = json!({"metadata": {"finalizers": rest, "resourceVersion": version}});
-        match here.change(&offloading, &patch, "not waited for").await {
-            Err(error) if error.failure() == Failure::Conflict => {}
-            done => return done,
-        }
-        match here.read(&offloading).await? {
-            Some(again) => offloading = again,
-            None => return Ok(()),
-        }
-    }
-}
-
-/// The finalizers of others, if ours is among them.
-fn without_finalizer(offloading: &Object) -> Option<Vec<String>> {
-    let mut finalizers = offloading.metadata().finalizers.unwrap_or_default();
-    let before = finalizers.len();
-    finalizers.retain(|finalizer| finalizer != label::FINALIZER);
-    (finalizers.len() < before).then_some(finalizers)
 }
 
 /// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps, offers and
@@ -247,15 +222,5 @@ mod tests {
         );
         assert!(has_unseen_end(&of(2, json!({"currentMapping": {}, "observedGeneration": 1}))));
         assert!(!has_unseen_end(&of(2, json!({"currentMapping": {}, "observedGeneration": 2}))));
-    }
-
-    #[test]
-    fn finalizers_of_others_stay() {
-        let with = |finalizers: Value| Object {
-            body: json!({"metadata": {"name": "offloading", "finalizers": finalizers}}),
-            ..called::<NamespaceOffloading>("shop", "offloading")
-        };
-        assert_eq!(without_finalizer(&with(json!([label::FINALIZER, "x/y"]))), Some(vec!["x/y".to_owned()]));
-        assert_eq!(without_finalizer(&with(json!(["x/y"]))), None);
     }
 }

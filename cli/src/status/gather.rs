@@ -57,10 +57,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let records_policy = policy(cluster, leads, &leader::policy()).await?;
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
     let own_policy = policy(cluster, belongs == Some(true), &member::own_policy()).await?;
-    let mut checks = Vec::new();
-    for wanted in member::checks() {
-        checks.push(policy(cluster, belongs == Some(true), &wanted).await?);
-    }
+    let checks = checks(cluster, belongs == Some(true), &member::checks()).await?;
     let leader = deployment(cluster, leads, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let life = life(cluster, belongs == Some(true)).await?;
@@ -161,6 +158,19 @@ async fn policy(
     }
 }
 
+/// Policies that refuse mistakes, each with its binding.
+async fn checks(
+    cluster: &Cluster,
+    needed: bool,
+    wanted: &[[Object; 2]],
+) -> Result<Vec<Option<Part<[Option<Object>; 2]>>>, Error> {
+    let mut checks = Vec::new();
+    for wanted in wanted {
+        checks.push(policy(cluster, needed, wanted).await?);
+    }
+    Ok(checks)
+}
+
 /// The Deployment of a daemon that is `needed` here, if it has one.
 async fn deployment(
     cluster: &Cluster,
@@ -203,10 +213,7 @@ async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
         Ok(there) => Ok(there),
         Err(error) => Err(gap(webhook.to_string(), error)?),
     };
-    let mut checks = Vec::new();
-    for wanted in offload::checks() {
-        checks.push(policy(cluster, true, &wanted).await?);
-    }
+    let checks = checks(cluster, true, &offload::checks()).await?;
     let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
     let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
     Ok(Some(Offloading { policy, checks, peers, namespaces, webhook }))

@@ -15,21 +15,26 @@ fn pair(here: Option<Value>, there: Option<Value>) -> Pair {
     }
 }
 
+/// Of a contract in which all is well.
+fn rules(cluster_namespace: &ClusterNamespace) -> Rules<'_> {
+    Rules {
+        strategy: Strategy::Namespaced,
+        cluster_namespace,
+        is_ending: false,
+        orphan: false,
+        is_unserved: false,
+        gaps: Gaps::default(),
+        not_assigned: None,
+    }
+}
+
 fn step(pair: &Pair) -> Step {
     step_of(pair, Strategy::Namespaced, Some("kube-bind-37p3oxx6sh4fd-team1"), "foo")
 }
 
 fn step_of(pair: &Pair, strategy: Strategy, assigned: Option<&str>, name: &str) -> Step {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-    let rules = Rules {
-        strategy,
-        cluster_namespace: &cluster_namespace,
-        is_ending: false,
-        orphan: false,
-        is_unserved: false,
-        gaps: Gaps::default(),
-        not_assigned: None,
-    };
+    let rules = Rules { strategy, ..rules(&cluster_namespace) };
     let namespace = (strategy == Strategy::Namespaced).then(|| "team1".to_owned());
     next(&Place { namespace, name: name.into() }, pair, &rules, assigned)
 }
@@ -84,15 +89,7 @@ fn m7_without_a_namespace_at_the_provider_one_is_asked_for() {
 #[test]
 fn b11_when_the_export_ends_no_namespace_is_asked_for_and_nothing_waits_for_one() {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-    let rules = Rules {
-        strategy: Strategy::Namespaced,
-        cluster_namespace: &cluster_namespace,
-        is_ending: true,
-        orphan: false,
-        is_unserved: false,
-        gaps: Gaps::default(),
-        not_assigned: None,
-    };
+    let rules = Rules { is_ending: true, ..rules(&cluster_namespace) };
     let at = Place { namespace: Some("team1".into()), name: "foo".into() };
     assert_eq!(next(&at, &pair(Some(live(json!({}))), None), &rules, None), Step::Rest);
     assert_eq!(next(&at, &pair(Some(held(going())), None), &rules, None), Step::Release);
@@ -209,15 +206,8 @@ fn d8_what_a_backup_may_lack_keeps_its_copy_unless_it_was_here_since() {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
     let at = |text: &str| text.parse().unwrap();
     let restored = Lost::between(at("2026-11-01T12:00:00Z"), at("2026-11-01T13:00:00Z"));
-    let rules = Rules {
-        strategy: Strategy::Namespaced,
-        cluster_namespace: &cluster_namespace,
-        is_ending: false,
-        orphan: false,
-        is_unserved: false,
-        gaps: Gaps { restored: Some(restored), unserved: None },
-        not_assigned: None,
-    };
+    let rules =
+        Rules { gaps: Gaps { restored: Some(restored), unserved: None }, ..rules(&cluster_namespace) };
     let of = |made: &str, was_here: bool| {
         let copy = copied(json!({"metadata": {"creationTimestamp": made}}));
         let pair = Pair { was_here, ..pair(None, Some(copy)) };
@@ -234,15 +224,7 @@ fn d8_what_a_backup_may_lack_keeps_its_copy_unless_it_was_here_since() {
 #[test]
 fn what_gets_no_namespace_at_the_provider_says_so_and_does_not_hang() {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-    let rules = Rules {
-        strategy: Strategy::Namespaced,
-        cluster_namespace: &cluster_namespace,
-        is_ending: false,
-        orphan: false,
-        is_unserved: false,
-        gaps: Gaps::default(),
-        not_assigned: Some("SystemNamespace: no"),
-    };
+    let rules = Rules { not_assigned: Some("SystemNamespace: no"), ..rules(&cluster_namespace) };
     let of = |object: Value| next(&Place::within("team1", "foo"), &pair(Some(object), None), &rules, None);
     assert_eq!(of(live(json!({}))), Step::Fail(Problem::NotAssigned("SystemNamespace: no".into())));
     assert_eq!(of(held(going())), Step::Release);
@@ -251,15 +233,7 @@ fn what_gets_no_namespace_at_the_provider_says_so_and_does_not_hang() {
 #[test]
 fn x8_what_goes_does_not_wait_for_a_copy_of_an_api_that_the_provider_does_not_serve_any_more() {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
-    let rules = Rules {
-        strategy: Strategy::Namespaced,
-        cluster_namespace: &cluster_namespace,
-        is_ending: false,
-        orphan: false,
-        is_unserved: true,
-        gaps: Gaps::default(),
-        not_assigned: None,
-    };
+    let rules = Rules { is_unserved: true, ..rules(&cluster_namespace) };
     let of = |object: Value, there: Option<Value>| {
         next(&Place::within("team1", "foo"), &pair(Some(object), there), &rules, Some("there"))
     };

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use crate::{Error, eraser::Eraser, error::Failure, objects::Object};
+use super::Eraser;
+use crate::{Error, error::Failure, objects::Object};
 
 /// Takes `finalizer` off the object that was read. The patch holds for the version that was read: others add and take theirs meanwhile.
-pub(super) async fn release(
+pub(crate) async fn release(
     here: &mut Eraser<'_>,
     mut object: Object,
     finalizer: &str,
