@@ -24,6 +24,7 @@ mod concerns;
 mod contract;
 mod credential;
 mod export;
+mod key;
 mod knowledge;
 mod known;
 mod lean;

@@ -21,13 +21,12 @@ use k8s_openapi::api::{
 use super::{
     Object, SYSTEM, crds, leader, member, named, policy,
     rights::{
-        COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on, unbound,
+        BIND, COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on,
+        unbound,
     },
     within,
 };
 
-/// Group of kube-bind's kinds.
-pub(super) const BIND: &str = "kube-bind.io";
 /// What the leader may do for binding, beside everything else. A cluster may be a provider and a consumer, so that the member's has another name.
 pub(crate) const PROVIDER: &str = "freeport-bind-provider";
 /// What the member may do for binding, beside everything else.

@@ -22,6 +22,8 @@ pub(super) const COORDINATION: &str = "coordination.k8s.io";
 pub(super) const FREEPORT: &str = "multicluster.freeport.dev";
 /// Group of NamespaceOffloadings and NamespaceMaps: Liqo's.
 pub(super) const OFFLOADING: &str = "offloading.liqo.io";
+/// Group of contracts, offers and bindings of APIs: kube-bind's.
+pub(super) const BIND: &str = "kube-bind.io";
 /// Group of webhooks.
 pub(super) const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Group of Roles and their bindings.

@@ -10,7 +10,10 @@ use api::bind::{
 };
 use kube::{Resource, ResourceExt};
 
-use super::known::{Key, Known, Place};
+use super::{
+    key::Key,
+    known::{Known, Place},
+};
 
 /// Whom a change concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]

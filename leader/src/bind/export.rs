@@ -24,8 +24,9 @@ use serde_json::json;
 
 use super::{
     LOOK_AGAIN, REFUSED, ensure,
+    key::Key,
     knowledge::Knowledge,
-    known::{Key, Known, Place},
+    known::{Known, Place},
     namespace::places,
     refusal, remove,
     rights::{self, Right},

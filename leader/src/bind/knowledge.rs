@@ -20,7 +20,8 @@ use tokio::{sync::RwLock, task::JoinSet};
 
 use super::{
     concerns::{self, Concerns, Event},
-    known::{Key, Known, Place},
+    key::Key,
+    known::{Known, Place},
     turns::Turns,
 };
 

@@ -1,9 +1,6 @@
 //! What a provider knows: what it offers, who asked for it, and what was made for whom.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     bind::{
@@ -18,7 +15,7 @@ use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kit::objects::{Decoded, ObjectName, Objects};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use super::lean::Bounded;
 
@@ -29,39 +26,6 @@ pub(super) type Place = Meta<Namespace>;
 pub(super) fn granted_templates(contract: &Place) -> Vec<String> {
     let all = contract.annotations().get(label::GRANTED_TEMPLATES).map(String::as_str).unwrap_or_default();
     all.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-/// An object in a cluster namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) cluster_namespace: String,
-    pub(super) name: String,
-}
-
-impl Key {
-    pub(super) fn of<P: Resource>(object: &P) -> Self {
-        Self {
-            cluster_namespace: object.meta().namespace.clone().unwrap_or_default(),
-            name: object.name_any(),
-        }
-    }
-
-    /// The APIServiceNamespace that a Namespace was made for.
-    pub(super) fn made_for(place: &Place) -> Option<Self> {
-        let (cluster_namespace, name) =
-            place.annotations().get(label::API_SERVICE_NAMESPACE)?.split_once('/')?;
-        Some(Self { cluster_namespace: cluster_namespace.to_owned(), name: name.to_owned() })
-    }
-
-    pub(super) fn pair(&self) -> (String, String) {
-        (self.cluster_namespace.clone(), self.name.clone())
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.cluster_namespace, self.name)
-    }
 }
 
 /// What the watches told.

@@ -16,7 +16,7 @@ use kit::objects::{Change, Decoded, ObjectName};
 use kube::{Resource, core::ObjectMeta};
 use serde::Serialize;
 
-use super::known::Key;
+use super::key::Key;
 
 /// A kind that consumers write.
 pub(super) trait Written: Resource<DynamicType = ()> + Serialize + Sized {

@@ -16,8 +16,9 @@ use kube::{Resource, ResourceExt, core::ObjectMeta};
 use serde::de::DeserializeOwned;
 
 use super::{
+    key::Key,
     knowledge::Knowledge,
-    known::{Key, Known, granted_templates},
+    known::{Known, granted_templates},
     lean::{Bounded, Written, trimmed},
 };
 

@@ -38,8 +38,7 @@ use self::{
     pruned::Pruned,
 };
 use super::{
-    LOOK_AGAIN, ensure, free, knowledge::Knowledge, known::Key, lean::is_held, live::looked_at, refusal,
-    rights,
+    LOOK_AGAIN, ensure, free, key::Key, knowledge::Knowledge, lean::is_held, live::looked_at, refusal, rights,
 };
 
 /// Whether a Namespace here stands for it.

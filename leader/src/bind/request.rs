@@ -29,8 +29,8 @@ use serde_json::json;
 use self::judge::{Exported, desired, is_granted_by};
 use super::{
     REFUSED, free,
+    key::Key,
     knowledge::Knowledge,
-    known::Key,
     live::{SOON, age, is_behind, looked_at, looks_again},
     refusal,
 };

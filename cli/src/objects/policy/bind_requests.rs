@@ -5,7 +5,7 @@
 //! would delete then. No konnector, of Freeport or of kube-bind, writes a finalizer at a provider.
 
 use super::{Check, Policy, Refused, bind_objects::IS_A_CONSUMER, requests};
-use crate::objects::{Object, bind::BIND};
+use crate::objects::{Object, rights::BIND};
 
 /// Name of the policy and of its binding. Without the binding it is off.
 const NAME: &str = "freeport-bind-requests";

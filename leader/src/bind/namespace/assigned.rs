@@ -9,12 +9,7 @@ use api::bind::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
-use crate::bind::{
-    REFUSED,
-    known::{Key, Known},
-    lean::is_held,
-    rights,
-};
+use crate::bind::{REFUSED, key::Key, known::Known, lean::is_held, rights};
 
 /// Why a Namespace of a consumer gets none here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,10 @@
 use api::bind::export::APIServiceNamespace;
 
 use super::assigned::{assigned, is_made_for, is_without_prefix, said};
-use crate::bind::known::{Key, Known, Place};
+use crate::bind::{
+    key::Key,
+    known::{Known, Place},
+};
 
 /// What becomes of it.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use api::bind::condition::{Answer, Condition};
 
 use super::ASSIGNED;
-use crate::bind::known::Key;
+use crate::bind::key::Key;
 
 /// By APIServiceNamespace: its uid, and what was said.
 #[derive(Default)]

@@ -17,7 +17,8 @@ use api::bind::{
 use kube::{ResourceExt, core::ObjectMeta};
 
 use crate::bind::{
-    known::{Key, Known, granted_templates},
+    key::Key,
+    known::{Known, granted_templates},
     rights,
 };
 
