@@ -19,6 +19,7 @@
 //! | [`offload`] | Namespace replication and Pod placement: kinds, names and decisions |
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
+//! | [`fairness`] | whose requests an API server runs on the level of members |
 //! | [`quota`] | what a leader takes in of one member |
 //! | [`lease`] | the Lease of a member or a leader |
 //! | [`unwritten`] | what the holder of a Lease has left to write |
@@ -37,6 +38,7 @@ pub mod cluster_set;
 pub mod condition;
 pub mod crd;
 pub mod endpoints;
+pub mod fairness;
 pub mod family;
 #[cfg(test)]
 mod golden;

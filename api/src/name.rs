@@ -173,11 +173,17 @@ pub fn check_cluster_id(id: &str) -> Result<(), ClusterIdError> {
 
 /// Whether `text` is an RFC 1123 label: what a Namespace's name is.
 pub fn is_dns_label(text: &str) -> bool {
-    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(|b| inner(&b))
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    text.len() <= 63 && is_between_dots(text)
+}
+
+/// Whether `text` can be the name of an object of most kinds.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_between_dots)
+}
+
+fn is_between_dots(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Whether `text` is what Kubernetes takes for an application protocol, or for the key of a label or an annotation: a name of at
@@ -233,6 +239,18 @@ mod tests {
         assert_eq!(service_import(&dashed), "team-a.web-front.service");
         assert_eq!(service_export("eu-1", &web), "eu-1.shop.web.service");
         assert_eq!(service_import(&ServiceName::new("shop", "web-front")), "shop-web-front-service");
+    }
+
+    #[test]
+    fn names_of_objects_may_have_dots() {
+        let long = "x".repeat(64);
+        for good in ["db", "mangodbs.example.com", "0", &long] {
+            assert!(is_dns_subdomain(good), "{good}");
+        }
+        for bad in ["", "a..b", ".a", "a.", "D", "a_b", "-a.b", &"x".repeat(254)] {
+            assert!(!is_dns_subdomain(bad), "{bad}");
+        }
+        assert!(is_dns_label("db") && !is_dns_label(&long) && !is_dns_label("a.b") && !is_dns_label(""));
     }
 
     #[test]

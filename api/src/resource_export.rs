@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
-    api::core::v1::{EndpointSubset, ServiceSpec},
+    api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, ServicePort, ServiceSpec},
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{CustomResource, KubeSchema};
@@ -11,7 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{condition::AntreaCondition, name, schema::preserved_object, slice::SlicePayload};
+use crate::{
+    condition::AntreaCondition,
+    name,
+    schema::preserved_object,
+    slice::{Endpoint, SlicePayload, SlicePort},
+};
 
 /// Kind of a record with a Service.
 pub const SERVICE: &str = "Service";
@@ -115,12 +120,20 @@ impl ServicePayload {
 
 /// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
 const METADATA_MAX: usize = 64 * 1024;
+/// Most exported labels and annotations: short ones take thirty times as much memory as they have bytes.
+const ENTRIES_MAX: usize = 256;
 
 /// Whether there are not too many exported labels and annotations.
 pub fn check_size(
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
 ) -> Result<(), String> {
+    let count = labels.len() + annotations.len();
+    if count > ENTRIES_MAX {
+        return Err(format!(
+            "exportedLabels and exportedAnnotations have {count} entries together; the limit is {ENTRIES_MAX}"
+        ));
+    }
     let size: usize = labels.iter().chain(annotations).map(|(key, value)| key.len() + value.len()).sum();
     match size > METADATA_MAX {
         true => Err(format!(
@@ -137,6 +150,19 @@ pub fn can_be_written(time: &Time) -> bool {
 }
 
 impl ServicePayload {
+    /// About how much memory a copy of it takes, in bytes: a daemon keeps it, or the import that is made of it.
+    pub fn weight(&self) -> usize {
+        /// A key and its value in a map, beside their texts: its nodes are half full where keys came in their order.
+        const ENTRY: usize = 128;
+        let entries = self.exported_labels.iter().chain(&self.exported_annotations);
+        let entries: usize = entries.map(|(key, value)| ENTRY + key.len() + value.len()).sum();
+        let port = |port: &ServicePort| {
+            let texts = [&port.name, &port.protocol, &port.app_protocol].into_iter().flatten();
+            size_of::<ServicePort>() + texts.map(|text| text.len().max(32)).sum::<usize>()
+        };
+        entries + self.service_spec.ports.iter().flatten().map(port).sum::<usize>()
+    }
+
     /// Whether the time of the export can be copied into an import.
     pub fn check_time(&self) -> Result<(), String> {
         match self.exported_at.as_ref().filter(|time| !can_be_written(time)) {
@@ -176,6 +202,29 @@ pub struct EndpointsPayload {
     pub subsets: Vec<EndpointSubset>,
 }
 
+impl EndpointsPayload {
+    /// About how much memory a copy of it takes, in bytes, with the slices that importers make of it.
+    pub fn weight(&self) -> usize {
+        let heap = |text: &String| text.len().max(32);
+        let address = |address: &EndpointAddress| {
+            let texts = [Some(&address.ip), address.hostname.as_ref()];
+            let texts: usize = texts.into_iter().flatten().map(heap).sum();
+            size_of::<EndpointAddress>() + size_of::<Endpoint>() + size_of::<String>() + 2 * texts
+        };
+        let port = |port: &EndpointPort| {
+            let texts = [&port.name, &port.protocol, &port.app_protocol];
+            let texts: usize = texts.into_iter().flatten().map(heap).sum();
+            size_of::<EndpointPort>() + size_of::<SlicePort>() + 2 * texts
+        };
+        let subset = |subset: &EndpointSubset| {
+            let addresses = subset.addresses.iter().chain(&subset.not_ready_addresses).flatten();
+            let ports = subset.ports.iter().flatten().map(port);
+            size_of::<EndpointSubset>() + addresses.map(address).chain(ports).sum::<usize>()
+        };
+        self.subsets.iter().map(subset).sum()
+    }
+}
+
 /// What the leader says about a record.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 pub struct ResourceExportStatus {
@@ -194,3 +243,24 @@ pub const PORTS_MAX: u16 = 250;
 
 /// Reason of a failure: the member has too many records. Importers do not take in such a slice.
 pub const OVER_QUOTA: &str = "OverQuota";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labelled(count: usize) -> ServicePayload {
+        let exported_labels = (0..count).map(|n| (format!("k{n}"), String::new())).collect();
+        ServicePayload { exported_labels, ..ServicePayload::default() }
+    }
+
+    #[test]
+    fn a4_many_short_labels_are_too_many_and_weigh_what_they_take() {
+        assert_eq!(labelled(ENTRIES_MAX).check_metadata(), Ok(()));
+        assert!(labelled(ENTRIES_MAX + 1).check_metadata().unwrap_err().contains("257 entries"));
+        let json = serde_json::to_string(&labelled(ENTRIES_MAX)).unwrap().len();
+        assert!(labelled(ENTRIES_MAX).weight() > 10 * json, "their JSON has {json} bytes");
+        let spec = serde_json::from_value(serde_json::json!({"ports": [{"port": 1}, {"port": 2}]})).unwrap();
+        let ports = ServicePayload { service_spec: spec, ..ServicePayload::default() };
+        assert!(ports.weight() >= 200, "{}", ports.weight());
+    }
+}

@@ -77,9 +77,9 @@ impl<T: DeserializeOwned> Measured<T> {
 /// million.
 const DECODED_MAX: usize = 4 << 20;
 
-/// How much memory a JSON text takes at the most when it is decoded: for each object as much as the largest of ours, an address of core
-/// Endpoints, and a text for each other value.
-fn weight(json: &str) -> usize {
+/// How much memory a JSON text takes at the most when it is decoded, in bytes: for each object as much as the largest of ours, an address
+/// of core Endpoints, and a text for each other value.
+pub fn weight(json: &str) -> usize {
     const OBJECT: usize = 240;
     const VALUE: usize = 56;
     let (mut weight, mut in_text, mut escaped) = (json.len(), false, false);

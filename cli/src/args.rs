@@ -113,12 +113,12 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
     let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
     match args.command {
         Command::Init(args) => {
-            let options = args.into();
+            let options = args.try_into()?;
             let installed = init(&options, say).await?;
             installing::after_init(&options, &installed, say);
         }
         Command::Join(args) => {
-            let options = args.into();
+            let options = args.try_into()?;
             let installed = join(&options, say).await?;
             installing::after_join(&options, &installed, say);
         }

@@ -81,7 +81,7 @@ impl Cluster {
     pub(crate) async fn identified(mut self) -> Result<Self, Error> {
         let namespaces: Api<Meta<Namespace>> = Api::all(self.client.clone());
         let doing = format!("reach {}", self.server);
-        let system = self.request(doing, namespaces.get("kube-system")).await?;
+        let system = self.request(doing, namespaces.get("kube-system")).await.map_err(answered)?;
         self.uid = system.uid().unwrap_or_default();
         Ok(self)
     }
@@ -210,6 +210,16 @@ impl Cluster {
     }
 }
 
+/// Who refuses was reached.
+fn answered(error: Error) -> Error {
+    match error {
+        Error::Request { cluster, source, .. } if matches!(classify(&source), Failure::Forbidden(_)) => {
+            Error::Request { cluster, doing: "ask which cluster this is".to_owned(), source }
+        }
+        other => other,
+    }
+}
+
 /// None if there is no such object or kind.
 pub(crate) async fn known<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<Option<T>> {
     match request.await {
@@ -239,5 +249,23 @@ fn authorities(
     match &cluster.certificate_authority {
         Some(path) => Ok(Some(std::fs::read(path).map_err(|error| format!("{path}: {error}"))?)),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_refuses_was_reached() {
+        let said = |code: u16| {
+            let source = kube::Error::Api(Status::failure("no", "Reason").with_code(code).boxed());
+            let (cluster, doing) = ("east".into(), "reach https://east:6443".into());
+            answered(Error::Request { cluster, doing, source: Box::new(source) }).to_string()
+        };
+        assert!(!said(403).contains("reach"), "{}", said(403));
+        assert!(said(503).contains("cannot reach https://east:6443"), "{}", said(503));
     }
 }

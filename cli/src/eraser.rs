@@ -114,12 +114,23 @@ impl<'a> Eraser<'a> {
         Ok(found.map_or(0, |list| list.items.len()))
     }
 
-    /// Deletes an object and says so, unless there is none.
+    /// Deletes an object and says so, unless there is none or somebody has deleted it already, and it waits for its finalizers.
     pub(crate) async fn delete(&mut self, object: &Object) -> Result<(), Error> {
-        if self.erase(object).await? {
+        let Some(read) = self.as_read(object).await? else { return Ok(()) };
+        if read.metadata().deletion_timestamp.is_some() {
+            self.say(&format!("{object} is being deleted already"));
+        } else if self.erase(&read).await? {
             self.did("deleted", "delete", &object.to_string());
         }
         Ok(())
+    }
+
+    /// With its body; none if there is no such object.
+    async fn as_read(&self, object: &Object) -> Result<Option<Object>, Error> {
+        match object.body {
+            Value::Null => self.read(object).await,
+            _ => Ok(Some(object.clone())),
+        }
     }
 
     /// Deletes an object that Freeport installed and says so. Leaves one that somebody else made, and says that.
@@ -156,13 +167,7 @@ impl<'a> Eraser<'a> {
 
     /// Deletes the object that was read, never a newer one of the same name. False if there was none.
     async fn erase(&self, object: &Object) -> Result<bool, Error> {
-        let read = match object.body {
-            Value::Null => self.read(object).await?,
-            _ => Some(object.clone()),
-        };
-        let Some(read) = read else {
-            return Ok(false);
-        };
+        let Some(read) = self.as_read(object).await? else { return Ok(false) };
         if self.dry_run {
             return Ok(true);
         }

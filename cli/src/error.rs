@@ -18,7 +18,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A request failed: the server is away, refuses us, or refuses the object.
-    #[error("{cluster}: cannot {doing}: {}", brief(source))]
+    #[error("{cluster}: cannot {doing}: {}{}", brief(source), next(cluster, source))]
     Request {
         /// Context of the cluster.
         cluster: String,
@@ -166,6 +166,22 @@ fn brief(error: &kube::Error) -> String {
     }
 }
 
+/// What to do where a right is missing.
+fn next(cluster: &str, error: &kube::Error) -> String {
+    let Failure::Forbidden(message) = classify(error) else { return String::new() };
+    let Some((verb, resource)) = missing_right(message) else { return String::new() };
+    format!("; this takes the right to {verb} {resource} in {cluster}: ask for it, or name another context")
+}
+
+/// Verb and resource that RBAC misses; none where something else forbids it, as a quota or an admission policy.
+fn missing_right(message: &str) -> Option<(&str, String)> {
+    let (_, asked) = message.split_once("\" cannot ")?;
+    let (verb, asked) = asked.split_once(" resource \"")?;
+    let (resource, place) = asked.split_once('"')?;
+    let (group, _) = place.strip_prefix(" in API group \"")?.split_once('"')?;
+    Some((verb, if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -202,5 +218,27 @@ mod tests {
         let away = kube::Error::Service(refused.into());
         assert_eq!(classify(&away), Failure::NoAnswer);
         assert!(brief(&away).starts_with("no answer: "), "{}", brief(&away));
+    }
+    #[test]
+    fn a_missing_right_is_said_with_verb_resource_and_cluster() {
+        let says = |message: &str| {
+            let answer = kube::Error::Api(Status::failure(message, "Forbidden").with_code(403).boxed());
+            let (cluster, doing) = ("east".into(), "read CustomResourceDefinition x".into());
+            Error::Request { cluster, doing, source: Box::new(answer) }.to_string()
+        };
+        let said = says(
+            "customresourcedefinitions.apiextensions.k8s.io \"x\" is forbidden: User \"jane\" cannot get resource \
+             \"customresourcedefinitions\" in API group \"apiextensions.k8s.io\" at the cluster scope",
+        );
+        assert!(
+            said.contains("the right to get customresourcedefinitions.apiextensions.k8s.io in east"),
+            "{said}"
+        );
+        let said = says(
+            "namespaces \"kube-system\" is forbidden: User \"jane\" cannot get resource \"namespaces\" in API group \"\" in the namespace \"kube-system\"",
+        );
+        assert!(said.contains("the right to get namespaces in east"), "{said}");
+        let said = says("pods \"x\" is forbidden: exceeded quota: q");
+        assert!(said.ends_with("exceeded quota: q"), "it is no right that is missing: {said}");
     }
 }

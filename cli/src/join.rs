@@ -160,6 +160,7 @@ pub(crate) async fn settle(
     // Before the member, which expects its rights.
     if let Some(offloading) = offloading {
         installed.webhook = member.install_offloading(&offloading, image.as_deref()).await?;
+        installed.webhook_url = offloading.webhook_url;
     }
     if let Some(image) = image {
         let told = member.told_of_binding(label::MEMBER).await?;

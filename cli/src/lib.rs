@@ -10,6 +10,8 @@
 //! | [`manifests`] | the same as files, for people who apply them themselves |
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
+//! | `deletion` | what keeps an object that is being deleted |
+//! | `outside` | whether a daemon runs outside of its cluster |
 //! | `printable` | words of other clusters on a terminal |
 //! | `proxy` | whether a proxy is used |
 //! | `holder` | which cluster an ID was given to |
@@ -31,6 +33,7 @@ pub mod args;
 mod bind;
 mod check;
 mod cluster;
+mod deletion;
 mod dns;
 mod dynamic;
 mod eraser;
@@ -45,6 +48,7 @@ mod leave;
 pub mod manifests;
 pub mod objects;
 mod offload;
+mod outside;
 mod printable;
 mod proxy;
 mod rollout;
@@ -88,6 +92,8 @@ pub struct Installed {
     pub member: Option<PathBuf>,
     /// For `freeport-webhook`.
     pub webhook: Option<PathBuf>,
+    /// Where the API server asks `freeport-webhook` outside of the cluster, if that was said.
+    pub webhook_url: Option<String>,
     /// Whether the member takes part in offloading.
     pub offloads: bool,
 }

@@ -1,6 +1,16 @@
-//! How figures are said.
+//! How figures are said, and one that only this machine knows.
 
 use std::time::Duration;
+
+use crate::world::World;
+
+/// What a daemon had resident at the most, in MiB.
+pub async fn peak(world: &World, daemon: &str) -> u64 {
+    let pid = world.fleet.process(daemon).await.unwrap().unwrap().pid().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.unwrap().parse::<u64>().unwrap() / 1024
+}
 
 /// Median, 99th of a hundred, and the longest.
 pub struct Percentiles {

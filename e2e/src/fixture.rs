@@ -1,24 +1,11 @@
 //! ClusterSet `demo` of three clusters without nodes, with its daemons: one that most tests share, and some that a test has for
 //! itself.
 
-use std::{
-    panic::{AssertUnwindSafe, resume_unwind},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
 use api::{announce::MemberClusterAnnounce, name};
 use fleet::cluster_set::{self, Composition};
-use futures::{FutureExt, future::join_all};
 use kube::{ResourceExt, api::ListParams};
-use tokio::sync::Semaphore;
 
-use crate::{
-    shared::{RUNTIME, Shared, timed},
-    waiting::eventually,
-};
+use crate::{pool::Pool, shared::Shared, waiting::eventually};
 
 pub use crate::world::World;
 /// Namespace of the daemons.
@@ -33,13 +20,9 @@ const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 /// The ClusterSet of all tests that get along with each other.
 static SHARED: Shared<World> =
     Shared::new(|| Box::pin(async { with_set(World::at_once("e2e-shared", &FAMILIES).await).await }));
-/// Tests that have a ClusterSet for themselves run three at a time, since they wait more than they work.
-static TURNS: Semaphore = Semaphore::const_new(3);
-/// The ClusterSets of such tests that nobody has now, all as they were made.
-static FREE: Mutex<Vec<&'static World>> = Mutex::new(Vec::new());
-static MADE: AtomicUsize = AtomicUsize::new(0);
-/// Tests that wait for one or have one.
-static USERS: AtomicUsize = AtomicUsize::new(0);
+/// One of a few for each test that needs one for itself.
+static POOL: Pool =
+    Pool::new("e2e", &FAMILIES, |world| Box::pin(with_set(world)), |world| Box::pin(make_whole(world)));
 
 async fn with_set(mut world: World) -> World {
     let set = Composition::of_all(&world.fleet, SET);
@@ -52,50 +35,16 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     SHARED.beside(test);
 }
 
-/// Runs a test that has a ClusterSet for itself and leaves it as it was, except for daemons, which are started again.
-/// Nobody gets the ClusterSet of a test that failed.
+/// Runs a test that has a ClusterSet for itself, in which nothing of earlier tests is left; see [`Pool::alone`].
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    USERS.fetch_add(1, Ordering::SeqCst);
-    RUNTIME.block_on(async {
-        let result = AssertUnwindSafe(has_it(test)).catch_unwind().await;
-        if USERS.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let free = std::mem::take(&mut *FREE.lock().unwrap());
-            join_all(free.into_iter().map(World::discard)).await;
-        }
-        if let Err(failure) = result {
-            resume_unwind(failure);
-        }
+    POOL.alone(|world| async move {
+        world.quiet().await;
+        test(world).await;
     });
 }
 
-async fn has_it<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    let _turn = TURNS.acquire().await.unwrap();
-    let world = free().await;
-    let whole = async {
-        world.quiet().await;
-        timed(test(world)).await;
-        is_whole(world).await;
-    };
-    if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
-        world.discard().await;
-        resume_unwind(failure);
-    }
-    FREE.lock().unwrap().push(world);
-}
-
-async fn free() -> &'static World {
-    let free = FREE.lock().unwrap().pop();
-    match free {
-        Some(world) => world,
-        None => {
-            let name = format!("e2e-{}", MADE.fetch_add(1, Ordering::Relaxed));
-            Box::leak(Box::new(with_set(World::bring_up(&name, &FAMILIES).await).await))
-        }
-    }
-}
-
-/// All daemons run, and every member says that it is connected.
-async fn is_whole(world: &World) {
+/// Starts daemons that do not run, and waits until every member says that it is connected.
+pub async fn make_whole(world: &World) {
     for daemon in &world.daemons {
         daemon.ensure(&world.fleet).await.unwrap();
     }

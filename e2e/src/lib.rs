@@ -24,6 +24,7 @@
 //! | [`proxy`] | a proxy in front of an API server, for one daemon |
 //! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
+//! | [`pool`] | worlds that tests have for themselves, one after the other |
 //! | [`shell`](mod@shell) | commands as users type them |
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`seen`] | what a user sees of an import or an export |
@@ -65,6 +66,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod odd;
 pub mod pod;
+pub mod pool;
 pub mod proxy;
 pub mod record;
 pub mod restore;

@@ -32,6 +32,23 @@ pub fn dense(cluster: &str, service: &ServiceName) -> Value {
     record
 }
 
+/// As many endpoints as are decoded at all: their JSON has a quarter of a megabyte, and four when it is decoded.
+pub fn endpoints(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = record(cluster, service, ENDPOINTS, &name::endpoints_export(cluster, service));
+    let subset = json!({"addresses": vec![json!({"ip": "10.1.0.1"}); 13_000]});
+    record["spec"]["endpoints"] = json!({"subsets": [subset]});
+    record
+}
+
+/// A Service with as many short labels and annotations as a record can have: 74 KB, and a megabyte when it is decoded.
+pub fn labelled(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = self::service(cluster, service);
+    let short: serde_json::Map<_, _> = (0..4096).map(|number| (format!("{number:x}"), json!(""))).collect();
+    record["spec"]["service"]["exportedLabels"] = json!(short);
+    record["spec"]["service"]["exportedAnnotations"] = json!(short);
+    record
+}
+
 /// As many endpoints as a slice may have, of ten addresses each.
 pub fn large_slice(cluster: &str, service: &ServiceName) -> Value {
     let mut record = slice(cluster, service, "10.1.0.1");

@@ -30,6 +30,14 @@ pub fn pace() -> (String, String) {
 const PLANES: usize = 11;
 static ROOM: Semaphore = Semaphore::const_new(PLANES);
 
+/// A part of [`PLANES`].
+pub type Room = SemaphorePermit<'static>;
+
+/// Waits until there is room for so many.
+pub async fn room(planes: usize) -> Room {
+    ROOM.acquire_many(planes.try_into().unwrap()).await.unwrap()
+}
+
 /// A fleet, its administrators and its daemons.
 pub struct World {
     pub fleet: Fleet,
@@ -38,8 +46,7 @@ pub struct World {
     /// Environment in which they run: [`pace`], unless something is measured.
     pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
-    /// Its part of [`PLANES`].
-    room: Mutex<Option<SemaphorePermit<'static>>>,
+    room: Mutex<Option<Room>>,
 }
 
 impl Fixture for World {
@@ -55,7 +62,11 @@ impl World {
 
     /// [`at_once`](Self::at_once), as soon as there is room.
     pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
-        let room = ROOM.acquire_many(clusters.len().try_into().unwrap()).await.unwrap();
+        Self::bring_up_in(room(clusters.len()).await, name, clusters).await
+    }
+
+    /// [`at_once`](Self::at_once), in this room.
+    pub async fn bring_up_in(room: Room, name: &str, clusters: &[&str]) -> Self {
         Self { room: Mutex::new(Some(room)), ..Self::at_once(name, clusters).await }
     }
 

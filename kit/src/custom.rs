@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::view::{decoded, owned};
+use api::view::{decoded, owned, sourced, weight};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -12,12 +12,26 @@ use serde_json::{Map, Value, json, value::RawValue};
 pub struct Custom<S = ()> {
     /// Without the times of managedFields: everyone who may write an object may put some there that we cannot hold.
     pub metadata: ObjectMeta,
-    /// All other fields but `apiVersion` and `kind`; empty where they do not decode.
+    /// All other fields but `apiVersion` and `kind`; empty where they are not kept.
     pub content: Map<String, Value>,
-    /// Why they do not.
-    pub error: Option<String>,
+    /// Why they are not.
+    pub error: Option<Unkept>,
     /// What is known of it besides.
     pub side: S,
+}
+
+/// Most memory that one object may take, in bytes.
+const OBJECT_MAX: usize = 4 << 20;
+
+/// Why what an object says is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unkept {
+    /// Whoever may write one object could fill our memory with it: it is there several times.
+    #[error("it takes up to {0} bytes of memory; the limit is {OBJECT_MAX}")]
+    TooLarge(usize),
+    /// It is no JSON that can be read.
+    #[error("it does not decode: {0}")]
+    Undecodable(String),
 }
 
 impl<S> Custom<S> {
@@ -82,10 +96,7 @@ impl<'de, S: Default> Deserialize<'de> for Custom<S> {
         let parts: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let metadata = parts.get("metadata").map(|metadata| metadata_of(metadata)).unwrap_or_default();
-        let others = parts.iter().filter(|(field, _)| !TYPED.contains(&field.as_str()));
-        let content: Result<Map<_, _>, _> =
-            others.map(|(field, text)| Ok((field.clone(), decoded::<Value>(text)?))).collect();
-        let (content, error) = match content {
+        let (content, error) = match content_of(&parts) {
             Ok(content) => (content, None),
             Err(error) => (Map::new(), Some(error)),
         };
@@ -93,11 +104,25 @@ impl<'de, S: Default> Deserialize<'de> for Custom<S> {
     }
 }
 
+fn content_of(parts: &BTreeMap<String, Box<RawValue>>) -> Result<Map<String, Value>, Unkept> {
+    let weight: usize = parts.values().map(|text| weight(text.get())).sum();
+    if weight > OBJECT_MAX {
+        return Err(Unkept::TooLarge(weight));
+    }
+    let others = parts.iter().filter(|(field, _)| !TYPED.contains(&field.as_str()));
+    let read = |text: &RawValue| decoded::<Value>(text).map_err(Unkept::Undecodable);
+    others.map(|(field, text)| Ok((field.clone(), read(text)?))).collect()
+}
+
 /// Fields that are not content.
 const TYPED: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Without the times of managedFields; without all of them where they do not decode.
+/// Without the times of managedFields; without all of them where they do not decode, and without labels and annotations, too, where these
+/// take too much memory.
 fn metadata_of(text: &RawValue) -> ObjectMeta {
+    if weight(text.get()) > OBJECT_MAX {
+        return sourced(&mut serde_json::Deserializer::from_str(text.get())).unwrap_or_default();
+    }
     let whole = decoded::<Value>(text).and_then(|mut metadata| {
         let writes = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
         writes.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|write| {
@@ -132,6 +157,26 @@ mod tests {
         let object: Custom = serde_json::from_str(&text).unwrap();
         assert!(object.error.is_some() && object.content.is_empty());
         assert_eq!(object.metadata.uid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn a4_what_takes_too_much_memory_is_not_kept_and_its_finalizers_are() {
+        let env = format!("[{}{{}}]", r#"{"name": "A"},"#.repeat(60_000));
+        let head = r#""name": "x", "uid": "u", "finalizers": ["f"]"#;
+        let object: Custom =
+            serde_json::from_str(&format!(r#"{{"metadata": {{{head}}}, "spec": {env}}}"#)).unwrap();
+        assert!(matches!(object.error, Some(Unkept::TooLarge(weight)) if weight > OBJECT_MAX));
+        assert!(
+            object.content.is_empty() && object.metadata.finalizers.as_deref() == Some(&["f".to_owned()])
+        );
+        let labels: BTreeMap<_, _> = (0..100_000).map(|n| (format!("l{n}"), "")).collect();
+        let labelled = format!(r#"{{"metadata": {{{head}, "labels": {}}}}}"#, json!(labels));
+        let object: Custom = serde_json::from_str(&labelled).unwrap();
+        assert!(object.error.is_some() && object.metadata.labels == Some(BTreeMap::new()));
+        assert_eq!(object.metadata.finalizers.as_deref(), Some(&["f".to_owned()][..]));
+        let text = format!(r#"{{"metadata": {{{head}}}, "data": "{}"}}"#, "x".repeat(1 << 20));
+        let object: Custom = serde_json::from_str(&text).unwrap();
+        assert_eq!(object.error, None, "a long text takes no more than it has");
     }
 
     #[test]

@@ -87,9 +87,10 @@ impl<P: Resource> Objects<P> {
         self.guard.deleted(object);
     }
 
-    /// The object of that name, in whatever Namespace: for watches of one Namespace, or of a cluster-wide kind.
+    /// The object of that name: for watches of one Namespace, or of a cluster-wide kind.
     pub fn get(&self, name: &str) -> Option<&P> {
-        self.guard.known.iter().find(|((_, known), _)| known == name).map(|(_, known)| &known.value)
+        let ((namespace, _), _) = self.guard.known.first_key_value()?;
+        self.named(&(namespace.clone(), name.to_owned()))
     }
 
     /// The object of that Namespace and name.
@@ -131,7 +132,7 @@ impl<K: Resource> Decoded<K> {
         self.0.change(change);
     }
 
-    /// The object of that name, in whatever Namespace: for watches of one Namespace, or of a cluster-wide kind.
+    /// The object of that name: for watches of one Namespace, or of a cluster-wide kind.
     pub fn get(&self, name: &str) -> Option<&K> {
         self.0.get(name)?.object.as_ref().ok()
     }

@@ -16,6 +16,7 @@
 //! | [`namespace`] | a Namespace here for one of a consumer |
 //! | [`turns`] | one request of a consumer after the other |
 //! | [`rights`] | what a consumer may do: pure |
+//! | [`restored`] | whether this cluster was restored from a backup |
 //!
 //! It needs no Common Area, and its failures are its own.
 
@@ -31,6 +32,7 @@ mod lean;
 mod live;
 mod namespace;
 mod request;
+mod restored;
 mod rights;
 mod turns;
 
@@ -48,6 +50,7 @@ use kube::{Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 pub use self::args::BindArgs;
 use self::{
@@ -58,10 +61,14 @@ use self::{
     known::Place,
     namespace::Namespaces,
     request::Requests,
+    restored::restored,
 };
 
 /// How often it is looked whether accounts, credentials and rights are still there: they are in no watch.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
+
+/// How often all is listed again at the most for what was left out.
+const LIST_AGAIN: Duration = Duration::from_secs(30);
 
 /// Reason of what an API server refuses to us. It is tried again.
 const REFUSED: &str = "Refused";
@@ -74,24 +81,38 @@ fn refusal(why: &str) -> String {
     shortened(format!("the provider's API server refuses it: {why}"), WORDS_MAX)
 }
 
-/// Serves consumers until the daemon shall stop, if it was told to.
+/// Serves consumers until the daemon shall stop, if it was told to; from the beginning again whenever this cluster was restored from a backup.
 pub(crate) async fn run(env: Env, args: BindArgs) {
     let Some(reached) = args.bind.then(|| reached(&args)).flatten() else {
         return env.stop.cancelled().await;
     };
+    tracing::info!(address = reached.address, "offering APIs");
+    while !env.stop.is_cancelled() {
+        let stop = env.stop.child_token();
+        serve(&Env { stop, ..env.clone() }, &args, reached.clone()).await;
+    }
+}
+
+/// Serves consumers until `env.stop`, or until this cluster turns out to be restored.
+async fn serve(env: &Env, args: &BindArgs, reached: Reached) {
     let (knowledge, watches, mut watching) =
         (Knowledge::new(env.metrics.bind().contracts()), Watches::default(), JoinSet::new());
-    knowledge.watch(&env, &watches, &mut watching);
-    tracing::info!(address = reached.address, "offering APIs");
+    knowledge.watch(env, &watches, &mut watching);
     let driven = async {
         if before(&env.stop, watches.listed()).await {
-            controllers(&env, &args, &knowledge, reached).await;
+            controllers(env, args, &knowledge, reached).await;
         }
     };
-    tokio::pin!(driven);
+    let restored = restored(env);
+    tokio::pin!(driven, restored);
     loop {
         tokio::select! {
             () = &mut driven => break,
+            () = &mut restored, if !env.stop.is_cancelled() => {
+                tracing::warn!("this cluster was restored from a backup: reading everything again");
+                env.metrics.restored("");
+                env.stop.cancel();
+            }
             Some(Err(error)) = watching.join_next() => resume(error),
         }
     }
@@ -110,7 +131,7 @@ async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached:
     let requests =
         Requests { env: e, knowledge: k, writer: w, isolation: args.isolation(), scope: args.scope() };
     let (e, k, w) = with();
-    let exports = Exports { env: e, knowledge: k, writer: w };
+    let exports = Exports::new(e, k, w);
     let (e, k, w) = with();
     let namespaces = Namespaces::new(e, k, w, args.bind_namespace_prefix.clone());
     let (m, s) = (|| metrics.clone(), || stop.clone());

@@ -1,13 +1,13 @@
 //! How many requests of members the API server of the leader runs at once (API Priority and Fairness of Kubernetes): as many as the members need
 //! together, since a flood of one of them would use whatever there is more.
 //!
-//! Reads now and then how many Leases the Common Areas hold; writes the shares of PriorityLevelConfiguration `freeport-members` where they are
+//! Reads now and then how many Leases the Common Areas hold, and how many cluster namespaces there are; writes the shares of PriorityLevelConfiguration `freeport-members` where they are
 //! fewer than [`shares`]: an administrator who gives more is not overruled. Where the object or the right to it is missing there is nothing to do.
 //! Deletes nothing. Safe to run twice: the shares follow from what is there.
 
 use std::time::Duration;
 
-use api::{label, name};
+use api::{bind::label as bind, label, name};
 use k8s_openapi::api::{
     coordination::v1::Lease, core::v1::Namespace, flowcontrol::v1::PriorityLevelConfiguration,
 };
@@ -58,31 +58,52 @@ async fn follow(env: &Env, writer: &Writer) -> Result<(), Error> {
         level => level?,
     };
     let Some(level) = level else { return Ok(()) };
-    let members = members(env).await?;
-    let Some(shares) = wanted(&level, members) else { return Ok(()) };
-    let version = level.resource_version();
-    let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"limited": {"nominalConcurrencyShares": shares}}});
-    match writer.merge(&level, None, patch).await {
-        // The next look decides.
-        Err(Error::Stale | Error::Gone) => return Ok(()),
-        written => written.map(drop)?,
+    let (members, unread) = counted(leases(env).await?);
+    if let Some(shares) = wanted(&level, members + consumers(env).await?) {
+        let version = level.resource_version();
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"limited": {"nominalConcurrencyShares": shares}}});
+        match writer.merge(&level, None, patch).await {
+            // The next look decides.
+            Err(Error::Stale | Error::Gone) => return Ok(()),
+            written => written.map(drop)?,
+        }
+        tracing::info!(members, shares, "members have a larger share of the API server");
     }
-    tracing::info!(members, shares, "members have a larger share of the API server");
-    Ok(())
+    unread.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// About as many members as all Common Areas have: the Leases in them. Each area is asked for one, and how many there are beside it.
-async fn members(env: &Env) -> Result<usize, Error> {
-    let areas = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
-    let areas = Api::<Namespace>::all(env.client.clone()).list_metadata(&areas).await?;
-    let mut members = 0;
-    for area in areas.iter().map(ResourceExt::name_any) {
+/// About as many members as all Common Areas have, and why not all could be read: those that can have their shares all the same.
+fn counted<E>(areas: Vec<Result<usize, E>>) -> (usize, Option<E>) {
+    areas.into_iter().fold((0, None), |(sum, unread), area| match area {
+        Ok(members) => (sum + members, unread),
+        Err(error) => (sum, unread.or(Some(error))),
+    })
+}
+
+/// The Leases in each Common Area: it is asked for one, and how many there are beside it.
+async fn leases(env: &Env) -> kube::Result<Vec<kube::Result<usize>>> {
+    let mut all = Vec::new();
+    for area in labelled(env, label::COMMON_AREA, label::TRUE).await? {
         let leases = Api::<Lease>::namespaced(env.client.clone(), &area);
-        let some = leases.list_metadata(&ListParams::default().limit(1)).await?;
-        let others = some.metadata.remaining_item_count.unwrap_or_default();
-        members += some.items.len() + usize::try_from(others).unwrap_or_default();
+        let some = leases.list_metadata(&ListParams::default().limit(1)).await;
+        all.push(some.map(|some| {
+            let others = some.metadata.remaining_item_count.unwrap_or_default();
+            some.items.len() + usize::try_from(others).unwrap_or_default()
+        }));
     }
-    Ok(members)
+    Ok(all)
+}
+
+/// Consumers of API binding, which use the same level: as many as have a cluster namespace.
+async fn consumers(env: &Env) -> kube::Result<usize> {
+    Ok(labelled(env, bind::BIND, bind::CONTRACT).await?.len())
+}
+
+/// Names of Namespaces with this label.
+async fn labelled(env: &Env, label: &str, value: &str) -> kube::Result<Vec<String>> {
+    let with = ListParams::default().labels(&format!("{label}={value}"));
+    let namespaces = Api::<Namespace>::all(env.client.clone()).list_metadata(&with).await?;
+    Ok(namespaces.iter().map(ResourceExt::name_any).collect())
 }
 
 #[cfg(test)]
@@ -100,6 +121,7 @@ mod tests {
         assert_eq!(wanted(&level(1), 3), None);
         assert_eq!(wanted(&level(1), 100), Some(13));
         assert_eq!(wanted(&level(20), 100), None, "an administrator gave more");
+        assert_eq!(counted::<&str>(vec![Ok(3), Err("no"), Ok(4), Err("nor")]), (7, Some("no")));
         let exempt = json!({"metadata": {}, "spec": {"type": "Exempt", "exempt": {}}});
         assert_eq!(wanted(&serde_json::from_value(exempt).unwrap(), 100), None);
     }

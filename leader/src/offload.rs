@@ -22,6 +22,7 @@ use futures::{FutureExt, future::BoxFuture};
 use kit::{
     drive::before,
     failure::{Failure, classify},
+    list::Pages,
     watch::Watches,
     write::{Error, Writer},
 };
@@ -69,37 +70,53 @@ impl Offloading {
             absent.forget();
             return Ok(());
         };
-        let maps = self.names::<NamespaceMapView>().await?;
-        let offers = self.names::<OffloadOfferView>().await?;
-        let pods = self.names::<ShadowPodView>().await?;
-        let of_maps = maps.iter().filter_map(|map| names::of_namespace_map(map));
-        let of_offers = offers.iter().filter_map(|offer| names::of_offer(offer));
-        let of_pods =
-            pods.iter().filter_map(|pod| names::of_shadow_pod(pod)).map(|(home, host, _)| (home, host));
-        let named = of_maps.chain(of_offers).chain(of_pods).flat_map(|(one, other)| [one, other]);
-        absent.look(named.filter(|id| !members.contains_key(*id)), now);
+        let mut named = BTreeSet::new();
+        self.pairs::<NamespaceMapView>(of_map, &mut named).await?;
+        self.pairs::<OffloadOfferView>(of_offer, &mut named).await?;
+        self.pairs::<ShadowPodView>(of_pod, &mut named).await?;
+        let ids = named.iter().flat_map(|(one, other)| [one.as_str(), other]);
+        absent.look(ids.filter(|id| !members.contains_key(*id)), now);
         let has_left = |id: &str| absent.has_left(id, now);
-
-        for name in
-            maps.iter().filter(|map| names::of_namespace_map(map).is_some_and(|(home, _)| has_left(home)))
-        {
-            self.end_map(name, has_left).await?;
+        if !named.iter().any(|(one, other)| has_left(one) || has_left(other)) {
+            return Ok(());
         }
-        for name in
-            offers.iter().filter(|offer| names::of_offer(offer).is_some_and(|(host, _)| has_left(host)))
-        {
-            self.delete::<OffloadOfferView>(name).await?;
-        }
+        let (maps, ended) = self.end_maps(has_left).await?;
+        let is_left = |name: &str| of_offer(name).is_some_and(|(host, _)| has_left(&host));
+        let offers = self.delete_those::<OffloadOfferView>(is_left).await;
         // While there is a map its host may still have to end them.
-        let is_ended = |pod: &&String| {
-            names::of_shadow_pod(pod).is_some_and(|(home, host, _)| {
-                has_left(home) && !maps.contains(&names::namespace_map(home, host))
-            })
-        };
-        for name in pods.iter().filter(is_ended) {
-            self.delete::<ShadowPodView>(name).await?;
+        let is_left = |name: &str| of_pod(name).is_some_and(|of| has_left(&of.0) && !maps.contains(&of));
+        let pods = self.delete_those::<ShadowPodView>(is_left).await;
+        ended.and(offers).and(pods)
+    }
+
+    /// Those whose home has left; and what became of deleting them.
+    async fn end_maps(
+        &self,
+        has_left: impl Fn(&str) -> bool,
+    ) -> Result<(BTreeSet<Pair>, Result<(), Error>), Error> {
+        let (mut maps, mut ended, mut pages) = (BTreeSet::new(), Ok(()), self.pages::<NamespaceMapView>());
+        while let Some(names) = page(&mut pages).await? {
+            for name in names {
+                let Some(of) = of_map(&name).filter(|(home, _)| has_left(home)) else { continue };
+                maps.insert(of);
+                ended = ended.and(self.end_map(&name, &has_left).await);
+            }
         }
-        Ok(())
+        Ok((maps, ended))
+    }
+
+    /// One that cannot be read or deleted keeps no other one.
+    async fn delete_those<K>(&self, is_one: impl Fn(&str) -> bool) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let (mut ended, mut pages) = (Ok(()), self.pages::<K>());
+        while let Some(names) = page(&mut pages).await? {
+            for name in names.iter().filter(|name| is_one(name)) {
+                ended = ended.and(self.delete::<K>(name).await);
+            }
+        }
+        ended
     }
 
     async fn end_map(&self, name: &str, has_left: impl Fn(&str) -> bool) -> Result<(), Error> {
@@ -139,19 +156,55 @@ impl Offloading {
         Ok(self.access.api::<K>().get_opt(name).await?)
     }
 
-    /// Names of all records of a kind; none where there are no such records.
-    async fn names<K>(&self) -> Result<BTreeSet<String>, Error>
+    /// Whom records of a kind are of.
+    async fn pairs<K>(&self, of: fn(&str) -> Option<Pair>, all: &mut BTreeSet<Pair>) -> Result<(), Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        match kit::list::metadata(&self.access.api::<Meta<K>>(), |record| record.name_any()).await {
-            Ok(names) => Ok(names.into_iter().collect()),
-            Err(error) => match classify(&error) {
-                Failure::KindMissing | Failure::Forbidden(_) => Ok(BTreeSet::new()),
-                _ => Err(error.into()),
-            },
+        let mut pages = self.pages::<K>();
+        while let Some(names) = page(&mut pages).await? {
+            all.extend(names.iter().filter_map(|name| of(name)));
         }
+        Ok(())
     }
+
+    fn pages<K>(&self) -> Pages<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        Pages::new(self.access.api::<Meta<K>>())
+    }
+}
+
+/// The names of the next records of a kind; none where there are no such records.
+async fn page<K>(pages: &mut Pages<K>) -> Result<Option<Vec<String>>, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    match pages.next().await {
+        Ok(page) => Ok(page.map(|page| page.iter().map(ResourceExt::name_any).collect())),
+        Err(error) if matches!(classify(&error), Failure::KindMissing | Failure::Forbidden(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Two clusters: a home and its host, or a host and whom it offers something.
+type Pair = (String, String);
+
+fn of_map(name: &str) -> Option<Pair> {
+    names::of_namespace_map(name).map(owned)
+}
+
+fn of_offer(name: &str) -> Option<Pair> {
+    names::of_offer(name).map(owned)
+}
+
+fn of_pod(name: &str) -> Option<Pair> {
+    names::of_shadow_pod(name).map(|(home, host, _)| owned((home, host)))
+}
+
+fn owned((one, other): (&str, &str)) -> Pair {
+    (one.to_owned(), other.to_owned())
 }
 
 impl Feature for Offloading {

@@ -69,7 +69,7 @@ impl Feature for Services {
 
     fn watch(&self, tasks: &mut JoinSet<()>) {
         let (records, watches) = (self.records.clone(), self.watches.clone());
-        let gathered = Gathered::new(self.access.quota);
+        let gathered = Gathered::new(self.access.quota, self.access.antrea.clone());
         self.access.watch_gathering(&self.watches, "ResourceExport", tasks, gathered, move |change| {
             if records.change(change) {
                 watches.list_again();

@@ -26,6 +26,7 @@ mod map;
 mod namespace;
 mod node;
 mod own_map;
+mod pace;
 mod peer;
 mod pod;
 mod room;

@@ -7,11 +7,12 @@
 //! | [`antrea`] | members and leaders that run Antrea's controllers |
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`] | the controllers |
-//! | [`watches`], [`families`] | how it is learned |
+//! | [`watches`], [`families`], [`allowance`] | how it is learned, and how much of it |
 //! | [`here`] | what needs no leader |
 //! | [`shortfalls`] | what is not imported, in words |
 //! | [`leave`], [`signs`] | before and after sessions |
 
+mod allowance;
 mod antrea;
 mod export;
 mod families;
@@ -28,14 +29,13 @@ mod watches;
 
 use std::time::Instant;
 
-use api::{ServiceName, label, quota::Quota, unwritten::SERVICES};
+use api::{ServiceName, label, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
     drive::{before, drive},
     failure::Failure,
     index::{Readers, Shared},
-    quota::Shares,
     watch::Watches,
     write::{Error, Writer},
 };
@@ -45,10 +45,11 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::index::cluster::EndpointIp;
 use self::{
+    allowance::Allowance,
     export::{ExportCrd, Exporting},
     here::Here,
     import::{Importing, NO_NAMESPACE, Room, TOO_MANY},
-    index::{EXPORT, IMPORT, view::PeerSlice},
+    index::{EXPORT, IMPORT},
     knowledge::Knowledge,
     status::ExportStatus,
 };
@@ -121,8 +122,7 @@ struct ServicesRun {
     /// Which imports there is room for.
     room: Shared<Room>,
     leader: Watches,
-    /// What each other member has of our memory.
-    shares: Shared<Shares<PeerSlice>>,
+    allowance: Allowance,
     /// Writes our records.
     leader_writer: Writer,
 }
@@ -136,7 +136,7 @@ impl ServicesRun {
             here,
             vouching: Vouching::new(SERVICES, leases.clone()),
             room: Shared::new(Room::new(choices.max_imports)),
-            shares: Shared::new(Shares::new(Quota::default())),
+            allowance: Allowance::default(),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
             access,
@@ -235,11 +235,7 @@ impl Run for ServicesRun {
     fn hear(&self, news: &News) {
         let keys = self.vouching.hear(news);
         self.knowledge.services.enqueue(keys.into_iter().map(|service| (service, IMPORT)).collect());
-        let wants_list = self.shares.with(|shares| {
-            news.quota.into_iter().for_each(|quota| shares.set_quota(quota));
-            shares.wants_list(Instant::now())
-        });
-        if wants_list {
+        if self.allowance.hear(news.quota, Instant::now()) {
             self.leader().list_again();
         }
     }

@@ -1,9 +1,13 @@
 //! AdmissionReview (`admission.k8s.io/v1`): what an API server asks, and what it is answered. Pure.
 
+mod pod;
+
 use api::{name::is_dns_label, offload::review::Denial};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
+
+use self::pod::{TooLarge, looked_at};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -30,6 +34,9 @@ pub(crate) enum Malformed {
     /// Nobody could tell what an answer is about.
     #[error("the request has no uid")]
     NoUid,
+    /// It would fill our memory, and whoever reaches us may send it.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// A Pod is in a Namespace.
     #[error("{0:?} is no name of a Namespace")]
     Namespace(String),
@@ -37,28 +44,37 @@ pub(crate) enum Malformed {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Review {
+struct Review<'a> {
     api_version: String,
     kind: String,
-    request: Option<Request>,
+    #[serde(borrow)]
+    request: Option<Asked<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Asked<'a> {
+    uid: String,
+    namespace: String,
+    operation: String,
+    resource: Resource,
+    sub_resource: String,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
 }
 
 /// What an API server asks.
-#[derive(Deserialize, Debug, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug)]
 pub(crate) struct Request {
     /// Tells requests apart.
     pub(crate) uid: String,
     /// Where the object is to be. What the object says of it does not count.
     pub(crate) namespace: String,
-    operation: String,
-    resource: Resource,
-    sub_resource: String,
-    /// The object as it is to be.
-    pub(crate) object: Value,
+    /// Of the Pod that is to be created what a review looks at; nothing where none is.
+    pub(crate) pod: Option<Value>,
 }
 
-#[derive(Deserialize, Debug, Default)]
+#[derive(Deserialize, Default)]
 #[serde(default)]
 struct Resource {
     group: String,
@@ -68,22 +84,26 @@ struct Resource {
 impl Request {
     /// Reads the body of a request.
     pub(crate) fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let review: Review = serde_json::from_slice(body)?;
+        let review: Review<'_> = serde_json::from_slice(body)?;
         if review.api_version != API_VERSION || review.kind != KIND {
             return Err(Malformed::Other { kind: review.kind, version: review.api_version });
         }
-        let request = review.request.ok_or(Malformed::NoRequest)?;
-        if request.uid.is_empty() {
+        let asked = review.request.ok_or(Malformed::NoRequest)?;
+        if asked.uid.is_empty() {
             return Err(Malformed::NoUid);
         }
-        if request.creates_a_pod() && !is_dns_label(&request.namespace) {
-            return Err(Malformed::Namespace(request.namespace));
-        }
-        Ok(request)
+        let pod = match asked.creates_a_pod() {
+            true if !is_dns_label(&asked.namespace) => return Err(Malformed::Namespace(asked.namespace)),
+            true => Some(looked_at(asked.object)?),
+            false => None,
+        };
+        Ok(Self { uid: asked.uid, namespace: asked.namespace, pod })
     }
+}
 
+impl Asked<'_> {
     /// Whether a Pod is to be created. Nothing else can change where a Pod runs, so all else passes.
-    pub(crate) fn creates_a_pod(&self) -> bool {
+    fn creates_a_pod(&self) -> bool {
         self.operation == "CREATE"
             && self.resource.group.is_empty()
             && self.resource.resource == "pods"
@@ -168,17 +188,14 @@ mod tests {
             });
             read(&review(&request))
         };
-        assert!(request("CREATE", &pods, "", "shop").unwrap().creates_a_pod());
+        assert!(request("CREATE", &pods, "", "shop").unwrap().pod.is_some());
         for (operation, resource, sub) in [
             ("UPDATE", &pods, ""),
             ("CREATE", &pods, "binding"),
             ("CREATE", &json!({"group": "apps", "resource": "pods"}), ""),
             ("CREATE", &json!({"resource": "configmaps"}), ""),
         ] {
-            assert!(
-                !request(operation, resource, sub, "").unwrap().creates_a_pod(),
-                "{operation} {resource}"
-            );
+            assert!(request(operation, resource, sub, "").unwrap().pod.is_none(), "{operation} {resource}");
         }
         for namespace in ["", "..", "a/b", "a?b"] {
             assert!(request("CREATE", &pods, "", namespace).is_err(), "{namespace}");

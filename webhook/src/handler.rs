@@ -1,9 +1,12 @@
 //! From a request to the answer.
 //!
 //! What cannot be answered is an error of HTTP with a sentence, so that the `failurePolicy` of the configuration decides: a body that
-//! is no review (400, 413), and an API server that does not say what it holds (503). Everything else is a verdict.
+//! is no review or does not come (400, 408, 413), and an API server that does not say what it holds (503). Everything else is a verdict.
 
-use std::time::Instant;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{
     offload::{
@@ -15,12 +18,16 @@ use api::{
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
-    http::{StatusCode, header::CONTENT_TYPE},
+    extract::{self, DefaultBodyLimit, FromRequest, State, rejection::BytesRejection},
+    http::{
+        StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
+    },
     response::{IntoResponse, Response},
     routing::post,
 };
 use kit::failure::Failure;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     admission::{Malformed, Request, Verdict},
@@ -31,6 +38,13 @@ use crate::{
 /// Longest body: as much as an API server takes itself.
 const BODY_MAX: usize = 3 << 20;
 
+/// Longest body that any number may send at once. Pods rarely have more.
+const SMALL: usize = 64 << 10;
+/// So many longer ones are in memory at once; the others wait.
+const LARGE_AT_ONCE: usize = 8;
+/// For a longer one to arrive when it is its turn: an API server sends it at once, and others wait for it.
+const ARRIVAL: Duration = Duration::from_secs(5);
+
 /// What is needed to answer. Cloning shares it.
 #[derive(Clone)]
 pub(crate) struct Handler {
@@ -38,6 +52,7 @@ pub(crate) struct Handler {
     pub(crate) offloadings: Offloadings,
     /// To count in.
     pub(crate) metrics: Metrics,
+    large: Arc<Semaphore>,
 }
 
 /// Why there is no answer.
@@ -46,6 +61,9 @@ enum Error {
     /// Of the connection or of its length.
     #[error("{0}")]
     Body(BytesRejection),
+    /// Others wait for it.
+    #[error("the body did not arrive within {ARRIVAL:?}")]
+    Slow,
     /// What came is no question.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -65,6 +83,11 @@ enum Error {
 }
 
 impl Handler {
+    /// Answers by what is known of these.
+    pub(crate) fn new(offloadings: Offloadings, metrics: Metrics) -> Self {
+        Self { offloadings, metrics, large: Arc::new(Semaphore::new(LARGE_AT_ONCE)) }
+    }
+
     /// What is served.
     pub(crate) fn router(self) -> Router {
         Router::new()
@@ -73,39 +96,58 @@ impl Handler {
             .with_state(self)
     }
 
-    async fn answer(&self, body: Result<Bytes, BytesRejection>) -> Result<(String, Verdict), Error> {
-        let request = Request::read(&body.map_err(Error::Body)?)?;
+    /// Reads a request. One without a length may have any.
+    async fn read(&self, request: extract::Request) -> Result<Request, Error> {
+        let length =
+            request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length <= SMALL) {
+            let body = Bytes::from_request(request, &()).await.map_err(Error::Body)?;
+            return Ok(Request::read(&body)?);
+        }
+        // Held until no more than what is looked at is left of it. Nobody closes the semaphore.
+        let _turn = self.large.acquire().await;
+        let body = timeout(ARRIVAL, Bytes::from_request(request, &())).await.map_err(|_| Error::Slow)?;
+        Ok(Request::read(&body.map_err(Error::Body)?)?)
+    }
+
+    async fn answer(&self, request: Request) -> Result<(String, Verdict), Error> {
         // That it is asked about nothing is how the member finds out whether it works.
-        if !request.creates_a_pod() {
+        let Some(pod) = &request.pod else {
             if let Some(failure) = self.offloadings.refused() {
                 return Err(Error::Blind(failure));
             }
             return Ok((request.uid, Verdict::Allowed(vec![])));
-        }
+        };
         let offloading = self
             .offloadings
             .of(&request.namespace)
             .await
             .map_err(|failure| Error::Unavailable { namespace: request.namespace.clone(), failure })?;
-        let verdict = decide(&request, offloading).map_or_else(Verdict::Denied, Verdict::Allowed);
+        let verdict =
+            decide(&request.namespace, pod, offloading).map_or_else(Verdict::Denied, Verdict::Allowed);
         Ok((request.uid, verdict))
     }
 }
 
 /// The changes that the Pod needs.
 fn decide(
-    request: &Request,
+    namespace: &str,
+    pod: &serde_json::Value,
     offloading: Option<Lenient<NamespaceOffloadingSpec>>,
 ) -> Result<Vec<serde_json::Value>, Denial> {
-    let namespace = || request.namespace.clone();
+    let namespace = || namespace.to_owned();
     let Lenient(spec) = offloading.ok_or_else(|| Denial::NotOffloaded { namespace: namespace() })?;
     let spec = spec.map_err(|problem| Denial::Unreadable { namespace: namespace(), problem })?;
-    review(&request.object, &spec)
+    review(pod, &spec)
 }
 
-async fn mutate_pod(State(handler): State<Handler>, body: Result<Bytes, BytesRejection>) -> Response {
+async fn mutate_pod(State(handler): State<Handler>, request: extract::Request) -> Response {
+    let request = handler.read(request).await;
     let begun = Instant::now();
-    let answer = handler.answer(body).await;
+    let answer = match request {
+        Ok(request) => handler.answer(request).await,
+        Err(error) => Err(error),
+    };
     let (result, response) = match answer {
         Ok((uid, verdict)) => {
             let body = ([(CONTENT_TYPE, "application/json")], verdict.answer(&uid).to_string());
@@ -114,6 +156,7 @@ async fn mutate_pod(State(handler): State<Handler>, body: Result<Bytes, BytesRej
         Err(error) => {
             let (result, code) = match &error {
                 Error::Body(rejection) => ("malformed", rejection.status()),
+                Error::Slow => ("malformed", StatusCode::REQUEST_TIMEOUT),
                 Error::Malformed(_) => ("malformed", StatusCode::BAD_REQUEST),
                 Error::Blind(_) | Error::Unavailable { .. } => {
                     ("unavailable", StatusCode::SERVICE_UNAVAILABLE)

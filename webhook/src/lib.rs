@@ -79,7 +79,7 @@ async fn serve_on(listener: TcpListener, args: Args, process: Process) -> Result
     let metrics = Metrics::new(&registry)?;
     let (offloadings, watch) = Offloadings::watch(client, registry);
     let tls = Arc::new(Tls::default());
-    let handler = Handler { offloadings: offloadings.clone(), metrics: metrics.clone() };
+    let handler = Handler::new(offloadings.clone(), metrics.clone());
     let server = Server {
         tls: tls.clone().server_config()?,
         router: handler.router(),

@@ -51,6 +51,23 @@ async fn a_pod_gets_what_its_namespace_asks_for() {
     assert!(metrics.contains("freeport_webhook_admission_seconds_count 4\n"), "{metrics}");
 }
 
+/// Issue 14, A4.
+#[tokio::test]
+async fn a4_a_pod_as_large_as_an_api_server_takes_is_served_and_so_are_others_meanwhile() {
+    let webhook = Webhook::start(Duration::ZERO);
+    webhook.offloadings.know(offloading("shop", &json!({"podOffloadingStrategy": "Remote"})));
+    let client = webhook.client();
+    let mut large = review("1", "shop");
+    large["request"]["object"]["spec"]["containers"][0]["env"] = json!(vec![json!({"name": "A"}); 120_000]);
+    assert!(large.to_string().len() > 1_500_000);
+    let others = (0..10).map(|_| asked(&client, &large));
+    let small = review("2", "shop");
+    let (small, large) = tokio::join!(asked(&client, &small), join_all(others));
+    for (code, answer) in large.iter().chain([&small]) {
+        assert_eq!((*code, patch_of(answer).as_array().unwrap().len()), (StatusCode::OK, 2));
+    }
+}
+
 #[tokio::test]
 async fn what_is_malformed_is_answered_and_harms_nobody() {
     let webhook = Webhook::start(Duration::ZERO);

@@ -23,7 +23,7 @@ pub struct Offered<'a> {
     /// Templates that were granted to this consumer.
     pub templates: &'a [APIServiceExportTemplateSpec],
     /// CRDs that may be exported, by `<plural>.<group>`.
-    pub crds: &'a BTreeMap<String, CustomResourceDefinitionSpec>,
+    pub crds: &'a BTreeMap<String, &'a CustomResourceDefinitionSpec>,
     /// Under which export this consumer has an API already, by `<plural>.<group>`.
     pub bound: &'a BTreeMap<String, String>,
     /// How objects of consumers are kept apart.
@@ -45,6 +45,8 @@ pub struct Refused {
 
 /// Reason: no template that was granted has all that is asked for.
 pub const NOT_GRANTED: &str = "NotGranted";
+/// Most APIs in one request.
+pub const APIS_MAX: usize = 100;
 /// Condition of a request: what it asks for can be exported.
 pub const EXPORTS_READY: &str = "ExportsReady";
 /// Condition of a request: its claims are in order.
@@ -74,6 +76,10 @@ pub fn granted(
     request: &APIServiceExportRequestSpec,
     offered: &Offered<'_>,
 ) -> Result<Vec<Granted>, Refused> {
+    let apis = request.resources.len();
+    if apis > APIS_MAX {
+        return Err(no("TooManyAPIs", format!("the request has {apis} APIs; the limit is {APIS_MAX}")));
+    }
     check_claims(&request.permission_claims)?;
     let mut seen = BTreeSet::new();
     for resource in &request.resources {
@@ -219,7 +225,7 @@ mod tests {
         let bound = bound.iter().map(|(api, export)| ((*api).to_owned(), (*export).to_owned())).collect();
         let offered = Offered {
             templates: &[serde_json::from_value(template).unwrap()],
-            crds: &crds.into(),
+            crds: &crds.iter().map(|(name, spec)| (name.clone(), spec)).collect(),
             bound: &bound,
             isolation,
             scope: InformerScope::Namespaced,
@@ -254,6 +260,9 @@ mod tests {
         assert_eq!(of(&json!({"resources": [asked("pinned", &[])]})), not, "all are more than one");
         assert_eq!(of(&json!({"resources": [asked("pinned", &["v1"])]})).as_deref(), Ok("v1"));
         assert_eq!(of(&json!({"resources": [asked("mangodbs", &[]), asked("mangodbs", &[])]})), not);
+        let many: Vec<_> = (0..=APIS_MAX).map(|n| asked(&format!("m{n}"), &[])).collect();
+        assert_eq!(of(&json!({ "resources": many[..APIS_MAX] })), not);
+        assert_eq!(of(&json!({ "resources": many })), Err("ExportsReady/TooManyAPIs".to_owned()));
         let namespaces =
             |name: &str| json!({"resources": [asked("mangodbs", &[])], "namespaces": [{"name": name}]});
         assert_eq!(of(&namespaces("kube-system")), not);

@@ -13,6 +13,9 @@ use crate::view::shortened;
 /// Reason of a Pod that failed because its twin is gone, or its host has left.
 pub const ABORTED: &str = "OffloadingAborted";
 
+/// Condition of a Pod at home, only ever `False`: this cluster or the host does not let it run there, for this reason.
+pub const ACCEPTED: &str = "multicluster.freeport.dev/Accepted";
+
 /// Phases that a Pod can have.
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
 

@@ -7,10 +7,14 @@ use kube::Resource;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::{decoded, owned};
+use super::{decoded, owned, weight};
 
-/// A whole object of a kind that others write, too: where it does not decode, its metadata is kept. A status that does not decode
-/// counts as missing.
+/// Most memory for a status, in bytes: who may write no more than that of an object must not fill the memory of who reads it. That of a binding
+/// with 500 APIs takes less.
+const STATUS_MAX: usize = 256 << 10;
+
+/// A whole object of a kind that others write, too: where it does not decode, its metadata is kept. A status that is too large or does not
+/// decode counts as missing.
 #[derive(Clone)]
 pub struct Tolerant<K> {
     /// Without managedFields.
@@ -63,6 +67,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Tolerant<K> {
         let metadata = parts.get("metadata").map(|metadata| metadata_of(metadata)).unwrap_or_default();
         let lean = serde_json::value::to_raw_value(&metadata).map_err(serde::de::Error::custom)?;
         parts.insert("metadata".to_owned(), lean);
+        if parts.get("status").is_some_and(|status| weight(status.get()) > STATUS_MAX) {
+            parts.remove("status");
+        }
         let object = whole(&parts).or_else(|error| {
             parts.remove("status");
             whole(&parts).map_err(|_| error)
@@ -109,6 +116,11 @@ mod tests {
         assert_eq!(whole.metadata.owner_references.unwrap().len(), 1);
         let late = r#"{"conditions": [{"type": "T", "status": "True", "lastTransitionTime": "9999-12-31T23:59:59Z"}]}"#;
         assert_eq!(of(spec, late).object.unwrap().status, None);
+        let condition = r#"{"type": "T", "status": "True", "lastTransitionTime": null}"#;
+        let of_status =
+            |count| of(spec, &format!(r#"{{"conditions": [{}]}}"#, vec![condition; count].join(",")));
+        assert_eq!(of_status(50).object.unwrap().status.unwrap().conditions.len(), 50);
+        assert_eq!(of_status(10_000).object.unwrap().status, None, "too large");
         let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
         let odd = of(&deep, "{}");
         assert!(odd.object.is_err() && odd.metadata.name.as_deref() == Some("odd"));

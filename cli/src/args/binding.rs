@@ -71,7 +71,7 @@ pub(super) async fn bind(args: BindArgs, say: Say<'_>) -> Result<Outcome, Error>
                 ));
             }
         }
-        BindCommand::Remove(args) => remove(&args.into(), say).await?,
+        BindCommand::Remove(args) => remove(&args.try_into()?, say).await?,
     }
     Ok(Outcome::Well)
 }
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ApiServiceOptions, Halves,
+        ApiServiceOptions, Halves, RemoveOptions,
         args::{Args, Command},
     };
 
@@ -121,11 +121,41 @@ mod tests {
         let theirs = options("-t db --only provider --identity u --provider-context leader").unwrap();
         assert!(matches!(theirs.halves, Halves::Provider { .. }));
         assert!(matches!(options("-f answer.yaml").unwrap().halves, Halves::Consumer { .. }));
-        assert!(options("-t db --only provider").unwrap_err().to_string().contains("--identity"));
         assert!(options("-t db --dry-run").unwrap_err().to_string().contains("--only consumer"));
         assert!(options("-f answer.yaml --dry-run").is_ok());
         assert!(options("-t db --only provider --identity u --dry-run").is_ok());
         let agreed = options("-f answer.yaml --agree a.example.com --agree b.example.com").unwrap().agree;
         assert_eq!(agreed, ["a.example.com", "b.example.com"]);
+    }
+
+    #[test]
+    fn what_a_half_lacks_or_does_not_take_is_said() {
+        for (line, part) in [
+            ("-t db --only provider", "--identity"),
+            ("--only provider --identity u", "--template"),
+            ("--only consumer", "-f FILE"),
+            ("--only consumer -t db", "-f FILE"),
+            ("", "--template, or -f"),
+            ("-t db --identity u", "--only provider"),
+            ("-t db --only provider --identity u --agree a.example.com", "--agree"),
+            ("-f answer.yaml --only provider --identity u", "--only consumer"),
+        ] {
+            let said = options(line).unwrap_err();
+            assert!(matches!(said, Error::Argument(_)) && said.to_string().contains(part), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_identity_of_a_contract_is_asked_of_a_provider() {
+        let remove = |line: &str| -> Result<RemoveOptions, Error> {
+            let words = ["freeport", "bind", "remove", "mango"].into_iter().chain(line.split_whitespace());
+            match Args::try_parse_from(words).unwrap().command {
+                Command::Bind(BindArgs { command: BindCommand::Remove(args) }) => args.try_into(),
+                _ => panic!("an end was asked for"),
+            }
+        };
+        let named = remove("--provider-context leader --identity west").unwrap();
+        assert_eq!(named.identity.as_deref(), Some("west"));
+        assert!(remove("--identity west").unwrap_err().to_string().contains("--provider-context"));
     }
 }

@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::{Daemons, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part, Run};
+use crate::{
+    Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part, Run,
+    objects::offload::webhook,
+};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct InitArgs {
@@ -57,7 +60,7 @@ struct Common {
     #[arg(long)]
     offload: bool,
     /// freeport-webhook as the API server reaches it, with --external.
-    #[arg(long, value_name = "URL", requires = "offload", hide_short_help = true)]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     webhook_url: Option<String>,
     /// Do only these parts.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", help_heading = "How it is done")]
@@ -118,31 +121,38 @@ enum Output {
 }
 
 impl Common {
-    fn offloading(&self) -> Option<Offloading> {
-        self.offload.then(|| Offloading { webhook_url: self.webhook_url.clone() })
+    fn offloading(&self) -> Result<Option<Offloading>, Error> {
+        if self.webhook_url.is_some() && !self.offload {
+            return Err(Error::Argument("--webhook-url is for offloading: add --offload".into()));
+        }
+        Ok(self.offload.then(|| Offloading { webhook_url: self.webhook_url.clone() }))
     }
 }
 
-impl From<InitArgs> for InitOptions {
-    fn from(args: InitArgs) -> Self {
+impl TryFrom<InitArgs> for InitOptions {
+    type Error = Error;
+
+    fn try_from(args: InitArgs) -> Result<Self, Error> {
         let common = args.common;
-        Self {
-            offload: common.offloading(),
+        Ok(Self {
+            offload: common.offloading()?,
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
             run: common.run.only(common.only),
-        }
+        })
     }
 }
 
-impl From<JoinArgs> for JoinOptions {
-    fn from(args: JoinArgs) -> Self {
+impl TryFrom<JoinArgs> for JoinOptions {
+    type Error = Error;
+
+    fn try_from(args: JoinArgs) -> Result<Self, Error> {
         let common = args.common;
-        Self {
-            offload: common.offloading(),
+        Ok(Self {
+            offload: common.offloading()?,
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             leader: KubeContext {
@@ -152,7 +162,7 @@ impl From<JoinArgs> for JoinOptions {
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
             run: common.run.only(common.only),
-        }
+        })
     }
 }
 
@@ -183,7 +193,7 @@ pub(super) fn after_join(options: &JoinOptions, installed: &Installed, say: Say<
     ));
 }
 
-/// How to run the daemons that run outside. Those on one host must not listen on the same port.
+/// How to run the daemons that run outside. Those of one cluster on one host must not listen on the same port.
 fn start_daemons(installed: &Installed, say: Say<'_>) {
     if let Some(kubeconfig) = &installed.leader {
         say(&format!("next: freeport-leader --kubeconfig {} --listen '[::]:8080'", kubeconfig.display()));
@@ -197,11 +207,18 @@ fn start_daemons(installed: &Installed, say: Say<'_>) {
     }
     if let Some(kubeconfig) = &installed.webhook {
         say(&format!(
-            "next: freeport-webhook --kubeconfig {} --listen '[::]:8082' --tls-dir DIR, with tls.crt and tls.key of Secret \
-             freeport-system/freeport-webhook-tls in DIR",
-            kubeconfig.display()
+            "next: freeport-webhook --kubeconfig {} --listen '[::]:8082' --webhook-listen '[::]:{}' --tls-dir DIR, with tls.crt and tls.key of \
+             Secret freeport-system/freeport-webhook-tls in DIR",
+            kubeconfig.display(),
+            webhook_port(installed.webhook_url.as_deref())
         ));
     }
+}
+
+/// The port of the URL at which the API server asks the webhook; that of this version where none was said yet.
+fn webhook_port(url: Option<&str>) -> u16 {
+    let Some(uri) = url.and_then(api::cluster_set::server_uri) else { return webhook::PORT };
+    uri.port_u16().unwrap_or(443)
 }
 
 #[cfg(test)]
@@ -219,7 +236,7 @@ mod tests {
             Args::try_parse_from(line.iter().chain(more))
         };
         let options = |more: &[&str]| match parse(more).unwrap().command {
-            Command::Join(args) => JoinOptions::from(args),
+            Command::Join(args) => JoinOptions::try_from(args).unwrap(),
             _ => panic!("join was asked for"),
         };
 
@@ -229,5 +246,20 @@ mod tests {
         assert_eq!(one.cluster.to_string(), "current context of all");
         let two = options(&["--kubeconfig", "east", "--leader-kubeconfig", "leader"]);
         assert_eq!(two.leader.to_string(), "current context of leader");
+    }
+
+    #[test]
+    fn a_webhook_outside_listens_where_the_api_server_asks_it() {
+        assert_eq!(webhook_port(Some("https://10.0.0.1:9443/mutate/pod")), 9443);
+        assert_eq!(webhook_port(Some("https://hooks.example.com/mutate/pod")), 443);
+        assert_eq!(webhook_port(None), 8443);
+        let mut lines = Vec::new();
+        let installed = Installed {
+            webhook: Some("out/freeport-webhook.kubeconfig".into()),
+            webhook_url: Some("https://127.0.0.1:9443/mutate/pod".into()),
+            ..Installed::default()
+        };
+        start_daemons(&installed, &mut |line| lines.push(line.to_owned()));
+        assert!(lines[0].contains("--webhook-listen '[::]:9443'"), "{lines:?}");
     }
 }

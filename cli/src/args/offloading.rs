@@ -105,7 +105,7 @@ struct UseArgs {
     /// With --remove: do it also where twins go; otherwise it only says which.
     #[arg(long, requires = "remove")]
     yes: bool,
-    /// Do not wait until the node is there.
+    /// Do not wait until the node is there, or gone.
     #[arg(long)]
     no_wait: bool,
     /// Limit of the wait.

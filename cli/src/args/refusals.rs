@@ -71,6 +71,12 @@ async fn arguments_that_cannot_be_used_end_with_2() {
             "leave --force --cluster-id West --clusterset demo --leader-context leader".into(),
             &["--cluster-id", "\"West\""],
         ),
+        (
+            format!("{join} demo --cluster-id west --webhook-url https://127.0.0.1:8443/mutate/pod"),
+            &["--webhook-url", "add --offload"],
+        ),
+        ("bind offer D_B --resource a.example.com".into(), &["the template's name", "\"D_B\""]),
+        ("bind offer db --resource nothing".into(), &["PLURAL.GROUP"]),
         ("leave --force --leader-context leader".into(), &["--force leaves without the leader"]),
         ("leave --force --cluster-id west --clusterset demo".into(), &["where the leader is"]),
     ] {

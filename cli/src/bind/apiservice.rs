@@ -2,12 +2,14 @@
 
 mod credential;
 mod known;
+mod namespaces;
+mod readiness;
 mod request;
 
 use std::path::PathBuf;
 
 use api::{
-    bind::{binding::APIServiceBinding, condition::READY, resource::Resource},
+    bind::{binding::APIServiceBinding, resource::Resource},
     label, name,
     view::Tolerant,
 };
@@ -29,7 +31,7 @@ use crate::{
         bind::{self, TOLD, naming::is_bindable},
         crds, member, tells,
     },
-    rollout,
+    outside,
 };
 
 /// What is bound, and where.
@@ -109,6 +111,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
                 Answer::read(&text).map_err(|why| Error::Argument(format!("{}: {why}", file.display())))?;
             let consumer = Cluster::connect(consumer).await?;
             kubeconfig::folder_is_of(&consumer, run)?;
+            outside::is_no_member(&consumer, run).await?;
             let half = Consumer { cluster: &consumer, name, agree: &agree, run };
             Box::pin(half.bind(Some(&answer), say)).await
         }
@@ -116,6 +119,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
             let (provider, consumer) = (Cluster::open(provider).await?, Cluster::open(consumer).await?);
             let (provider, consumer) = (provider.identified().await?, consumer.identified().await?);
             kubeconfig::folder_is_of(&consumer, run)?;
+            outside::is_no_member(&consumer, run).await?;
             let spec = offered(&provider, template).await?;
             let half = Consumer { cluster: &consumer, name, agree: &agree, run };
             let binding = half.binding().await?;
@@ -163,7 +167,6 @@ impl Consumer<'_> {
         let target = answer.map(|answer| self.target(answer)).transpose()?;
         let asked: Vec<_> =
             wanted.iter().flat_map(|wanted| &wanted.resources).chain(self.agree).cloned().collect();
-        consent::may_be_bound(self.cluster, &asked, known.binding.as_ref()).await?;
         let agreed = [known.agreed.as_slice(), &asked].concat();
         let contract = match &target {
             Some(target) if !self.run.dry_run => Some(Contract::connect(self.cluster, target)?),
@@ -176,6 +179,10 @@ impl Consumer<'_> {
             Some(contract) => contract.exported(self.name).await?,
             None => Some(known.exported.clone()),
         };
+        // Of a contract that is not asked for yet nobody knows.
+        let there = exported.as_deref().filter(|there| !there.is_empty());
+        self.agrees_to(there)?;
+        consent::may_be_bound(self.cluster, &asked, known.binding.as_ref()).await?;
         consent::is_within(self.cluster, self.name, exported.as_deref().unwrap_or_default(), &agreed)?;
 
         let mut here = Installer::new(self.cluster, self.run, say);
@@ -188,7 +195,11 @@ impl Consumer<'_> {
             secret = Some(self.keep(&mut here, target, &answer.kubeconfig).await?);
         }
         let apis = match (&target, &contract) {
-            (Some(_), Some(contract)) => self.granted(&mut here, contract, exported, wanted, &agreed).await?,
+            (Some(_), Some(contract)) => {
+                let apis = self.granted(&mut here, contract, exported, wanted, &agreed).await?;
+                self.agrees_to(Some(&apis))?;
+                apis
+            }
             (Some(target), None) => {
                 request::preview(&mut here, self.name, target, wanted)?;
                 asked
@@ -196,6 +207,7 @@ impl Consumer<'_> {
             (None, _) => known.still(self.agree),
         };
         self.give(&mut here, &known, &apis).await?;
+        self.let_make(&mut here, wanted).await?;
         let kubeconfig = self.run_member(&mut here).await?;
         if let Some(secret) = secret {
             here.install(Part::Member, &[bind::binding(self.name, &secret)]).await?;
@@ -204,6 +216,12 @@ impl Consumer<'_> {
             self.is_ready(&mut here).await?;
         }
         Ok(kubeconfig)
+    }
+
+    /// An error if somebody agrees to what the provider does not export, where that is known.
+    fn agrees_to(&self, exported: Option<&[Resource]>) -> Result<(), Error> {
+        let Some(exported) = exported else { return Ok(()) };
+        consent::is_there(self.agree, exported).map_err(|why| self.cluster.refuse(why))
     }
 
     /// The member's rights on these APIs.
@@ -228,66 +246,11 @@ impl Consumer<'_> {
         }
         here.kubeconfig(Part::Member, label::MEMBER).await
     }
-
-    /// Waits until the member says that the API is installed and in step.
-    async fn is_ready(&self, here: &mut Installer<'_>) -> Result<(), Error> {
-        let probe = async || Ok(ready(self.binding().await?.as_ref()));
-        let waiting =
-            |message: &str| here.say(&format!("waiting for APIServiceBinding {}: {message}", self.name));
-        match rollout::wait(self.run.timeout, probe, waiting).await? {
-            Ok(message) => {
-                for api in consent::exported(self.binding().await?.as_ref()) {
-                    here.is_served(&api.name()).await?;
-                }
-                here.say(&format!("APIServiceBinding {} is ready: {message}", self.name));
-                Ok(())
-            }
-            Err(message) => Err(Error::NotReady {
-                cluster: self.cluster.name.clone(),
-                daemon: label::MEMBER.into(),
-                message: format!("APIServiceBinding {}: {message}", self.name),
-                limit: self.run.timeout,
-            }),
-        }
-    }
-}
-
-/// What the member says of it: what it installed, or what is missing.
-fn ready(binding: Option<&APIServiceBinding>) -> Result<String, String> {
-    let status = binding.and_then(|binding| binding.status.clone()).unwrap_or_default();
-    let Some(ready) = status.conditions.iter().find(|condition| condition.type_ == READY) else {
-        return Err("freeport-member has not seen it yet".into());
-    };
-    if ready.status == "True" {
-        let apis: Vec<_> = status
-            .bound_schemas
-            .iter()
-            .map(|schema| format!("{}.{}", schema.resource, schema.group))
-            .collect();
-        return Ok(format!("{} of {}", apis.join(", "), status.provider_pretty_name.unwrap_or_default()));
-    }
-    let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
-    Err(format!("{}: {}", or_empty(&ready.reason), or_empty(&ready.message)))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn it_is_ready_when_the_member_says_so() {
-        let binding = |status: &str| -> APIServiceBinding {
-            serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": {"kubeconfigSecretRef": {"namespace": "n", "name": "s", "key": "k"}},
-                "status": {"providerPrettyName": "P", "boundSchemas": [{"group": "g", "resource": "m"}],
-                    "conditions": [{"type": "Ready", "status": status, "reason": "R", "message": "why", "lastTransitionTime": null}]}}))
-            .unwrap()
-        };
-        assert!(ready(None).is_err());
-        assert_eq!(ready(Some(&binding("False"))), Err("R: why".into()));
-        assert_eq!(ready(Some(&binding("True"))), Ok("m.g of P".into()));
-    }
 
     #[test]
     fn what_is_agreed_to_is_the_api_of_a_crd() {

@@ -133,6 +133,23 @@ pub(super) async fn may_be_bound(
     Ok(())
 }
 
+/// What somebody agrees to is there to agree to, or may be mistyped.
+///
+/// # Errors
+/// A sentence.
+pub(super) fn is_there(agree: &[Resource], there: &[Resource]) -> Result<(), String> {
+    let unknown = more(agree, there);
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = there.iter().map(Resource::name).collect();
+    Err(format!(
+        "--agree: the provider does not export {}; there is to agree to: {}",
+        list(&unknown),
+        list(&names)
+    ))
+}
+
 /// An error if the provider exports more than was agreed to.
 pub(super) fn is_within(
     cluster: &Cluster,
@@ -193,6 +210,18 @@ mod tests {
         );
         assert_eq!(more(&apis(&["mangodbs.example.com"]), &wanted), [""; 0]);
         assert_eq!(more(&apis(&["mangodbs.example.org"]), &wanted).len(), 1);
+    }
+
+    #[test]
+    fn a_name_that_nobody_exports_is_not_agreed_to() {
+        let there = apis(&["mangodbs.example.com", "cacti.example.com"]);
+        assert_eq!(is_there(&[], &there), Ok(()));
+        assert_eq!(is_there(&apis(&["cacti.example.com"]), &there), Ok(()));
+        let why = is_there(&apis(&["bogus.example.com"]), &there).unwrap_err();
+        assert!(
+            why.contains("\"bogus\"") && why.ends_with("mangodbs.example.com, cacti.example.com"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! `freeport bind offer` and `freeport bind templates`: which APIs of a provider others may use.
+//! `freeport bind offer`: which APIs of a provider others may use.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod listed;
+
+use std::collections::BTreeSet;
 
 use api::{
     bind::{
@@ -8,6 +10,7 @@ use api::{
         offer::{APIServiceExportTemplate, Collection, CollectionSpec, TemplateRef},
         resource::{InformerScope, Isolation, Resource},
     },
+    name::is_dns_subdomain,
     view::Tolerant,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,9 +18,9 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
-use serde::Serialize;
 use serde_json::json;
 
+pub use self::listed::{Offer, offer_text, offers};
 use super::told::{isolation_said, usual, word};
 use crate::{
     Error, KubeContext, Part, Run,
@@ -52,6 +55,7 @@ pub struct OfferOptions {
 /// # Errors
 /// Those of [`Error`]. That the APIs are there, and are alike, is checked before anything is changed.
 pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
+    are_names(options)?;
     let cluster = Cluster::connect(&options.cluster).await?;
     is_provider(&cluster).await?;
     let mut crds = Vec::new();
@@ -69,17 +73,33 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     let mine = (options.template.as_str(), options.isolation.unwrap_or(usual));
     let names: Result<Vec<_>, _> = apis.iter().map(|api| names(api, mine, &there, usual)).collect();
     let names = names.map_err(|why| cluster.refuse(why))?;
+    let collection = match &options.collection {
+        Some(collection) => Some(with_template(&cluster, collection, &options.template).await?),
+        None => None,
+    };
     for ((crd, api), isolation) in crds.iter().zip(&apis).zip(names) {
         here.mark(crd).await?;
         here.install(Part::Leader, &bind::offer(api, isolation)).await?;
     }
     let isolation = options.isolation.map(word);
     here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
-    if let Some(collection) = &options.collection {
-        let collection = with_template(&cluster, collection, &options.template).await?;
-        here.install(Part::Leader, &[collection]).await?;
+    here.install(Part::Leader, collection.as_slice()).await
+}
+
+/// Names that no object can have are refused before anything is asked.
+fn are_names(options: &OfferOptions) -> Result<(), Error> {
+    let wrong =
+        |what: &str, name: &str, must: &str| Err(Error::Argument(format!("{what} {name:?} must be {must}")));
+    if !is_dns_subdomain(&options.template) {
+        return wrong("the template's name", &options.template, "lower case letters, digits, '-' and '.'");
     }
-    Ok(())
+    if let Some(name) = options.collection.as_ref().filter(|name| !is_dns_subdomain(name)) {
+        return wrong("--collection", name, "lower case letters, digits, '-' and '.'");
+    }
+    match options.resources.iter().find(|name| !name.contains('.') || !is_dns_subdomain(name)) {
+        Some(name) => wrong("--resource", name, "PLURAL.GROUP, as CRDs are named"),
+        None => Ok(()),
+    }
 }
 
 /// What holds for names of objects of an API: without a prefix if one template is, since all consumers share the names.
@@ -110,9 +130,6 @@ pub(super) async fn is_provider(cluster: &Cluster) -> Result<(), Error> {
 }
 
 async fn read_crd(cluster: &Cluster, name: &str) -> Result<CustomResourceDefinition, Error> {
-    if !name.contains('.') {
-        return Err(Error::Argument(format!("--resource {name:?} must be PLURAL.GROUP, as CRDs are named")));
-    }
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
     let found = cluster.request(format!("read CustomResourceDefinition {name}"), crds.get_opt(name)).await?;
     found.ok_or_else(|| cluster.refuse(format!("there is no CustomResourceDefinition {name}")))
@@ -176,67 +193,11 @@ impl Installer<'_> {
     }
 }
 
-/// A template of a provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Offer {
-    /// Its name.
-    pub template: String,
-    /// Its APIs, each as `PLURAL.GROUP`.
-    pub resources: Vec<String>,
-    /// The collections that it is in.
-    pub collections: Vec<String>,
-}
-
-/// What a provider offers.
-///
-/// # Errors
-/// Those of [`Error`].
-pub async fn offers(context: &KubeContext) -> Result<Vec<Offer>, Error> {
-    let cluster = Cluster::connect(context).await?;
-    is_provider(&cluster).await?;
-    let templates = templates(&cluster).await?;
-    let collections: Api<Tolerant<Collection>> = Api::all(cluster.client.clone());
-    let collections = cluster.all(&collections, "").await?;
-    let mut within = BTreeMap::<String, Vec<String>>::new();
-    for collection in collections.into_iter().filter_map(|found| found.object.ok()) {
-        for template in &collection.spec.templates {
-            within.entry(template.name.clone()).or_default().push(collection.name_any());
-        }
-    }
-    let offer = |template: &APIServiceExportTemplate| Offer {
-        template: template.name_any(),
-        resources: template.spec.resources.iter().map(Resource::name).collect(),
-        collections: within.get(&template.name_any()).cloned().unwrap_or_default(),
-    };
-    Ok(templates.iter().map(offer).collect())
-}
-
 /// The templates that decode.
 pub(super) async fn templates(cluster: &Cluster) -> Result<Vec<APIServiceExportTemplate>, Error> {
     let templates: Api<Tolerant<APIServiceExportTemplate>> = Api::all(cluster.client.clone());
     let found = cluster.all(&templates, "").await?;
     Ok(found.into_iter().filter_map(|found| found.object.ok()).collect())
-}
-
-/// A table for people.
-pub fn offer_text(offers: &[Offer]) -> String {
-    if offers.is_empty() {
-        return "no APIServiceExportTemplates: freeport bind offer makes one\n".into();
-    }
-    let or_none = |names: &[String]| if names.is_empty() { "-".to_owned() } else { names.join(",") };
-    let head = ["TEMPLATE".to_owned(), "APIS".to_owned(), "COLLECTIONS".to_owned()];
-    let rows: Vec<_> =
-        std::iter::once(head)
-            .chain(offers.iter().map(|offer| {
-                [offer.template.clone(), or_none(&offer.resources), or_none(&offer.collections)]
-            }))
-            .collect();
-    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let (first, second) = (wide(0), wide(1));
-    rows.iter()
-        .map(|[template, apis, collections]| format!("{template:first$}  {apis:second$}  {collections}\n"))
-        .collect()
 }
 
 #[cfg(test)]
@@ -282,16 +243,31 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_a_table() {
-        let offer = |template: &str, collections: &[&str]| Offer {
-            template: template.into(),
-            resources: vec!["mangodbs.example.com".into()],
-            collections: collections.iter().map(|name| (*name).to_owned()).collect(),
+    fn names_that_no_object_can_have_are_refused() {
+        let run = Run {
+            daemons: crate::Daemons::Inside { image: None },
+            only: Vec::new(),
+            wait: false,
+            timeout: std::time::Duration::ZERO,
+            dry_run: false,
+            warn: |_| {},
         };
-        let text = offer_text(&[offer("db", &["all"]), offer("database", &[])]);
-        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
-        assert_eq!(lines[0], ["TEMPLATE", "APIS", "COLLECTIONS"]);
-        assert_eq!(lines[1], ["db", "mangodbs.example.com", "all"]);
-        assert_eq!(lines[2], ["database", "mangodbs.example.com", "-"]);
+        let refused = |template: &str, collection: Option<&str>, resource: &str| {
+            let options = OfferOptions {
+                cluster: KubeContext::default(),
+                template: template.into(),
+                resources: vec![resource.into()],
+                collection: collection.map(str::to_owned),
+                isolation: None,
+                run: run.clone(),
+            };
+            are_names(&options).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused("db", Some("all.dbs"), "mangodbs.example.com"), None);
+        assert!(refused("D_B", None, "mangodbs.example.com").unwrap().contains("\"D_B\""));
+        assert!(refused("db", Some("-"), "mangodbs.example.com").unwrap().contains("--collection"));
+        for wrong in ["mangodbs", "Mango.example.com", "a..b"] {
+            assert!(refused("db", None, wrong).unwrap().contains("PLURAL.GROUP"), "{wrong}");
+        }
     }
 }

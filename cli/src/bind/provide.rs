@@ -19,7 +19,7 @@ use crate::{
         bind::{self, TOLD},
         crds, leader, tells,
     },
-    warning,
+    outside, warning,
 };
 
 /// Who provides, and how consumers reach it.
@@ -57,6 +57,7 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
     }
     let cluster = Cluster::connect(&options.cluster).await?;
     kubeconfig::folder_is_of(&cluster, run)?;
+    outside::is_no_leader(&cluster, run).await?;
     let mut here = Installer::new(&cluster, run, say);
     let told = told(here.told_of_binding(label::LEADER).await?, options, &cluster.server);
     for variable in &told {

@@ -1,16 +1,17 @@
 //! `freeport bind remove`: ends a binding.
 
 mod contract;
+mod going;
 mod remainder;
 
 use std::time::Duration;
 
-use api::bind::{binding::APIServiceBinding, carried::synced, label};
+use api::bind::{binding::APIServiceBinding, label};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use self::{contract::Contract, remainder::Remainder};
+use self::{contract::Contract, going::objects, remainder::Remainder};
 use super::consent;
 use crate::{
     Error, KubeContext,
@@ -29,6 +30,8 @@ pub struct RemoveOptions {
     pub consumer: KubeContext,
     /// The provider, to end the contract there, too.
     pub provider: Option<KubeContext>,
+    /// Who the consumer is to the provider; none: by the uid of its Namespace kube-system.
+    pub identity: Option<String>,
     /// The copies at the provider stay.
     pub orphan: bool,
     /// The provider is gone: nobody waits for it.
@@ -50,40 +53,44 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
         Some(context) => Some(Cluster::connect(context).await?),
         None => None,
     };
-    let ending = Ending { cluster: &consumer, options };
-    let binding = ending.binding().await?;
+    let binding = binding(&consumer, &options.name).await?;
     let remainder = Remainder::of(&consumer, &options.name, binding.as_ref()).await?;
     let contract = match provider {
-        Some(provider) => Contract::of(&consumer, provider, remainder.contract.as_deref()).await?,
+        Some(provider) => {
+            let identity = options.identity.as_ref().unwrap_or(&consumer.uid);
+            Contract::of(&consumer.name, identity, provider, remainder.contract.as_deref()).await?
+        }
         None => None,
     };
+    let ending = Ending { cluster: &consumer, contract: contract.as_ref(), options };
     match &binding {
         Some(binding) => ending.end(binding, say).await?,
         None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
     }
-    if let Some(contract) = contract {
+    if let Some(contract) = &contract {
         contract.end(options, binding.is_some() || remainder.is_there, say).await?;
     }
     remainder.go(&mut Eraser::new(&consumer, options.dry_run, say)).await
 }
 
+async fn binding(cluster: &Cluster, name: &str) -> Result<Option<APIServiceBinding>, Error> {
+    let bindings: Api<APIServiceBinding> = Api::all(cluster.client.clone());
+    cluster.request(format!("read APIServiceBinding {name}"), known(bindings.get(name))).await
+}
+
 struct Ending<'a> {
     cluster: &'a Cluster,
+    /// At the provider, if that was named.
+    contract: Option<&'a Contract>,
     options: &'a RemoveOptions,
 }
 
 impl Ending<'_> {
-    async fn binding(&self) -> Result<Option<APIServiceBinding>, Error> {
-        let bindings: Api<APIServiceBinding> = Api::all(self.cluster.client.clone());
-        let read = known(bindings.get(&self.options.name));
-        self.cluster.request(format!("read APIServiceBinding {}", self.options.name), read).await
-    }
-
     async fn end(&self, binding: &APIServiceBinding, say: Say<'_>) -> Result<(), Error> {
         let options = self.options;
         let crds = consent::brought(self.cluster, binding).await?;
         for crd in &crds {
-            let count = self.objects(crd).await?.len();
+            let count = objects(self.cluster, crd).await?.len();
             let copies = if options.orphan {
                 "their copies at the provider stay"
             } else {
@@ -103,23 +110,8 @@ impl Ending<'_> {
         }
         match options.dry_run {
             true => Ok(()),
-            false => self.is_gone(&crds, &mut here).await,
+            false => self.is_gone(&crds, &object, &mut here).await,
         }
-    }
-
-    async fn objects(&self, crd: &CustomResourceDefinition) -> Result<Vec<Object>, Error> {
-        let spec = &crd.spec;
-        let versions = spec.versions.iter().map(|version| (version.name.as_str(), version.served));
-        let Some(resource) = synced(&spec.group, &spec.names, versions) else { return Ok(Vec::new()) };
-        let objects = self.cluster.metadata(&resource, None);
-        let found = self.cluster.pages(&crd.name_any(), &objects, "").await?;
-        let object = |found: &api::view::Meta<_>| Object {
-            resource: resource.clone(),
-            name: found.name_any(),
-            namespace: found.namespace(),
-            body: json!({"metadata": found.metadata}),
-        };
-        Ok(found.iter().map(object).collect())
     }
 
     /// Does what the member would do if it still reached the provider: without asking anybody. What others hold waits for them.
@@ -130,7 +122,7 @@ impl Ending<'_> {
         binding: &Object,
     ) -> Result<(), Error> {
         for crd in crds {
-            for object in self.objects(crd).await? {
+            for object in objects(self.cluster, crd).await? {
                 release(here, object.clone(), label::FINALIZER, "it does not wait for its copy").await?;
                 here.delete(&object).await?;
             }
@@ -140,33 +132,54 @@ impl Ending<'_> {
     }
 
     /// Waits until the binding and its CRDs are gone.
-    async fn is_gone(&self, crds: &[CustomResourceDefinition], here: &mut Eraser<'_>) -> Result<(), Error> {
-        let probe = async || {
-            if self.binding().await?.is_none() {
-                for crd in crds {
-                    let there = self.cluster.read(&Object::new(crd)).await?;
-                    if there.is_some_and(|there| there.metadata().uid == crd.uid()) {
-                        return Ok(Err(format!("{} is still served", crd.name_any())));
-                    }
-                }
-                return Ok(Ok(()));
-            }
-            let mut left = 0;
-            for crd in crds {
-                left += self.objects(crd).await?.len();
-            }
-            Ok(Err(format!("{left} objects left")))
-        };
+    async fn is_gone(
+        &self,
+        crds: &[CustomResourceDefinition],
+        object: &Object,
+        here: &mut Eraser<'_>,
+    ) -> Result<(), Error> {
         let (name, limit) = (&self.options.name, self.options.timeout);
+        let probe = async || self.left(crds).await;
         let waiting =
             |message: &str| here.say(&format!("waiting for APIServiceBinding {name} to go: {message}"));
-        rollout::wait(limit, probe, waiting).await?.map_err(|message| Error::Timeout {
+        let Err(message) = rollout::wait(limit, probe, waiting).await? else { return Ok(()) };
+        let there = self.contract.map(Contract::place);
+        let held = going::told(&going::of_binding(self.cluster, there, crds, object).await?);
+        Err(Error::Timeout {
             cluster: self.cluster.name.clone(),
-            missing: format!(
-                "if the provider is gone for good, run it again with --force; APIServiceBinding {name} is still there: {message},"
-            ),
+            missing: format!("{object} is not gone ({message}). {held}. {}. It gave up", self.next()),
             limit,
         })
+    }
+
+    /// Nothing, or what is not gone yet.
+    async fn left(&self, crds: &[CustomResourceDefinition]) -> Result<Result<(), String>, Error> {
+        if binding(self.cluster, &self.options.name).await?.is_none() {
+            for crd in crds {
+                let there = self.cluster.read(&Object::new(crd)).await?;
+                if there.is_some_and(|there| there.metadata().uid == crd.uid()) {
+                    return Ok(Err(format!("{} is still served", crd.name_any())));
+                }
+            }
+            return Ok(Ok(()));
+        }
+        let mut left = 0;
+        for crd in crds {
+            left += objects(self.cluster, crd).await?.len();
+        }
+        Ok(Err(format!("{left} objects left")))
+    }
+
+    /// What to do when it is known what holds it.
+    fn next(&self) -> String {
+        let mut next = "See to that, and run it again".to_owned();
+        if self.contract.is_none() && !self.options.force {
+            next.push_str("; --provider-context shows what holds copies at the provider");
+        }
+        if !self.options.force {
+            next.push_str("; if the provider is gone for good, run it with --force");
+        }
+        next
     }
 }
 

@@ -81,38 +81,7 @@ pub(super) async fn withdraw(
     id: &str,
     limit: Duration,
 ) -> Result<(), Error> {
-    let (mut start, mut before) = (Instant::now(), None);
-    let maps = loop {
-        let maps = maps_of(there, area, |origin, _| origin == id).await?;
-        let mut is_read_again = false;
-        for map in &maps {
-            if let Some(nothing) = emptied(map) {
-                there.change(map, &nothing, "nothing is wanted any more").await?;
-                is_read_again = !there.dry_run;
-            }
-        }
-        if is_read_again {
-            continue;
-        }
-        let holders = holders(there, area, &maps).await?;
-        if there.dry_run || holders.is_empty() {
-            break maps;
-        }
-        let told = format!("clusters with twins of {id:?}: {}", holders.join(", "));
-        if before.as_ref() != Some(&holders) {
-            there.say(&format!("waiting, {told}"));
-            start = Instant::now();
-            before = Some(holders);
-        }
-        if start.elapsed() >= limit {
-            return Err(Error::Timeout {
-                cluster: there.cluster.name.clone(),
-                missing: format!("{told}, still: does freeport-member there delete them?"),
-                limit,
-            });
-        }
-        tokio::time::sleep(PAUSE).await;
-    };
+    let maps = let_go(there, area, id, limit).await?;
     // A host that does not run now deletes its twins by the empty map, when it is back.
     for map in &maps {
         let (_, host) = names::of_namespace_map(&map.name).unwrap_or_default();
@@ -141,6 +110,47 @@ pub(super) async fn withdraw(
         }
     }
     Ok(())
+}
+
+/// Empties the maps of member `id`, and waits until no host that runs holds twins for them. The maps as they are then.
+async fn let_go(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -> Result<Vec<Object>, Error> {
+    let (mut start, mut before) = (Instant::now(), None);
+    loop {
+        let maps = maps_of(there, area, |origin, _| origin == id).await?;
+        if empty(there, &maps).await? {
+            continue;
+        }
+        let holders = holders(there, area, &maps).await?;
+        if there.dry_run || holders.is_empty() {
+            return Ok(maps);
+        }
+        let told = format!("clusters with twins of {id:?}: {}", holders.join(", "));
+        if before.as_ref() != Some(&holders) {
+            there.say(&format!("waiting, {told}"));
+            start = Instant::now();
+            before = Some(holders);
+        }
+        if start.elapsed() >= limit {
+            return Err(Error::Timeout {
+                cluster: there.cluster.name.clone(),
+                missing: format!("{told}, still: does freeport-member there delete them?"),
+                limit,
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Takes all keys out of the maps. Whether that changed one, so that they are to be read again.
+async fn empty(there: &mut Eraser<'_>, maps: &[Object]) -> Result<bool, Error> {
+    let mut is_changed = false;
+    for map in maps {
+        if let Some(nothing) = emptied(map) {
+            there.change(map, &nothing, "nothing is wanted any more").await?;
+            is_changed = !there.dry_run;
+        }
+    }
+    Ok(is_changed)
 }
 
 /// The maps whose origin and destination are those.

@@ -21,8 +21,8 @@ use k8s_openapi::api::{
 use super::{
     Object, SYSTEM, crds, leader, member, named, policy,
     rights::{
-        BIND, COORDINATION, CORE, EXTENSIONS, OWN, RBAC, READ, everywhere_as, inside_as, rule, rule_on,
-        unbound,
+        BIND, COORDINATION, CORE, EXTENSIONS, FLOW_CONTROL, OWN, RBAC, READ, everywhere_as, inside_as,
+        report, rule, rule_on, unbound,
     },
     within,
 };
@@ -35,6 +35,8 @@ pub(crate) const CONSUMER: &str = "freeport-bind-consumer";
 const OFFERED: &str = "freeport-bind";
 /// The same of an API that is bound.
 pub(crate) const BOUND: &str = "freeport-bound-";
+/// The same of the Namespaces that the provider of a binding wants.
+const WANTED: &str = "freeport-bind-namespaces-";
 /// What a consumer may do in its cluster namespace, as kube-bind calls it.
 const BINDER: &str = "kube-binder";
 /// Namespace of the credentials of a consumer.
@@ -79,10 +81,12 @@ pub fn provider() -> Vec<Object> {
         rule(RBAC, "rolebindings", OWN),
         rule(RBAC, "clusterrolebindings", OWN),
         rule_on(RBAC, "clusterroles", &[BINDER], &["bind"]),
+        rule(FLOW_CONTROL, "flowschemas", &["get", "create"]),
         rule(EXTENSIONS, "customresourcedefinitions", READ),
         rule(BIND, "apiserviceexporttemplates", READ),
         rule(BIND, "bindableresourcesrequests", OWN),
         rule(BIND, "bindableresourcesrequests/status", &["patch"]),
+        report(),
     ];
     rights.extend(records.iter().map(|kind| rule(BIND, kind, OWN)));
     rights.extend(records.iter().map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
@@ -206,6 +210,13 @@ pub fn bound(api: &Resource) -> [Object; 2] {
     let rights =
         vec![rule(&api.group, &api.resource, SYNC), rule(&api.group, &status, &["get", "update", "patch"])];
     everywhere_as(&name, &member::ACCOUNT, rights)
+}
+
+/// The member's right to make these Namespaces, which the provider wants here. RBAC knows the name of what is applied; so nobody gets more than
+/// what was asked for.
+pub fn namespaces(binding: &str, names: &[&str]) -> [Object; 2] {
+    let rights = vec![rule_on(CORE, "namespaces", names, &["create", "patch"])];
+    everywhere_as(&format!("{WANTED}{binding}"), &member::ACCOUNT, rights)
 }
 
 /// The object with the names of the APIServiceBindings that it is there for, by which it is found when they are gone.

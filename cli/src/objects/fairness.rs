@@ -2,14 +2,12 @@
 //! for itself, in a queue of its own, and neither the leader, nor the other members, nor other users of that cluster wait with it.
 //!
 //! Without this all ServiceAccounts of that cluster share the level `workload-low`, whose seats are many more than the API server has
-//! processors: then requests wait where nothing is fair.
+//! processors: then requests wait where nothing is fair. Consumers of API binding are on the same level; as they come, the leader says so.
 
-use api::name::MEMBERS_LEVEL;
+use api::{fairness, name::MEMBERS_LEVEL};
 use k8s_openapi::api::flowcontrol::v1::{
-    FlowDistinguisherMethod, FlowSchema, FlowSchemaSpec, GroupSubject, LimitResponse,
-    LimitedPriorityLevelConfiguration, PolicyRulesWithSubjects, PriorityLevelConfiguration,
-    PriorityLevelConfigurationReference, PriorityLevelConfigurationSpec, QueuingConfiguration,
-    ResourcePolicyRule, Subject,
+    FlowSchema, GroupSubject, LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration,
+    PriorityLevelConfigurationSpec, QueuingConfiguration, Subject,
 };
 
 use super::{Object, named};
@@ -17,8 +15,6 @@ use super::{Object, named};
 /// Of about 250 that Kubernetes' own levels have together: with the API server's default of 600, 3 seats. The leader gives more where there are many
 /// members.
 const SHARES: i32 = 1;
-/// Before that of Kubernetes for all ServiceAccounts (9000), after those for its own parts.
-const PRECEDENCE: i32 = 8000;
 
 /// The level. It borrows from none and lends to none: what members may take is the same on a quiet and on a busy API server.
 pub(super) fn level() -> Object {
@@ -43,30 +39,10 @@ pub(super) fn level() -> Object {
 /// Puts the requests of all ServiceAccounts of Common Area `area` on that level, each account in its own flow. It is called as the
 /// Namespace, so that one command deletes both.
 pub(super) fn flow(area: &str) -> Object {
-    let everyone = || vec!["*".to_owned()];
-    let members = PolicyRulesWithSubjects {
-        subjects: vec![Subject {
-            kind: "Group".into(),
-            group: Some(GroupSubject { name: format!("system:serviceaccounts:{area}") }),
-            ..Subject::default()
-        }],
-        resource_rules: Some(vec![ResourcePolicyRule {
-            api_groups: everyone(),
-            resources: everyone(),
-            verbs: everyone(),
-            namespaces: Some(everyone()),
-            cluster_scope: Some(true),
-        }]),
-        non_resource_rules: None,
+    let accounts = Subject {
+        kind: "Group".into(),
+        group: Some(GroupSubject { name: format!("system:serviceaccounts:{area}") }),
+        ..Subject::default()
     };
-    Object::new(&FlowSchema {
-        metadata: named(area),
-        spec: FlowSchemaSpec {
-            priority_level_configuration: PriorityLevelConfigurationReference { name: MEMBERS_LEVEL.into() },
-            matching_precedence: Some(PRECEDENCE),
-            distinguisher_method: Some(FlowDistinguisherMethod { type_: "ByUser".into() }),
-            rules: Some(vec![members]),
-        },
-        status: None,
-    })
+    Object::new(&FlowSchema { metadata: named(area), spec: fairness::flow(accounts), status: None })
 }

@@ -110,7 +110,10 @@ impl Installer<'_> {
             && self.run.does(Part::Member)
             && !self.run.dry_run
         {
-            self.say("no API server asks freeport-webhook yet: run this again with --webhook-url");
+            self.say(&format!(
+                "no API server asks freeport-webhook yet: run this again with --webhook-url https://HOST:PORT{} and --offload",
+                webhook::PATH
+            ));
         }
         self.kubeconfig(Part::Member, webhook::NAME).await
     }

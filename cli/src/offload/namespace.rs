@@ -1,20 +1,17 @@
 //! `freeport offload namespace`: writes the NamespaceOffloading of each Namespace and waits until its twins are there and its new Pods
 //! are placed as it says. Only what a flag says is changed.
 
+mod printed;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use api::{
-    label::TRUE,
     name::is_dns_label,
     offload::{
-        label::{SCHEDULING_ENABLED, TYPE, VIRTUAL_NODE},
-        namespace::{
-            NAME, NamespaceMappingStrategy, NamespaceOffloading, NamespaceOffloadingSpec,
-            PodOffloadingStrategy,
-        },
+        label::{TYPE, VIRTUAL_NODE},
+        namespace::{NAME, NamespaceMappingStrategy, NamespaceOffloadingSpec, PodOffloadingStrategy},
         view::NamespaceOffloadingView,
     },
     view::Meta,
@@ -26,6 +23,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use self::printed::{offloading, print};
 use super::{
     is_set_up,
     progress::{Progress, progress},
@@ -33,13 +31,7 @@ use super::{
     twins::{goes, lost},
 };
 use crate::{
-    Error, KubeContext,
-    cluster::Cluster,
-    eraser::{Say, called},
-    install::MANAGER,
-    objects::Object,
-    printable::printable,
-    rollout,
+    Error, KubeContext, cluster::Cluster, eraser::Say, install::MANAGER, printable::printable, rollout,
 };
 
 /// Which Namespaces to offload, and how.
@@ -162,52 +154,6 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
     let selector = if all { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
     set("clusterSelector", (!options.selectors.is_empty()).then_some(selector));
     Ok(spec)
-}
-
-/// The objects, for whoever applies them.
-fn print(namespaces: &[String], spec: &Value, as_json: bool, say: Say<'_>) -> Result<(), Error> {
-    let objects: Vec<_> = namespaces.iter().flat_map(|namespace| printed(namespace, spec)).collect();
-    if as_json {
-        let items: Vec<_> = objects.iter().map(|object| &object.body).collect();
-        say(&format!("{:#}", json!({"apiVersion": "v1", "kind": "List", "items": items})));
-        return Ok(());
-    }
-    for object in objects {
-        let yaml = object.yaml().map_err(|source| Error::Yaml { object: object.to_string(), source })?;
-        say(&format!("---\n{}", yaml.trim_end()));
-    }
-    Ok(())
-}
-
-/// The objects of one Namespace: the label first, so that no Pod that is created between the two slips through.
-fn printed(namespace: &str, spec: &Value) -> Vec<Object> {
-    let mut spec = spec.clone();
-    if let Some(fields) = spec.as_object_mut() {
-        fields.retain(|_, value| !value.is_null());
-    }
-    let mut objects = Vec::new();
-    if spec["podOffloadingStrategy"] != json!(PodOffloadingStrategy::Local) {
-        let labelled = Object {
-            namespace: None,
-            body: json!({
-                "apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": namespace, "labels": {SCHEDULING_ENABLED: TRUE}},
-            }),
-            ..called::<Namespace>("", namespace)
-        };
-        objects.push(labelled);
-    }
-    objects.push(offloading(namespace, &spec));
-    objects
-}
-
-fn offloading(namespace: &str, spec: &Value) -> Object {
-    let object = called::<NamespaceOffloading>(namespace, NAME);
-    let body = json!({
-        "apiVersion": object.resource.api_version, "kind": object.resource.kind,
-        "metadata": {"name": NAME, "namespace": namespace}, "spec": spec,
-    });
-    Object { body, ..object }
 }
 
 async fn is_there(cluster: &Cluster, namespace: &str) -> Result<(), Error> {

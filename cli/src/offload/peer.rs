@@ -1,38 +1,30 @@
 //! `freeport offload accept` and `freeport offload use`: the two consents that are needed until one cluster is a node in another. Each
-//! writes one half of an OffloadPeer; who uses a cluster waits until it is a node.
+//! writes one half of an OffloadPeer; who uses a cluster waits until it is a node, or none any more.
 
 #[cfg(test)]
 mod tests;
+mod using;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use api::{
     name,
-    offload::{
-        label::{REMOTE_CLUSTER_ID, is_reserved},
-        names,
-        peer::{OffloadPeer, READY},
-        view::{NamespaceOffloadingView, OffloadPeerView},
-    },
+    offload::{label::is_reserved, peer::OffloadPeer, view::OffloadPeerView},
 };
-use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, ResourceExt,
+    Api,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
 
-use super::{
-    condition, is_set_up,
-    twins::{clusters, goes},
-};
+pub use self::using::{UseOptions, use_peer};
+use super::is_set_up;
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
     eraser::Say,
     install::MANAGER,
     objects::SYSTEM,
-    rollout,
     view::ClusterSetView,
 };
 
@@ -49,23 +41,6 @@ pub struct AcceptOptions {
     pub labels: BTreeMap<String, String>,
     /// Names that twins may have besides those of strategy DefaultName; none: as before.
     pub namespaces: Vec<String>,
-}
-
-/// Which other cluster becomes a node.
-#[derive(Clone, Debug)]
-pub struct UseOptions {
-    /// The cluster in which it becomes one.
-    pub cluster: KubeContext,
-    /// ID of the cluster that becomes a node.
-    pub peer: String,
-    /// It shall be none any more.
-    pub remove: bool,
-    /// Remove it also where twins go with it; otherwise only say which.
-    pub yes: bool,
-    /// Wait until it is one.
-    pub wait: bool,
-    /// Limit of that wait.
-    pub timeout: Duration,
 }
 
 /// Allows another cluster to bring Namespaces and Pods, or takes that back. Safe to run again: it changes only what differs.
@@ -86,40 +61,6 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
     }
     consent.give("incoming", &incoming).await?;
     (consent.say)(&format!("next, in cluster {peer}: freeport offload use {us}"));
-    Ok(())
-}
-
-/// Makes another cluster a node of this one, or takes that back. Waits until it is. Safe to run again.
-///
-/// # Errors
-/// Those of [`Error`]. [`Error::Timeout`] says what is missing.
-pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let UseOptions { peer, remove, yes, wait, timeout, .. } = options;
-    check(peer)?;
-    let (cluster, _) = ours(&options.cluster, peer).await?;
-    let mut consent = Consent { cluster: &cluster, peer, say };
-    if *remove {
-        let twins = consent.twins().await?;
-        twins.iter().for_each(|twin| consent.say(twin));
-        let is_node = consent.is_node().await?;
-        if is_node && twins.is_empty() {
-            consent.say(
-                "no NamespaceOffloading has a twin there; one whose NamespaceOffloading was lost goes, too",
-            );
-        }
-        if (is_node || !twins.is_empty()) && !yes {
-            (consent.say)("next: nothing was changed; run it again with --yes");
-            return Ok(());
-        }
-        consent.take_back("outgoing").await?;
-        consent.say(&format!("when no twin is left there, the Node of cluster {peer} goes"));
-        return Ok(());
-    }
-    consent.give("outgoing", &json!({})).await?;
-    if *wait {
-        consent.is_ready(*timeout).await?;
-    }
-    (consent.say)("next: freeport offload namespace NAME");
     Ok(())
 }
 
@@ -197,28 +138,6 @@ impl Consent<'_> {
         Api::all(self.cluster.client.clone())
     }
 
-    /// Whether the other cluster is a node here: then it may have twins of which no NamespaceOffloading tells.
-    async fn is_node(&self) -> Result<bool, Error> {
-        let node = names::virtual_node(self.peer);
-        let nodes = Api::<Node>::all(self.cluster.client.clone());
-        let found = self.cluster.request(format!("read Node {node}"), nodes.get_metadata_opt(&node)).await?;
-        Ok(found.is_some_and(|node| node.labels().contains_key(REMOTE_CLUSTER_ID)))
-    }
-
-    /// What goes when the other cluster is used no more, a sentence for each Namespace.
-    async fn twins(&self) -> Result<Vec<String>, Error> {
-        let offloadings = Api::<NamespaceOffloadingView>::all(self.cluster.client.clone());
-        let offloadings = self.cluster.all(&offloadings, "").await?;
-        let goes = |offloading: &NamespaceOffloadingView| match &offloading.status.0 {
-            Ok(status) => clusters(status).contains(&self.peer).then(|| goes(status, &[self.peer])),
-            // What cannot be read may have one.
-            Err(_) => offloading
-                .namespace()
-                .map(|name| format!("the twin of {name} there goes, with all that is in it")),
-        };
-        Ok(offloadings.iter().filter_map(goes).collect())
-    }
-
     /// Merges `what` into this half.
     async fn give(&mut self, half: &str, what: &Value) -> Result<(), Error> {
         let (peer, there) = (self.peer, read(self.cluster, self.peer).await?);
@@ -276,43 +195,5 @@ impl Consent<'_> {
             self.say(&format!("deleted OffloadPeer {peer}"));
         }
         Ok(())
-    }
-
-    /// Waits until the member says that what was asked for works.
-    async fn is_ready(&mut self, limit: Duration) -> Result<(), Error> {
-        let (cluster, peer) = (self.cluster, self.peer);
-        let probe = async || Ok(ready(read(cluster, peer).await?.as_ref()));
-        let say = &mut *self.say;
-        let waiting =
-            |message: &str| say(&format!("{}: waiting for OffloadPeer {peer}: {message}", cluster.name));
-        match rollout::wait(limit, probe, waiting).await? {
-            Ok(message) => {
-                self.say(&format!("OffloadPeer {peer} is ready: {message}"));
-                Ok(())
-            }
-            Err(message) => Err(Error::Timeout {
-                cluster: cluster.name.clone(),
-                missing: format!(
-                    "OffloadPeer {peer} is not ready: {message}; it was asked for, and needs no further command once that is mended, still"
-                ),
-                limit,
-            }),
-        }
-    }
-}
-
-/// What the member says of it: that it works, or what is missing.
-fn ready(peer: Option<&OffloadPeerView>) -> Result<String, String> {
-    let Some(peer) = peer else { return Err("it is not there any more".into()) };
-    let conditions = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    match condition(conditions, READY) {
-        Some(ready)
-            if ready.observed_generation.is_some_and(|seen| Some(seen) < peer.metadata.generation) =>
-        {
-            Err("freeport-member has not seen it yet".into())
-        }
-        Some(ready) if ready.status == "True" => Ok(ready.message.clone()),
-        Some(ready) => Err(format!("{}: {}", ready.reason, ready.message)),
-        None => Err("freeport-member has not seen it yet".into()),
     }
 }

@@ -47,7 +47,8 @@ pub struct UnoffloadOptions {
 /// Ends the offloading of Namespaces: their twins go, with all that is in them. Safe to run again: it waits again.
 ///
 /// # Errors
-/// Those of [`Error`]. [`Error::Timeout`] says which clusters still have something of it.
+/// Those of [`Error`]. [`Error::Refused`] where something would go and nobody said so; [`Error::Timeout`] says which clusters still have
+/// something of it.
 pub async fn unoffload_namespaces(
     options: &UnoffloadOptions,
     say: &mut (dyn FnMut(&str) + Send),
@@ -58,7 +59,7 @@ pub async fn unoffload_namespaces(
     let cluster = Cluster::connect(&options.cluster).await?;
     is_set_up(&cluster).await?;
     for namespace in &options.namespaces {
-        is_not_enabled(&cluster, namespace).await?;
+        can_come_home(&cluster, namespace).await?;
     }
     let mut goes = false;
     for namespace in &options.namespaces {
@@ -71,8 +72,7 @@ pub async fn unoffload_namespaces(
         }
     }
     if goes && !options.yes {
-        say("next: nothing was deleted; run it again with --yes");
-        return Ok(());
+        return Err(cluster.refuse("nothing was deleted; run it again with --yes".into()));
     }
     for namespace in &options.namespaces {
         wait(&cluster, namespace, options.timeout, say).await?;
@@ -80,12 +80,15 @@ pub async fn unoffload_namespaces(
     Ok(())
 }
 
-/// The label would have the NamespaceOffloading made again.
-async fn is_not_enabled(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+/// The Namespace is there, without the label, which would have the NamespaceOffloading made again.
+async fn can_come_home(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
     let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let read = known(namespaces.get(namespace));
     let there = cluster.request(format!("read Namespace {namespace}"), read).await?;
-    match there.is_some_and(|there| there.labels().get(ENABLED).is_some_and(|value| value == TRUE)) {
+    let Some(there) = there else {
+        return Err(cluster.refuse(format!("there is no Namespace {namespace}")));
+    };
+    match there.labels().get(ENABLED).is_some_and(|value| value == TRUE) {
         true => Err(Error::Argument(format!(
             "label {ENABLED}={TRUE} of Namespace {namespace} has it offloaded; take that off, and the twins go: kubectl label namespace \
              {namespace} {ENABLED}-"

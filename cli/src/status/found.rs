@@ -1,14 +1,11 @@
 //! What the API server answered, reduced to what is judged. An object that does not decode, because somebody else or an older
 //! version wrote it, hides no other.
 
+mod binding;
+
 use std::collections::BTreeMap;
 
 use api::{
-    bind::{
-        binding::{APIServiceBinding, ClusterBinding},
-        condition,
-        resource::Resource,
-    },
     condition::AntreaCondition,
     label,
     lease::LeaseView,
@@ -19,16 +16,13 @@ use api::{
     },
     resource_export::SERVICE,
     resource_import::SERVICE_IMPORT,
-    view::Tolerant,
 };
-use k8s_openapi::{
-    api::apps::v1::Deployment,
-    apimachinery::pkg::apis::meta::v1::Condition,
-    jiff::{SignedDuration, Timestamp},
-};
+use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::api::ObjectMeta;
 
+pub(super) use self::binding::{Binding, Consumer, Contract, Going, Offered, Provider};
 use crate::{
+    deletion::Deletion,
     objects::Object,
     offload::progress::{Progress, progress},
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
@@ -111,50 +105,6 @@ pub(super) struct Offloading {
     pub(super) webhook: Part<Option<Object>>,
 }
 
-/// What is there of API binding.
-#[derive(Debug)]
-pub(super) struct Binding {
-    pub(super) provider: Option<Provider>,
-    pub(super) consumer: Option<Consumer>,
-}
-
-/// Of a cluster that offers APIs.
-#[derive(Debug)]
-pub(super) struct Provider {
-    /// What keeps the leader to what is of a contract, and its binding, as far as they are there.
-    pub(super) policy: Part<[Option<Object>; 2]>,
-    /// What keeps consumers from holding their cluster namespaces, likewise.
-    pub(super) requests: Part<[Option<Object>; 2]>,
-    pub(super) offers: Vec<Offered>,
-    pub(super) contracts: Part<Vec<Contract>>,
-}
-
-/// An API in a template.
-#[derive(Debug)]
-pub(super) struct Offered {
-    pub(super) api: Resource,
-    /// What keeps consumers to their own objects, and its binding, as far as they are there.
-    pub(super) policy: Part<[Option<Object>; 2]>,
-}
-
-/// A ClusterBinding, in its cluster namespace.
-#[derive(Debug)]
-pub(super) struct Contract {
-    pub(super) entry: Entry,
-    pub(super) last_heartbeat: Option<Timestamp>,
-    /// How often there is to be one.
-    pub(super) interval: SignedDuration,
-}
-
-/// Of a cluster that uses APIs of others.
-#[derive(Debug)]
-pub(super) struct Consumer {
-    /// What keeps the member to CRDs of APIs that were agreed to, and its binding, as far as they are there.
-    pub(super) policy: Part<[Option<Object>; 2]>,
-    /// APIServiceBindings.
-    pub(super) bindings: Part<Vec<Entry>>,
-}
-
 /// A Common Area.
 #[derive(Debug)]
 pub(super) struct Area {
@@ -185,6 +135,8 @@ pub(super) struct Entry {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) conditions: Vec<AntreaCondition>,
+    /// Whether somebody deletes it.
+    pub(super) deletion: Option<Deletion>,
 }
 
 impl From<RecordView> for Record {
@@ -209,40 +161,6 @@ impl From<ServiceExportView> for Entry {
 impl From<ServiceImportView> for Entry {
     fn from(import: ServiceImportView) -> Self {
         Self::of(&import.metadata, import.status.0.unwrap_or_default().conditions)
-    }
-}
-
-impl From<Tolerant<APIServiceBinding>> for Entry {
-    fn from(binding: Tolerant<APIServiceBinding>) -> Self {
-        let status = binding.object.ok().and_then(|binding| binding.status).unwrap_or_default();
-        Self::of(&binding.metadata, status.conditions.into_iter().map(of_binding).collect())
-    }
-}
-
-impl From<Tolerant<ClusterBinding>> for Contract {
-    fn from(binding: Tolerant<ClusterBinding>) -> Self {
-        let status = binding.object.ok().and_then(|binding| binding.status).unwrap_or_default();
-        let conditions = status.conditions.into_iter().map(of_binding).collect();
-        let interval =
-            status.heartbeat_interval.and_then(|interval| SignedDuration::try_from(interval.0).ok());
-        Self {
-            entry: Entry::of(&binding.metadata, conditions),
-            last_heartbeat: status.last_heartbeat_time.map(|time| time.0),
-            interval: interval.unwrap_or(HEARTBEAT_INTERVAL),
-        }
-    }
-}
-
-/// Unless its konnector says otherwise.
-const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
-
-fn of_binding(condition: condition::Condition) -> AntreaCondition {
-    AntreaCondition {
-        type_: Some(condition.type_),
-        status: Some(condition.status),
-        reason: condition.reason,
-        message: condition.message,
-        last_transition_time: condition.last_transition_time,
     }
 }
 
@@ -294,7 +212,8 @@ fn antrea(condition: Condition) -> AntreaCondition {
 impl Entry {
     fn of(metadata: &ObjectMeta, conditions: Vec<AntreaCondition>) -> Self {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Self { namespace: text(&metadata.namespace), name: text(&metadata.name), conditions }
+        let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
+        Self { namespace, name, conditions, deletion: Deletion::of(metadata) }
     }
 }
 

@@ -23,6 +23,9 @@ use super::{
 /// The answer of a condition.
 const TRUE: &str = "True";
 
+/// Condition that stands for a deletion that has not come to its end, which is no condition of an object's own.
+const DELETED: &str = "Deleted";
+
 /// Judges everything; `now` is by the clock of whoever asks.
 pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let mut verdict = Verdict { now, version: &found.version, problems: Vec::new(), notes: Vec::new() };
@@ -140,6 +143,9 @@ fn said(condition: &AntreaCondition) -> Said {
 fn line(said: &Said) -> String {
     if said.type_ == FAILURE {
         return format!("is not valid: {}", said.why());
+    }
+    if said.type_ == DELETED {
+        return format!("is being deleted {}", said.message);
     }
     match said.why() {
         why if why.is_empty() => format!("{} is {}", said.type_, said.status),

@@ -50,8 +50,8 @@ pub fn text(report: &Report) -> String {
     for (what, tally, wrong) in [
         ("OffloadPeers", &report.offload_peers, "not ready"),
         ("NamespaceOffloadings", &report.namespace_offloadings, "not ready"),
-        ("contracts with consumers", &report.cluster_bindings, "not ready or not heard"),
-        ("APIServiceBindings", &report.api_service_bindings, "not ready or not in step"),
+        ("contracts with consumers", &report.cluster_bindings, "not ready, not heard or going"),
+        ("APIServiceBindings", &report.api_service_bindings, "not ready, not in step or going"),
     ] {
         lines.extend(tally.as_ref().map(|tally| format!("  {what}: {}", count(Some(tally), wrong))));
     }

@@ -1,6 +1,8 @@
 //! What offloading costs: `cargo bench -p e2e --bench offload`, or of the webhook alone with `-- placement`. Three control planes without
 //! nodes: home `west`, hosts `east` and `leader`; all of them and the daemons share this machine, so ratios to the floor count and not seconds.
 //!
+//! `-- small` does a tenth of everything: to see that it works, not for figures.
+//!
 //! The floor is what the same requests cost without daemons: made by one client, as many at once as fit, in the order in which they depend
 //! on each other.
 
@@ -27,9 +29,18 @@ const TOGETHER: usize = 200;
 /// Pods one after the other.
 const PODS: usize = 40;
 
+fn is_asked_for(what: &str) -> bool {
+    std::env::args().any(|argument| argument == what)
+}
+
+/// How many there are to be of what are `all` otherwise.
+fn share(all: usize) -> usize {
+    if is_asked_for("small") { all / 10 } else { all }
+}
+
 fn main() {
     e2e::shared::RUNTIME.block_on(async {
-        if std::env::args().any(|argument| argument == "placement") {
+        if is_asked_for("placement") {
             return placement::measure().await;
         }
         let set = Set::up().await;
@@ -44,7 +55,7 @@ fn main() {
 /// From the NamespaceOffloading to `Ready`, one host; and back, where the twin is empty.
 async fn one_after_the_other(set: &Set) {
     let offloaded = Offloaded::watch(set).await;
-    let names: Vec<_> = (0..ALONE).map(|n| format!("alone-{n}")).collect();
+    let names: Vec<_> = (0..share(ALONE)).map(|n| format!("alone-{n}")).collect();
     set.namespaces(HOME, &names).await;
     let mut there = Vec::new();
     for name in &names {
@@ -73,9 +84,10 @@ async fn one_after_the_other(set: &Set) {
 /// Many NamespaceOffloadings to two hosts at once.
 async fn together(set: &Set) {
     let offloaded = Offloaded::watch(set).await;
-    let names: Vec<_> = (0..TOGETHER).map(|n| format!("together-{n}")).collect();
+    let many = share(TOGETHER);
+    let names: Vec<_> = (0..many).map(|n| format!("together-{n}")).collect();
     set.namespaces(HOME, &names).await;
-    let floor = floor::of_offloading(set, TOGETHER).await;
+    let floor = floor::of_offloading(set, many).await;
     let mark = audit::mark(&set.world);
     let begun = Instant::now();
     futures::future::join_all(names.iter().map(|name| {
@@ -91,10 +103,10 @@ async fn together(set: &Set) {
     let writes = audit::writes(&set.world, &mark);
     let of = |cluster: &str| {
         let writer = format!(" {cluster} system:serviceaccount:freeport-system:");
-        writes.iter().filter(|write| write.contains(&writer)).count() as f64 / TOGETHER as f64
+        writes.iter().filter(|write| write.contains(&writer)).count() as f64 / many as f64
     };
     println!(
-        "{TOGETHER} Namespaces to 2 hosts at once: {:.1} s, the same writes {:.1} s, {ratio:.2} times",
+        "{many} Namespaces to 2 hosts at once: {:.1} s, the same writes {:.1} s, {ratio:.2} times",
         took.as_secs_f64(),
         floor.as_secs_f64()
     );
@@ -113,7 +125,7 @@ async fn pods(set: &Set) {
     .await;
     offloaded.ready(ns).await;
     let mut took = Vec::new();
-    for n in 0..PODS {
+    for n in 0..share(PODS) {
         let name = format!("pod-{n}");
         set.bound_pod(ns, &name).await;
         let watched = set.running(ns, &name);

@@ -41,10 +41,11 @@ pub(crate) async fn measure() {
     eventually("a Pod is placed", || webhook.pod(NAMESPACE)).await;
 
     let before = requests(&webhook).await;
+    let seconds = crate::share(SECONDS);
     let mut begins = interval(Duration::from_secs(1) / RATE as u32);
     begins.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut created = FuturesUnordered::new();
-    for _ in 0..RATE * SECONDS {
+    for _ in 0..RATE * seconds {
         begins.tick().await;
         created.push(webhook.pod(NAMESPACE));
         while let Some(Some(pod)) = futures::FutureExt::now_or_never(created.next()) {
@@ -55,7 +56,7 @@ pub(crate) async fn measure() {
         pod.unwrap();
     }
     let after = requests(&webhook).await;
-    println!("{RATE} Pods a second for {SECONDS} s, through the webhook:");
+    println!("{RATE} Pods a second for {seconds} s, through the webhook:");
     after.0.say(&before.0, "  handled within 1 ms");
     after.1.say(&before.1, "  answered within 25 ms, as the API server sees it");
     let memory = webhook.metrics().await.sum("process_resident_memory_bytes");

@@ -1,5 +1,7 @@
 //! `freeport bind` as people run it.
 
+mod agreed;
+
 use api::bind::{binding::APIServiceBinding, export::APIServiceExport, label};
 use e2e::{
     binding::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes},
@@ -8,12 +10,15 @@ use e2e::{
     world::World,
 };
 use fleet::program;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Secret},
+    rbac::v1::ClusterRole,
+};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::program::{Ran, run};
 
@@ -21,6 +26,12 @@ use crate::cli::program::{Ran, run};
 pub(super) async fn freeport(world: &World, line: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
     run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "").await
+}
+
+async fn status(world: &World, context: &str) -> Ran {
+    let program = program::path("cli", "freeport").await.unwrap();
+    let (line, kubeconfig) = (format!("status --context {context}"), world.fleet.kubeconfig());
+    run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await
 }
 
 fn daemons(world: &World, cluster: &str) -> String {
@@ -33,6 +44,12 @@ fn changes_nothing(said: &str) {
     let expected = ["unchanged ", "kept ", "next: ", "is there already"];
     let news: Vec<_> = said.lines().filter(|line| !expected.iter().any(|part| line.contains(part))).collect();
     assert!(news.is_empty(), "{news:?}");
+}
+
+/// Whether the consumer's member has rights on the API.
+async fn has_right(consumer: &Cluster, offered: &Offered) -> bool {
+    let roles = Api::<ClusterRole>::all(consumer.client.clone());
+    roles.get_opt(&format!("freeport-bound-{}", offered.name())).await.unwrap().is_some()
 }
 
 async fn contracts(leader: &Cluster) -> Vec<String> {
@@ -76,28 +93,52 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
         let cns = contracts(leader).await.into_iter().find(|name| *name == secret).expect(&secret);
         let there = offered.objects(leader, Some(&format!("{cns}-{ns}")));
         becomes("is at the provider", &there, "foo", |copy| copy.data["spec"]["size"] == "l").await;
-        let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
-        there.patch_status("foo", &PatchParams::default(), &status).await.unwrap();
+        let ready = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+        there.patch_status("foo", &PatchParams::default(), &ready).await.unwrap();
         let here = offered.objects(east, Some(&ns));
         becomes("has the status", &here, "foo", |object| object.data["status"]["phase"] == "Ready").await;
 
         for (context, says) in [("east", "APIServiceBindings: "), ("leader", "contracts with consumers: ")] {
-            let program = program::path("cli", "freeport").await.unwrap();
-            let (line, kubeconfig) = (format!("status --context {context}"), world.fleet.kubeconfig());
-            let said = run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await.stdout;
+            let said = status(world, context).await.stdout;
             assert!(said.contains(says) && !said.contains("freeport-bind"), "{said}");
         }
         let would = freeport(world, "remove commands --context east --dry-run").await.succeeded();
         assert!(would.contains("1 objects of commands.") && would.contains("would delete"), "{would}");
-        let said =
-            freeport(world, "remove commands --context east --provider-context leader").await.succeeded();
+
+        // It takes longer than somebody waits; who runs it again goes on with what is left.
+        let held = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        there.patch("foo", &PatchParams::default(), &held(json!(["example.com/held"]))).await.unwrap();
+        let remove = "remove commands --context east --provider-context leader";
+        let copy = format!("leader: Commands {cns}-{ns}/foo is held by finalizer example.com/held");
+        let ran = eventually("what holds the copy is said", || async {
+            let ran = freeport(world, &format!("{remove} --timeout 1")).await;
+            if ran.stderr.contains(&copy) { Ok(ran) } else { Err(ran.to_string()) }
+        })
+        .await;
+        let said = ran.refused(&["APIServiceBinding commands is not gone", "run it again"]);
+        binding_says(world, "east", "commands", "Ready", "False", "Deleting").await;
+        let stuck = "APIServiceBinding commands: is being deleted for ";
+        let status = status(world, "east").await;
+        assert!(status.code == Some(1) && status.stdout.contains(stuck), "{status}");
         assert!(said.contains("1 objects of commands.provider.example.com go"), "{said}");
+        there.patch("foo", &PatchParams::default(), &held(Value::Null)).await.unwrap();
         vanishes(&there, "foo").await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        eventually("the binding is gone", || async {
+            let there = bindings.get_opt("commands").await.unwrap();
+            there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
+        })
+        .await;
+        let secrets = east.api::<Secret>(CREDENTIALS);
+        assert!(has_right(east, &offered).await && secrets.get_opt(&secret).await.unwrap().is_some());
+        assert!(contracts(leader).await.contains(&cns));
+        let said = freeport(world, remove).await.succeeded();
+        assert!(said.contains("there is no APIServiceBinding commands"), "{said}");
         assert!(east.crds().get_opt(&offered.name()).await.unwrap().is_none());
-        assert!(east.api::<Secret>(CREDENTIALS).get_opt(&secret).await.unwrap().is_none());
+        assert!(!has_right(east, &offered).await && secrets.get_opt(&secret).await.unwrap().is_none());
         assert!(!contracts(leader).await.contains(&cns));
-        let again = freeport(world, "remove commands --context east --provider-context leader").await;
-        assert!(again.succeeded().contains("there is no APIServiceBinding commands"));
+        let again = freeport(world, remove).await.succeeded();
+        assert!(again.contains("there is no APIServiceBinding commands"), "{again}");
         world.release(&ns).await;
         leader.take_crd(&offered.name()).await;
     });
@@ -144,7 +185,8 @@ fn two_people_do_one_half_each() {
         let said = freeport(world, "remove halves --context west --orphan").await.succeeded();
         assert!(said.contains("stay"), "{said}");
         assert!(offered.objects(leader, None).get_opt("foo").await.unwrap().is_some(), "the copy stays");
-        leader.release_namespace(&cns).await;
+        freeport(world, &format!("{foreign} --identity west-and-somebody")).await.succeeded();
+        assert!(!contracts(leader).await.contains(&cns));
         leader.take_crd(&offered.name()).await;
     });
 }

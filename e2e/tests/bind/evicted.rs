@@ -17,7 +17,7 @@ use serde_json::json;
 use super::commands::freeport;
 
 /// What is left of a consumer at the provider: Namespaces, and rights on the whole cluster.
-async fn left(leader: &Cluster, cns: &str) -> Vec<String> {
+pub(super) async fn left(leader: &Cluster, cns: &str) -> Vec<String> {
     let all = ListParams::default();
     let namespaces = Api::<Namespace>::all(leader.client.clone()).list(&all).await.unwrap();
     let namespaces = namespaces.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(cns));

@@ -1,6 +1,8 @@
 //! The konnector is killed after each of its writes about an object: while it is created, gets a status, changes, and goes; and the provider
 //! is away meanwhile.
 
+mod provider;
+
 use std::cell::RefCell;
 
 use api::bind::resource::{InformerScope, Isolation};

@@ -1,5 +1,7 @@
 //! A consumer's cluster is restored from a backup that knows less than the provider does (D8).
 
+mod provider;
+
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,

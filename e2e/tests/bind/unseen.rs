@@ -1,8 +1,12 @@
 //! What the provider does not let the konnector see is said, and stops nothing else (C21, X8).
 
-use api::bind::resource::{InformerScope, Isolation};
+use api::bind::{
+    binding::APIServiceBinding,
+    resource::{InformerScope, Isolation},
+};
 use e2e::{
-    binding::{BINDING, Offered, becomes, bind_with, binding_says},
+    binding::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    daemon::End,
     seen::event,
     waiting::eventually,
 };
@@ -60,6 +64,68 @@ fn c21_x8_a_missing_right_and_an_api_that_is_not_served_are_said() {
         for namespace in [seen, unseen] {
             world.release(&namespace).await;
         }
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+/// X8, where no watch of this konnector has ever told what is there.
+#[test]
+fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goes() {
+    const KONNECTOR: &str = "freeport-member-east";
+    BINDING.alone(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (offered, backend) = Backend::bound(world, "unserveds").await;
+        let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
+        for name in ["deleted", "kept"] {
+            offered.create(east, None, name, json!({"spec": {"size": "l"}})).await;
+            let copy = format!("{}-{name}", backend.cluster_namespace);
+            becomes("is at the provider", &there, &copy, |_| true).await;
+        }
+        world.end(KONNECTOR, End::Stop).await;
+        here.delete("deleted", &DeleteParams::default()).await.unwrap();
+        leader.take_crd(&offered.name()).await;
+        world.start(KONNECTOR).await;
+        binding_says(world, "east", "unserveds", "Synced", "False", "NotServed").await;
+        vanishes(&here, "deleted").await;
+        eventually("an Event says it", || event(east, "default", "unserveds", "CopiesMayStay")).await;
+        let kept = here.get("kept").await.unwrap().metadata;
+        assert!(kept.deletion_timestamp.is_none() && kept.finalizers.is_some(), "{kept:?}");
+        unbind(world, "east", &offered).await;
+        backend.release().await;
+    });
+}
+
+#[test]
+fn what_waits_for_a_namespace_of_a_provider_that_gives_none_is_said() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("unassigneds", "Namespaced");
+        offered.install(leader).await;
+        let (backend, kubeconfig) =
+            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
+        bind_with(east, "unassigneds", &offered, kubeconfig).await;
+        let ns = world.namespace("bind-unassigned", &["east"]).await;
+        for name in ["a", "b", "c", "d"] {
+            offered.create(east, Some(&ns), name, json!({"spec": {"size": "l"}})).await;
+        }
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        let names = ["a", "b", "c"].map(|name| format!("{ns}/{name}")).join(", ");
+        eventually("the binding says how many, and names some", || async {
+            let said = bindings.get("unassigneds").await.unwrap().status.unwrap_or_default().conditions;
+            let synced = said.into_iter().find(|said| said.type_ == "Synced").unwrap_or_default();
+            let message = synced.message.clone().unwrap_or_default();
+            let is_said = synced.reason.as_deref() == Some("NotAssigned")
+                && message.starts_with(&format!("4 not in step: {names}, ..."));
+            if is_said { Ok(()) } else { Err(format!("{synced:?}")) }
+        })
+        .await;
+        eventually("an Event says it", || event(east, &ns, "d", "NotAssigned")).await;
+        let there = offered.objects(leader, Some(&backend.assign(&ns).await));
+        becomes("is at the provider", &there, "d", |_| true).await;
+        binding_says(world, "east", "unassigneds", "Synced", "True", "").await;
+        unbind(world, "east", &offered).await;
+        world.release(&ns).await;
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });

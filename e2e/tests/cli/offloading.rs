@@ -106,6 +106,8 @@ async fn consents(clusters: &Clusters) {
     assert!(said.contains("spoke: changed OffloadPeer leader: no incoming"), "{said}");
     let said = run("use leader --remove").await.succeeded();
     assert!(said.contains("spoke: deleted OffloadPeer leader"), "{said}");
+    let said = run("use leader --remove").await.succeeded();
+    assert_eq!(said, "spoke: there is no OffloadPeer leader\nspoke: cluster leader is no node here\n");
     clusters.freeport("offload status --context spoke").await.reported(0, &["clusters: none"]);
 }
 
@@ -150,12 +152,13 @@ async fn namespaces(clusters: &Clusters) {
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
     assert_eq!(report["namespaces"][0]["namespace"], "offload-shop");
 
-    let said = run("unoffload namespace offload-shop").await.succeeded();
-    assert!(said.contains("has no twin") && said.contains("run it again with --yes"), "{said}");
+    let said = run("unoffload namespace offload-shop").await.refused(&["run it again with --yes"]);
+    assert!(said.contains("has no twin"), "{said}");
     let said = run("unoffload namespace offload-shop --yes").await.succeeded();
     assert!(said.contains("spoke: Namespace offload-shop is not offloaded any more"), "{said}");
     let said = run("unoffload namespace offload-shop").await.succeeded();
     assert!(said.contains("Namespace offload-shop is not offloaded"), "{said}");
+    run("unoffload namespace nowhere --yes").await.refused(&["there is no Namespace nowhere"]);
 }
 
 /// As daemons would have left it that end in the middle of everything.

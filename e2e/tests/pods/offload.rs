@@ -169,7 +169,7 @@ async fn asks_before_twins_go(world: &Pods, freeport: &[PathBuf]) {
         west.api::<NamespaceOffloading>(NS).get(NAME).await.unwrap().spec,
     );
     for command in [
-        "freeport offload use east --context west --remove",
+        "! freeport offload use east --context west --remove 2>&1",
         "! freeport offload namespace shop --context west --selector liqo.io/region=nowhere 2>&1",
     ] {
         let said = shell(&world.fleet, freeport, command).await;

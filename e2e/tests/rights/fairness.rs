@@ -1,8 +1,17 @@
-//! Members wait in queues of their own at the leader's API server (issue 14, floods): which FlowSchema the API server uses for whom.
+//! Members and consumers wait in queues of their own at the leader's API server (issue 14, floods): which FlowSchema the API server uses for whom.
 
-use e2e::{fixture::AREA, waiting::eventually};
+use e2e::{
+    account::by_token,
+    binding::{
+        BINDING, Offered,
+        provider::{contract, offer},
+    },
+    fixture::AREA,
+    waiting::eventually,
+};
 use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use kube::{Api, Client, ResourceExt, client::Body};
+use serde_json::json;
 
 use crate::rights::parties::shared;
 
@@ -28,6 +37,30 @@ fn requests_of_members_and_of_nobody_else_are_on_their_level() {
             assert_ne!(used, schema);
             assert_ne!(on, level);
         }
+    });
+}
+
+#[test]
+fn requests_of_a_consumer_are_on_the_level_of_members() {
+    BINDING.beside(async |world| {
+        let (admin, offered) = (world.leader(), Offered::new("fairs", "Namespaced"));
+        offer(admin, &offered, json!({})).await;
+        let (cns, _) = contract(world, "fair", "fairs").await;
+        let level = Api::<PriorityLevelConfiguration>::all(admin.client.clone()).get(LEVEL).await.unwrap();
+        let consumer = by_token(world, "leader", &cns, "kube-binder").await;
+        let schemas = Api::<FlowSchema>::all(admin.client.clone());
+        eventually("requests of a consumer are on the level", || async {
+            let schema = schemas.get(&cns).await.map_err(|error| error.to_string())?;
+            let found = classified(&consumer).await;
+            if found == (schema.uid().unwrap(), level.uid().unwrap()) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        })
+        .await;
+        admin.release_namespace(&cns).await;
+        admin.take_crd(&offered.name()).await;
     });
 }
 

@@ -2,5 +2,6 @@
 
 mod content;
 mod daemon;
+mod nodes;
 pub(super) mod pods;
 mod records;

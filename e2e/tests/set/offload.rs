@@ -13,6 +13,8 @@ mod missing;
 mod node;
 mod pods;
 mod restored;
+mod rogue;
 mod round;
+mod silence;
 mod vanish;
 mod world;

@@ -11,6 +11,7 @@ use std::{
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{
     fixture::SYSTEM,
+    seen::event,
     shared::RUNTIME,
     waiting::{always, eventually},
     webhook::{SECRET, WEBHOOK, Webhook},
@@ -19,7 +20,9 @@ use futures::FutureExt;
 use k8s_openapi::{
     ByteString,
     api::{
-        admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret,
+        admissionregistration::v1::MutatingWebhookConfiguration,
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, Secret},
         rbac::v1::ClusterRoleBinding,
     },
 };
@@ -98,6 +101,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         a_configuration_that_asks_less_is_said(webhook).await;
         without_rights_it_places_no_pod_and_says_so(webhook).await;
         somebodys_own_secret_is_used(webhook).await;
+        in_a_restored_cluster_both_go_on(webhook).await;
     });
 }
 
@@ -162,6 +166,34 @@ async fn somebodys_own_secret_is_used(webhook: &Webhook) {
     })
     .await;
     eventually("Pods are placed with it", || webhook.pod("shop")).await;
+}
+
+/// The keeper of the certificate, and the webhook.
+async fn in_a_restored_cluster_both_go_on(webhook: &Webhook) {
+    let cluster = webhook.cluster();
+    let backup = webhook.world.back_up("leader").await;
+    // Watches that go on at the version they were at hear nothing of the next events.
+    for number in 0..150 {
+        let filler = json!({"metadata": {"name": format!("filler-{number}")}});
+        let _: ConfigMap = cluster.create("plain", filler).await;
+    }
+    // A backup that is as new as the cluster is no loss: the member writes something after it.
+    let leases = cluster.api::<Lease>(SYSTEM);
+    let renewed = async || leases.get("freeport-member").await.unwrap().spec.unwrap().renew_time;
+    let before = renewed().await;
+    eventually("the member renews its Lease", || async {
+        let now = renewed().await;
+        if now > before { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    webhook.world.restore(&backup).await;
+    eventually("the member says so", || event(cluster, SYSTEM, "freeport-member", "ClusterRestored")).await;
+    let secrets = cluster.api::<Secret>(SYSTEM);
+    secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
+    eventually("the Secret is there again", || webhook.mount()).await;
+    let placed = eventually("a Pod is placed", || webhook.pod("shop")).await;
+    assert!(placed.spec.as_ref().unwrap().affinity.is_some(), "{placed:?}");
+    webhook.says("shop", "Enforced").await;
 }
 
 #[test]

@@ -141,12 +141,12 @@ fn assigned(space: &APIServiceNamespace) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use api::{bind::export::APIServiceExportRequest, view::Tolerant};
+    use api::bind::export::APIServiceExportRequest;
     use kit::objects::Change;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::bind::lean::Written;
+    use crate::bind::lean::{Lean, Written};
 
     fn export(status: &str, isolation: &str, deleted: bool) -> APIServiceExport {
         let deleted = deleted.then_some("2026-01-01T00:00:00Z");
@@ -228,18 +228,18 @@ mod tests {
 
     #[test]
     fn a_request_that_goes_wakes_one_that_was_left_out() {
-        let request = |n: usize| -> Tolerant<APIServiceExportRequest> {
+        let request = |n: usize| -> Lean<APIServiceExportRequest> {
             let metadata = json!({"name": format!("r{n:03}"), "namespace": "cns"});
             serde_json::from_value(json!({"metadata": metadata, "spec": {"resources": []}})).unwrap()
         };
         let mut known = Known::default();
         known
             .requests
-            .change(Change::Reset((0..APIServiceExportRequest::OBJECTS + 2).map(request).collect()));
+            .change(Change::Reset((0..APIServiceExportRequest::QUOTA.records + 2).map(request).collect()));
         let gone = Concerns::Request(Key::of(&request(0)));
         assert_eq!(requests(&gone, &known).len(), 1, "there is no room");
         known.requests.change(Change::Remove(request(0)));
-        let next = Key::of(&request(APIServiceExportRequest::OBJECTS));
+        let next = Key::of(&request(APIServiceExportRequest::QUOTA.records));
         assert_eq!(requests(&gone, &known)[1..], [next]);
     }
 }

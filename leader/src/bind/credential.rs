@@ -1,17 +1,21 @@
 //! What a consumer has in its cluster namespace from the beginning: an account, its rights there, and a kubeconfig that is renewed.
 //!
 //! Watches cluster namespaces. Writes ServiceAccount and RoleBinding `kube-binder`, `ClusterBinding/cluster` and Secret `kubeconfig` in
-//! each. When the token is renewed is noted on the Secret, so a pass that runs twice renews nothing twice.
+//! each, and a FlowSchema of its name. When the token is renewed is noted on the Secret, so a pass that runs twice renews nothing twice.
 
 use std::{fmt::Debug, time::Duration};
 
-use api::bind::{binding::ClusterBinding, label};
+use api::{
+    bind::{binding::ClusterBinding, label},
+    fairness,
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
     api::{
         authentication::v1::{TokenRequest, TokenRequestSpec},
         core::v1::{ConfigMap, Secret, ServiceAccount},
+        flowcontrol::v1::{FlowSchema, ServiceAccountSubject, Subject},
         rbac::v1::RoleBinding,
     },
 };
@@ -20,16 +24,19 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Api, Resource, ResourceExt, api::PostParams};
+use kube::{Api, Resource, ResourceExt, api::PostParams, core::ObjectMeta};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{LOOK_AGAIN, REFUSED, knowledge::Knowledge, known::Place, refusal};
+use super::{LOOK_AGAIN, REFUSED, knowledge::Knowledge, known::Place, namespace_owner, refusal};
 
 /// Name of the account, and of its rights.
 pub(super) const BINDER: &str = "kube-binder";
 /// Name of the Secret, and its key.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
+
+/// How often it is renewed at the most: by a clock that is ahead of the API server's each token is over when it is given.
+const RENEW_EVERY: Duration = Duration::from_secs(60);
 
 /// How consumers reach this cluster.
 #[derive(Clone, Debug)]
@@ -84,7 +91,16 @@ impl Credentials {
         let wait = self.renew(name, &account.uid().unwrap_or_default()).await?;
         // A konnector looks for the Secret when it sees this.
         self.ensure::<ClusterBinding>(self.cluster_binding(contract)).await?;
+        self.queue(contract).await;
         Ok(Outcome::Requeue(wait.min(LOOK_AGAIN)))
+    }
+
+    /// Has its requests wait in a queue of their own. Nobody is refused a credential for want of that: rights of an older Freeport lack it.
+    async fn queue(&self, contract: &Place) {
+        if let Err(error) = super::ensure(&self.writer, &flow(contract)).await {
+            let cluster_namespace = contract.name_any();
+            tracing::warn!(cluster_namespace, %error, "its consumer has no queue of its own at the API server");
+        }
     }
 
     fn cluster_binding(&self, contract: &Place) -> Value {
@@ -131,7 +147,7 @@ impl Credentials {
         };
         // An API server may give less than was asked for.
         let life = Duration::try_from(expires.0.duration_since(now)).unwrap_or_default();
-        let half = life / 2;
+        let half = (life / 2).max(RENEW_EVERY);
         let renew_at = now.checked_add(half).unwrap_or(now).to_string();
         let kubeconfig = kubeconfig(contract, &self.reached, authorities.as_deref(), &token);
         let data = json!({KUBECONFIG: ByteString(kubeconfig.to_string().into_bytes())});
@@ -166,6 +182,20 @@ impl Credentials {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Its account on the level of members. It goes with the cluster namespace.
+fn flow(contract: &Place) -> FlowSchema {
+    let (name, namespace) = (BINDER.to_owned(), contract.name_any());
+    let account = ServiceAccountSubject { name, namespace: namespace.clone() };
+    let accounts =
+        Subject { kind: "ServiceAccount".to_owned(), service_account: Some(account), ..Subject::default() };
+    let metadata = ObjectMeta {
+        name: Some(namespace),
+        owner_references: Some(vec![namespace_owner(contract)]),
+        ..ObjectMeta::default()
+    };
+    FlowSchema { metadata, spec: fairness::flow(accounts), status: None }
 }
 
 /// How long the Secret can stay as it is; nothing where it cannot.

@@ -4,7 +4,9 @@
 //! sees that a schema is another one, and `ProviderInSync`. Deletes, for an export that goes, the rights and the BoundSchemas that no other
 //! one needs; it stays, with its rights, until its consumer does not bind it any more or the cluster namespace goes. A pass begins with what is there, so it may run twice.
 
-use std::collections::BTreeSet;
+mod progress;
+
+use std::{collections::BTreeSet, time::Duration};
 
 use api::bind::{
     bound_schema::BoundSchema,
@@ -16,12 +18,14 @@ use api::bind::{
 use jiff::Timestamp;
 use kit::{
     boot::Env,
+    index::Shared,
     queue::Outcome,
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
+use self::progress::Progress;
 use super::{
     LOOK_AGAIN, REFUSED, ensure,
     key::Key,
@@ -38,9 +42,10 @@ const IN_SYNC: &str = "ProviderInSync";
 /// The controller. Cloning shares it.
 #[derive(Clone)]
 pub(super) struct Exports {
-    pub(super) env: Env,
-    pub(super) knowledge: Knowledge,
-    pub(super) writer: Writer,
+    env: Env,
+    knowledge: Knowledge,
+    writer: Writer,
+    progress: Shared<Progress>,
 }
 
 /// Whether an export that is deleted may go.
@@ -87,6 +92,11 @@ fn used_alone(export: &APIServiceExport, known: &Known) -> Alone {
 }
 
 impl Exports {
+    /// The controller.
+    pub(super) fn new(env: Env, knowledge: Knowledge, writer: Writer) -> Self {
+        Self { env, knowledge, writer, progress: Shared::default() }
+    }
+
     /// One pass.
     pub(super) async fn reconcile(self, key: Key) -> Result<Outcome, Error> {
         let found = self.knowledge.known.with(|known| {
@@ -95,7 +105,10 @@ impl Exports {
             let (hash, rights) = (hash(&export, known), rights::of_export(&export, known));
             Some((export, contract, hash, rights))
         });
-        let Some((export, contract, hash, rights)) = found else { return Ok(Outcome::Done) };
+        let Some((export, contract, hash, rights)) = found else {
+            self.progress.with(|progress| progress.forget(&key));
+            return Ok(Outcome::Done);
+        };
         let ended = match export.metadata.deletion_timestamp {
             Some(_) => self.end(&export, contract.as_ref()).await,
             None => self.keep(&export, contract.as_ref(), hash, &rights).await,
@@ -180,29 +193,39 @@ impl Exports {
             self.env.events.warn(export.object_ref(&()), "Delete", "StillBound", message);
             return Ok(Outcome::Done);
         }
-        self.take_back(export).await?;
+        if !self.take_back(export).await? {
+            return Ok(Outcome::Requeue(Duration::ZERO));
+        }
         self.writer.release(export, &[label::BIND_FINALIZER]).await?;
         tracing::info!(namespace = export.namespace(), export = export.name_any(), "the export is gone");
         Ok(Outcome::Done)
     }
 
-    /// What no other export of the cluster namespace needs.
-    async fn take_back(&self, export: &APIServiceExport) -> Result<(), Error> {
-        let _nobody_gives = self.knowledge.giving.write().await;
+    /// What no other export of the cluster namespace needs. Whether nothing of it is left.
+    async fn take_back(&self, export: &APIServiceExport) -> Result<bool, Error> {
+        let (key, uid) = (Key::of(export), export.uid());
+        let giving = self.knowledge.giving.of(&key.cluster_namespace);
+        let _nobody_gives = giving.write().await;
         let alone = self.knowledge.known.with(|known| used_alone(export, known));
-        let cluster_namespace = export.namespace().unwrap_or_default();
+        let (next, goes_on) = self.progress.with(|progress| progress.next(&key, uid.as_deref(), &alone));
+        for within in &next {
+            for api in &alone.apis {
+                remove(&self.writer, &rights::within(within, &key.cluster_namespace, api)).await?;
+            }
+            self.progress.with(|progress| progress.done(&key, uid.clone(), &alone, within));
+        }
+        if goes_on {
+            return Ok(false);
+        }
         for api in &alone.apis {
-            let (within, everywhere) = rights::outside(&cluster_namespace, api);
+            let (within, everywhere) = rights::outside(&key.cluster_namespace, api);
             remove(&self.writer, &everywhere).await?;
             remove(&self.writer, &within).await?;
-            for within in &alone.within {
-                remove(&self.writer, &rights::within(within, &cluster_namespace, api)).await?;
-            }
         }
         for schema in &alone.schemas {
             self.writer.delete(schema, false).await?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

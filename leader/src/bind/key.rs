@@ -3,6 +3,7 @@
 use std::fmt;
 
 use api::bind::label;
+use kit::queue::Party;
 use kube::{Resource, ResourceExt};
 
 /// An object in a cluster namespace.
@@ -25,6 +26,12 @@ impl Key {
         let (cluster_namespace, name) =
             namespace.annotations().get(label::API_SERVICE_NAMESPACE)?.split_once('/')?;
         Some(Self { cluster_namespace: cluster_namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// In the turn of its consumer, so that nobody waits behind all objects of another one.
+    pub(super) fn in_turn(self) -> (Self, Party) {
+        let party = Party::of([&self.cluster_namespace]);
+        (self, party)
     }
 
     pub(super) fn pair(&self) -> (String, String) {

@@ -1,6 +1,6 @@
 //! Watches what a provider has to know, and wakes who has to look at it.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use api::{
     bind::{binding::ClusterBinding, label},
@@ -11,17 +11,21 @@ use kit::{
     index::Shared,
     metrics::Tally,
     objects::Change,
-    queue::Queue,
-    watch::{Source, Watches},
+    queue::{Party, Queue},
+    watch::{Gather, Source, Watches},
 };
 use kube::{Api, Resource, ResourceExt, runtime::watcher};
 use serde::de::DeserializeOwned;
-use tokio::{sync::RwLock, task::JoinSet};
+use tokio::{
+    sync::{Mutex, RwLock},
+    task::JoinSet,
+};
 
 use super::{
     concerns::{self, Concerns, Event},
     key::Key,
     known::{Known, Place},
+    lean::Gathered,
     turns::Turns,
 };
 
@@ -40,10 +44,10 @@ pub(super) struct Queues {
 pub(super) struct Knowledge {
     pub(super) known: Shared<Known>,
     pub(super) queues: Queues,
-    /// Whoever gives rights in Namespaces reads: no export takes back what is being given in its name.
-    pub(super) giving: Arc<RwLock<()>>,
+    /// Whoever gives rights in Namespaces of a consumer reads: no export of it takes back what is being given in its name.
+    pub(super) giving: Turns<RwLock<()>>,
     /// Whoever judges a request of a consumer is alone with that: another one may ask for the same.
-    pub(super) turns: Turns,
+    pub(super) turns: Turns<Mutex<()>>,
     contracts: Tally,
 }
 
@@ -53,7 +57,7 @@ impl Knowledge {
         let pace = std::time::Duration::from_millis(50);
         Self {
             known: Shared::default(),
-            giving: Arc::default(),
+            giving: Turns::default(),
             turns: Turns::default(),
             contracts,
             queues: Queues {
@@ -92,9 +96,10 @@ impl Knowledge {
             |known, change| known.asks.change(change),
             |_, ask, _| Concerns::Ask(ask.name_any()),
         );
-        begin.watch(
+        begin.watch_gathering(
             "APIServiceExportRequest",
             (Api::all(all()), plain()),
+            Gathered::default(),
             |known, change| known.requests.change(change),
             |_, request, _| Concerns::Request(Key::of(request)),
         );
@@ -116,9 +121,10 @@ impl Knowledge {
                 concerns::of_schema(before, schema.object.as_ref().ok(), schema, event)
             },
         );
-        begin.watch(
+        begin.watch_gathering(
             "APIServiceNamespace",
             (Api::all(all()), plain()),
+            Gathered::default(),
             |known, change| known.namespaces.change(change),
             |_, namespace, _| Concerns::Space(Key::of(namespace)),
         );
@@ -136,6 +142,11 @@ impl Knowledge {
         );
     }
 
+    /// Whether all is to be listed again: consumers had more than is kept, and there is room now.
+    pub(super) fn wants_list(&self) -> bool {
+        self.known.with(|known| known.requests.wants_list() || known.namespaces.wants_list())
+    }
+
     /// Who has to look again.
     fn wake(&self, concerns: &Concerns) {
         let queues = &self.queues;
@@ -151,24 +162,34 @@ impl Knowledge {
                 _ => {}
             }
             match concerns {
-                Concerns::All => queues.credentials.enqueue(known.places.iter().map(ResourceExt::name_any)),
+                Concerns::All => {
+                    queues.credentials.enqueue_of(known.places.iter().map(ResourceExt::name_any).map(alone));
+                }
                 Concerns::Contract(name) | Concerns::Credential(name) => {
-                    queues.credentials.enqueue([name.clone()]);
+                    queues.credentials.enqueue_of([alone(name.clone())]);
                 }
                 _ => {}
             }
-            queues.requests.enqueue(concerns::requests(concerns, known));
+            queues.requests.enqueue_of(concerns::requests(concerns, known).into_iter().map(Key::in_turn));
             match concerns {
-                Concerns::All => queues.exports.enqueue(known.exports.iter().map(Key::of)),
-                Concerns::Contract(of) | Concerns::Exports(of) => {
-                    queues.exports.enqueue(known.exports_of(of).map(Key::of));
+                Concerns::All => {
+                    queues.exports.enqueue_of(known.exports.iter().map(Key::of).map(Key::in_turn))
                 }
-                Concerns::Export(key) => queues.exports.enqueue([key.clone()]),
+                Concerns::Contract(of) | Concerns::Exports(of) => {
+                    queues.exports.enqueue_of(known.exports_of(of).map(Key::of).map(Key::in_turn));
+                }
+                Concerns::Export(key) => queues.exports.enqueue_of([key.clone().in_turn()]),
                 _ => {}
             }
-            queues.namespaces.enqueue(concerns::spaces(concerns, known));
+            queues.namespaces.enqueue_of(concerns::spaces(concerns, known).into_iter().map(Key::in_turn));
         });
     }
+}
+
+/// A cluster namespace in the turn of its consumer.
+fn alone(name: String) -> (String, Party) {
+    let party = Party::of([&name]);
+    (name, party)
 }
 
 struct Begin<'a> {
@@ -179,14 +200,29 @@ struct Begin<'a> {
 }
 
 impl Begin<'_> {
+    /// Of a kind of which the leader, or an administrator, says how many there are.
     fn watch<P>(
         &mut self,
         kind: &'static str,
-        (api, config): (Api<P>, watcher::Config),
+        all: (Api<P>, watcher::Config),
         fold: fn(&mut Known, Change<P>),
         concerns: fn(&Known, &P, Event) -> Concerns,
     ) where
         P: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        self.watch_gathering(kind, all, Vec::new(), fold, concerns);
+    }
+
+    fn watch_gathering<P, G>(
+        &mut self,
+        kind: &'static str,
+        all: (Api<P>, watcher::Config),
+        initial: G,
+        fold: fn(&mut Known, Change<P>),
+        concerns: fn(&Known, &P, Event) -> Concerns,
+    ) where
+        P: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+        G: Gather<P> + Send + 'static,
     {
         let knowledge = self.this.clone();
         let sink = move |change: Change<P>| {
@@ -202,6 +238,7 @@ impl Begin<'_> {
             knowledge.wake(&concerned);
         };
         let source = Source { cluster: "local", kind };
-        self.tasks.spawn(self.watches.watch(api, config, source, self.env.metrics.clone(), sink));
+        let metrics = self.env.metrics.clone();
+        self.tasks.spawn(self.watches.watch_gathering(all, source, metrics, initial, sink));
     }
 }

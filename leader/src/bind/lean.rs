@@ -1,6 +1,12 @@
 //! What is kept of objects that consumers write: pure. There may be many, and each as large as an API server takes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod gathered;
+mod view;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use api::{
     bind::{
@@ -10,46 +16,47 @@ use api::{
         },
         label,
     },
-    view::Tolerant,
+    quota::Quota,
+    view::{Tolerant, decoded},
 };
-use kit::objects::{Change, Decoded, ObjectName};
+use kit::{
+    log_limit::LogLimit,
+    objects::{Change, Decoded, ObjectName},
+};
 use kube::{Resource, core::ObjectMeta};
-use serde::Serialize;
+use serde_json::value::RawValue;
 
+pub(super) use self::{gathered::Gathered, view::Lean};
 use super::key::Key;
 
 /// A kind that consumers write.
-pub(super) trait Written: Resource<DynamicType = ()> + Serialize + Sized {
-    /// Largest object, without what nobody reads here.
+pub(super) trait Written: Resource<DynamicType = ()> + Sized {
+    /// Most memory for one, without what nobody reads here.
     const BYTES: usize;
-    /// How many of one cluster namespace are looked at.
-    const OBJECTS: usize;
-
-    /// Takes off what nobody reads here, beside labels and annotations.
-    fn trim(&mut self);
+    /// How much of one cluster namespace is looked at.
+    const QUOTA: Quota;
+    /// Fields of its spec that nobody reads here.
+    const UNREAD: &'static [&'static str];
 
     /// Whether it is looked at however many others there are.
     fn stays(&self) -> bool;
 
     /// What is needed of one that is too large or does not decode; nothing where it can be left out. Otherwise its consumer could keep
     /// it, and all that was made for it, from going.
-    fn rest(metadata: ObjectMeta, whole: Option<Self>) -> Option<Self>;
+    fn rest(metadata: ObjectMeta, status: Option<&RawValue>) -> Option<Self>;
 }
 
 /// Parameters may be anything.
 impl Written for APIServiceExportRequest {
-    const BYTES: usize = 64 << 10;
-    const OBJECTS: usize = 200;
-
-    fn trim(&mut self) {
-        self.spec.parameters = None;
-    }
+    const BYTES: usize = 128 << 10;
+    const QUOTA: Quota = Quota { records: 200, bytes: 4 << 20 };
+    const UNREAD: &'static [&'static str] = &["parameters"];
 
     fn stays(&self) -> bool {
         is_going(&self.metadata)
     }
 
-    fn rest(metadata: ObjectMeta, _: Option<Self>) -> Option<Self> {
+    fn rest(metadata: ObjectMeta, _: Option<&RawValue>) -> Option<Self> {
         let spec = APIServiceExportRequestSpec::default();
         is_going(&metadata).then_some(Self { metadata, spec, status: None })
     }
@@ -58,18 +65,18 @@ impl Written for APIServiceExportRequest {
 /// Who has our finalizer has a Namespace here, or rights in one. Who sets that finalizer itself has no more than others: only the leader
 /// writes the status.
 impl Written for APIServiceNamespace {
-    const BYTES: usize = 4 << 10;
-    const OBJECTS: usize = 5000;
-
-    fn trim(&mut self) {}
+    const BYTES: usize = 8 << 10;
+    const QUOTA: Quota = Quota { records: 5000, bytes: 16 << 20 };
+    const UNREAD: &'static [&'static str] = &[];
 
     fn stays(&self) -> bool {
         let said = self.status.as_ref().and_then(|status| status.namespace.as_deref());
         is_going(&self.metadata) || is_held(&self.metadata) && said.is_some_and(|said| !said.is_empty())
     }
 
-    fn rest(metadata: ObjectMeta, whole: Option<Self>) -> Option<Self> {
-        let (spec, status) = (APIServiceNamespaceSpec {}, whole.and_then(|whole| whole.status));
+    fn rest(metadata: ObjectMeta, status: Option<&RawValue>) -> Option<Self> {
+        let status = status.and_then(|status| decoded(status).ok());
+        let spec = APIServiceNamespaceSpec {};
         (is_going(&metadata) || is_held(&metadata)).then_some(Self { metadata, spec, status })
     }
 }
@@ -83,64 +90,146 @@ pub(super) fn is_held(metadata: &ObjectMeta) -> bool {
     metadata.finalizers.iter().flatten().any(|held| held == label::BIND_FINALIZER)
 }
 
+/// Why an object is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unread {
+    /// There are others.
+    #[error("its cluster namespace has more of its kind than are looked at: {0}")]
+    TooMany(usize),
+    /// It is too large or does not decode.
+    #[error("{0}")]
+    Odd(String),
+}
+
+/// Says in the log what is not looked at.
+#[derive(Default)]
+struct Unsaid(LogLimit);
+
+impl Unsaid {
+    fn say(&mut self, key: &Key, why: &Unread) {
+        if let Some(left_out) = self.0.allows(Instant::now()) {
+            tracing::warn!(namespace = key.cluster_namespace, name = key.name, %why, left_out, "not looked at");
+        }
+    }
+}
+
 /// What is known of a kind that consumers write.
 pub(super) struct Bounded<K> {
     known: Decoded<K>,
-    /// There are more of their cluster namespace than are looked at.
-    left_out: BTreeSet<Key>,
+    /// By cluster namespace.
+    shares: BTreeMap<String, Share>,
+    unsaid: Unsaid,
+}
+
+/// What one cluster namespace has.
+#[derive(Default)]
+struct Share {
+    /// Memory of each that is looked at, by name.
+    kept: BTreeMap<String, usize>,
+    bytes: usize,
+    /// Names of those that are more.
+    left_out: BTreeSet<String>,
+    /// There may be others, of which nothing is known.
+    has_more: bool,
+}
+
+impl Share {
+    fn put(&mut self, name: String, bytes: usize) {
+        self.bytes += bytes;
+        self.kept.insert(name, bytes);
+    }
+
+    fn leave_out(&mut self, name: String, quota: Quota) {
+        self.left_out.insert(name);
+        // Of as many as are looked at it is known that they are there.
+        if self.left_out.len() >= quota.records {
+            self.has_more = true;
+        }
+        while self.left_out.len() > quota.records {
+            self.left_out.pop_last();
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.bytes -= self.kept.remove(name).unwrap_or_default();
+        self.left_out.remove(name);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.left_out.is_empty() && !self.has_more
+    }
+
+    /// For how many more there is room.
+    fn room(&self, quota: Quota) -> usize {
+        let is_full = self.bytes >= quota.bytes;
+        if is_full { 0 } else { quota.records.saturating_sub(self.kept.len()) }
+    }
 }
 
 impl<K> Default for Bounded<K> {
     fn default() -> Self {
-        Self { known: Decoded::default(), left_out: BTreeSet::new() }
+        Self { known: Decoded::default(), shares: BTreeMap::new(), unsaid: Unsaid::default() }
     }
 }
 
 impl<K: Written> Bounded<K> {
     /// Takes in what a watch told.
-    pub(super) fn change(&mut self, change: Change<Tolerant<K>>) {
-        let change = match change {
+    pub(super) fn change(&mut self, change: Change<Lean<K>>) {
+        match change {
             Change::Apply(object) => {
-                let key = Key::of(&object);
-                let others = self.known.within(&key.cluster_namespace);
-                let others = others.filter(|other| other.meta().name != object.metadata.name).count();
-                Change::Apply(self.kept(object, &key, others))
+                let object = self.kept(object);
+                self.known.change(match object.object {
+                    Ok(_) => Change::Apply(object),
+                    Err(_) => Change::Remove(object),
+                });
             }
             Change::Remove(object) => {
-                self.left_out.remove(&Key::of(&object));
-                Change::Remove(object)
+                let Key { cluster_namespace, name } = Key::of(&object);
+                if let Some(share) = self.shares.get_mut(&cluster_namespace) {
+                    share.forget(&name);
+                    if share.is_empty() {
+                        self.shares.remove(&cluster_namespace);
+                    }
+                }
+                self.known.change(Change::Remove(Tolerant {
+                    metadata: object.metadata,
+                    object: Err(String::new()),
+                }));
             }
             Change::Reset(mut objects) => {
                 // Something was made for these.
                 objects.sort_by_key(|object| !is_held(&object.metadata));
-                self.left_out.clear();
-                let mut counts = BTreeMap::<_, usize>::new();
-                let kept = objects.into_iter().map(|object| {
-                    let key = Key::of(&object);
-                    let count = counts.entry(key.cluster_namespace.clone()).or_default();
-                    let object = self.kept(object, &key, *count);
-                    *count += usize::from(object.object.is_ok());
-                    object
-                });
-                Change::Reset(kept.collect())
+                self.shares.clear();
+                let kept = objects.into_iter().map(|object| self.kept(object));
+                let kept = kept.filter(|object| object.object.is_ok()).collect();
+                self.known.change(Change::Reset(kept));
             }
-        };
-        self.known.change(change);
+        }
     }
 
-    fn kept(&mut self, object: Tolerant<K>, key: &Key, others: usize) -> Tolerant<K> {
-        let mut object = trimmed(object);
-        let is_one_more = |content: &K| others >= K::OBJECTS && !content.stays();
-        if object.object.as_ref().is_ok_and(is_one_more) {
-            object.object = Err(format!("its cluster namespace has more than {} of its kind", K::OBJECTS));
-            self.left_out.insert(key.clone());
-        } else {
-            self.left_out.remove(key);
+    fn kept(&mut self, object: Lean<K>) -> Tolerant<K> {
+        let key = Key::of(&object);
+        let share = self.shares.entry(key.cluster_namespace.clone()).or_default();
+        share.forget(&key.name);
+        let fits = |content: &K| {
+            content.stays() || share.room(K::QUOTA) > 0 && share.bytes + object.bytes <= K::QUOTA.bytes
+        };
+        let content = match object.object {
+            Ok(content) if fits(&content) => Ok(content),
+            Ok(_) => Err(Unread::TooMany(K::QUOTA.records)),
+            Err(why) => Err(why),
+        };
+        match &content {
+            Ok(_) => share.put(key.name.clone(), object.bytes),
+            Err(Unread::TooMany(_)) => share.leave_out(key.name.clone(), K::QUOTA),
+            Err(Unread::Odd(_)) => {}
         }
-        if let Err(why) = &object.object {
-            tracing::warn!(namespace = key.cluster_namespace, name = key.name, why, "not looked at");
+        if let Err(why) = &content {
+            self.unsaid.say(&key, why);
         }
-        object
+        let ObjectMeta { name, namespace, uid, resource_version, .. } = object.metadata;
+        let metadata = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
+        Tolerant { metadata, object: content.map_err(|why| why.to_string()) }
     }
 
     /// The one of that cluster namespace and name.
@@ -160,61 +249,22 @@ impl<K: Written> Bounded<K> {
 
     /// Those of a cluster namespace that were left out and that there is room for by now.
     pub(super) fn next(&self, cluster_namespace: &str) -> Vec<Key> {
-        let first = Key { cluster_namespace: cluster_namespace.to_owned(), name: String::new() };
-        let left_out = self.left_out.range(first..);
-        let mut left_out =
-            left_out.take_while(|key| key.cluster_namespace == cluster_namespace).cloned().peekable();
-        match left_out.peek() {
-            Some(_) => left_out.take(self.room(cluster_namespace)).collect(),
-            None => Vec::new(),
-        }
+        let Some(share) = self.shares.get(cluster_namespace) else { return Vec::new() };
+        let names = share.left_out.iter().take(share.room(K::QUOTA)).cloned();
+        names.map(|name| Key { cluster_namespace: cluster_namespace.to_owned(), name }).collect()
     }
 
     /// Whether it was left out and there is room for it by now.
     pub(super) fn has_room_for(&self, key: &Key) -> bool {
-        self.left_out.contains(key) && self.room(&key.cluster_namespace) > 0
+        let share = self.shares.get(&key.cluster_namespace);
+        share.is_some_and(|share| share.left_out.contains(&key.name) && share.room(K::QUOTA) > 0)
     }
 
-    fn room(&self, cluster_namespace: &str) -> usize {
-        K::OBJECTS.saturating_sub(self.within(cluster_namespace).count())
-    }
-}
-
-/// Without what nobody reads; of one that is too large what is needed, or why it is left out.
-pub(super) fn trimmed<K: Written>(object: Tolerant<K>) -> Tolerant<K> {
-    let rest = |whole: Option<K>, why: String| K::rest(bare(&object.metadata), whole).ok_or(why);
-    let content = match object.object {
-        Err(why) => rest(None, why),
-        Ok(mut content) => {
-            content.trim();
-            let metadata = content.meta_mut();
-            (metadata.labels, metadata.annotations) = (None, None);
-            match serde_json::to_vec(&content).map(|json| json.len()) {
-                Ok(bytes) if bytes <= K::BYTES => Ok(content),
-                Ok(bytes) => {
-                    let why = format!("it has {bytes} bytes, and more than {} are not looked at", K::BYTES);
-                    rest(Some(content), why)
-                }
-                Err(error) => rest(Some(content), error.to_string()),
-            }
-        }
-    };
-    let ObjectMeta { name, namespace, uid, resource_version, .. } = object.metadata;
-    let metadata = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
-    Tolerant { metadata, object: content }
-}
-
-/// Which object it is, and how far. Of its finalizers ours alone.
-fn bare(metadata: &ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
-        name: metadata.name.clone(),
-        namespace: metadata.namespace.clone(),
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
-        creation_timestamp: metadata.creation_timestamp.clone(),
-        deletion_timestamp: metadata.deletion_timestamp.clone(),
-        finalizers: is_held(metadata).then(|| vec![label::BIND_FINALIZER.to_owned()]),
-        ..ObjectMeta::default()
+    /// Whether all is to be listed again, since there is room for some of which nothing is known.
+    pub(super) fn wants_list(&self) -> bool {
+        let has_room =
+            |share: &Share| share.has_more && share.left_out.is_empty() && share.room(K::QUOTA) > 0;
+        self.shares.values().any(has_room)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use api::{
-    bind::{export::APIServiceExportRequest, label, offer::APIServiceExportTemplate},
-    view::{Meta, Tolerant},
+    bind::{export::APIServiceExportRequest, grant::APIS_MAX, label, offer::APIServiceExportTemplate},
+    view::Meta,
 };
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -19,7 +19,7 @@ use super::{
     key::Key,
     knowledge::Knowledge,
     known::{Known, granted_templates},
-    lean::{Bounded, Written, trimmed},
+    lean::{Bounded, Lean, Unread, Written},
 };
 
 /// For how long what is asked for may come later than the request.
@@ -71,8 +71,9 @@ where
         namespace: Some(key.cluster_namespace.clone()),
         ..ObjectMeta::default()
     };
-    match writer.read(&Tolerant::<K> { metadata, object: Err(String::new()) }).await {
-        Ok(there) => Ok(trimmed(there).object.ok()),
+    let named = Lean::<K> { metadata, object: Err(Unread::TooMany(0)), bytes: 0 };
+    match writer.read(&named).await {
+        Ok(there) => Ok(there.object.ok()),
         Err(Error::Gone) => Ok(None),
         Err(error) => Err(error),
     }
@@ -106,6 +107,10 @@ pub(super) async fn is_behind(
     knowledge: &Knowledge,
     writer: &Writer,
 ) -> Result<bool, Error> {
+    // One that has too many APIs is refused for that, whatever there is of them.
+    if request.spec.resources.len() > APIS_MAX {
+        return Ok(false);
+    }
     let meta = |of: &dyn Fn(&Known) -> Option<&ObjectMeta>| knowledge.known.with(|known| of(known).cloned());
     let contract = Key::of(request).cluster_namespace;
     let place = meta(&|known| known.contract(&contract).map(Resource::meta));

@@ -38,7 +38,12 @@ use self::{
     pruned::Pruned,
 };
 use super::{
-    LOOK_AGAIN, ensure, free, key::Key, knowledge::Knowledge, lean::is_held, live::looked_at, refusal, rights,
+    LOOK_AGAIN, ensure, free,
+    key::Key,
+    knowledge::Knowledge,
+    lean::is_held,
+    live::{SOON, looked_at},
+    refusal, rights,
 };
 
 /// Whether a Namespace here stands for it.
@@ -117,7 +122,8 @@ impl Namespaces {
             }
         }
         // An export that goes keeps the rights that it has, until it takes them back itself.
-        let giving = self.knowledge.giving.read().await;
+        let giving = self.knowledge.giving.of(&key.cluster_namespace);
+        let Ok(giving) = giving.try_read() else { return Ok(Outcome::Requeue(SOON)) };
         let apis = self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
         for api in apis {
             ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;

@@ -35,6 +35,9 @@ use super::{
     refusal,
 };
 
+/// How soon a request is looked at again while another one of the same consumer is judged.
+const NEXT_TURN: Duration = Duration::from_millis(200);
+
 /// How long a request stays after its end.
 const STAYS: Duration = Duration::from_secs(600);
 
@@ -67,9 +70,9 @@ impl Requests {
         if status.phase != Phase::Pending {
             return self.over(&request, &status, Timestamp::now()).await;
         }
-        // What one request gets another one of the same consumer may not get any more.
+        // What one request gets another one of the same consumer may not get any more. Who waits for that keeps no others waiting.
         let turn = self.knowledge.turns.of(&key.cluster_namespace);
-        let _mine = turn.lock().await;
+        let Ok(_mine) = turn.try_lock() else { return Ok(Outcome::Requeue(NEXT_TURN)) };
         let choices = (self.isolation, self.scope);
         match self.knowledge.known.with(|known| desired(&key, &request, known, choices)) {
             Ok(exported) => {

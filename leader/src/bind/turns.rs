@@ -1,4 +1,4 @@
-//! One after the other in each cluster namespace.
+//! One after the other in each cluster namespace; no consumer waits for another one.
 
 use std::{
     collections::BTreeMap,
@@ -6,15 +6,25 @@ use std::{
 };
 
 use kit::index::Shared;
-use tokio::sync::Mutex;
 
 /// A lock for each cluster namespace, as long as somebody holds it or waits for it. Cloning shares them.
-#[derive(Clone, Default)]
-pub(super) struct Turns(Shared<BTreeMap<String, Weak<Mutex<()>>>>);
+pub(super) struct Turns<L>(Shared<BTreeMap<String, Weak<L>>>);
 
-impl Turns {
+impl<L> Clone for Turns<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<L> Default for Turns<L> {
+    fn default() -> Self {
+        Self(Shared::default())
+    }
+}
+
+impl<L: Default> Turns<L> {
     /// The lock of this cluster namespace.
-    pub(super) fn of(&self, cluster_namespace: &str) -> Arc<Mutex<()>> {
+    pub(super) fn of(&self, cluster_namespace: &str) -> Arc<L> {
         self.0.with(|turns| {
             turns.retain(|_, turn| turn.strong_count() > 0);
             let there = turns.get(cluster_namespace).and_then(Weak::upgrade);
@@ -29,11 +39,13 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Mutex;
+
     use super::*;
 
     #[test]
     fn a_cluster_namespace_has_one_turn_and_others_have_their_own() {
-        let turns = Turns::default();
+        let turns = Turns::<Mutex<()>>::default();
         let mine = turns.of("a");
         let held = mine.try_lock().unwrap();
         assert!(turns.of("a").try_lock().is_err());

@@ -52,8 +52,10 @@ fn judge(metadata: &ObjectMeta, spec: RecordSpec, antrea: &Members) -> Judgement
         _ if withdrawn && kind == ENDPOINTS => {
             Judgement::Endpoints { cluster, service, payload: EndpointsPayload::default() }
         }
-        Payload::Endpoints(Ok(payload)) => Judgement::Endpoints { cluster, service, payload },
-        Payload::Endpoints(Err(objection)) => Judgement::refused(objection, None),
+        Payload::Endpoints(text) => match text.read() {
+            Ok(payload) => Judgement::Endpoints { cluster, service, payload },
+            Err(objection) => Judgement::refused(objection, None),
+        },
         _ if withdrawn && kind == SERVICE => withdrawal(cluster, service),
         Payload::Service(Ok(payload)) => Judgement::Service { cluster, service, payload },
         Payload::Service(Err(objection)) => Judgement::refused(objection, Some((cluster, service))),

@@ -182,7 +182,8 @@ impl Bindings {
             // The watch tells.
             return Ok(Outcome::Done);
         }
-        let found = self.install(&binding, contract).await?;
+        let mut found = self.install(&binding, contract).await?;
+        verdict::overrun(&mut found, contract.left_out());
         self.keep_in_step(&name, found.bound.clone());
         let verdicts = verdict::connected(&found, *beating.borrow(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;

@@ -1,6 +1,14 @@
 //! One contract, as its consumer sees it: what is in the cluster namespace, and how to write there.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod assigned;
+mod connections;
+mod room;
+mod told;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{
     bind::{
@@ -10,7 +18,7 @@ use api::{
         label,
     },
     label::MEMBER,
-    view::{Meta, Tolerant},
+    view::Meta,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kit::{
@@ -19,7 +27,8 @@ use kit::{
     failure::{Failure, classify},
     index::Shared,
     objects::{Change, Decoded},
-    watch::{Source, Watches},
+    quota::Shares,
+    watch::{Gather, Source, Watches},
     write::{Error, Writer},
 };
 use kube::{
@@ -31,8 +40,16 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// Watches that share a connection: an API server allows a client 100 streams on one.
-const WATCHES: usize = 60;
+pub(crate) use self::{
+    assigned::Assigned,
+    connections::{Stream, WATCHES_MAX},
+};
+use self::{
+    assigned::{assigned, not_assigned},
+    connections::Connections,
+    room::Room,
+    told::Told,
+};
 
 /// Until when a watch has to have told what there is, before it is said that it has not.
 pub(crate) const IN_TIME: Duration = Duration::from_secs(30);
@@ -56,6 +73,32 @@ pub(crate) struct Known {
     pub(crate) namespaces: Decoded<APIServiceNamespace>,
     pub(crate) cluster_bindings: Decoded<ClusterBinding>,
     pub(crate) secrets: Decoded<Secret>,
+    /// What the Namespaces say, until something changes.
+    pub(super) assigned: Option<Arc<Assigned>>,
+    room: Room,
+}
+
+/// Where a kind lies.
+type Kept<P> = fn(&mut Known) -> (&mut Decoded<P>, &mut Shares<Told<P>>);
+
+/// A list of a kind, while it is read.
+struct Listing<P> {
+    known: Shared<Known>,
+    kept: Kept<P>,
+}
+
+impl<P: Resource> Gather<Told<P>> for Listing<P> {
+    fn begin(&mut self) {
+        self.known.with(|known| (self.kept)(known).1.begin());
+    }
+
+    fn take(&mut self, object: Told<P>) {
+        self.known.with(|known| (self.kept)(known).1.take(object));
+    }
+
+    fn end(&mut self) -> Vec<Told<P>> {
+        self.known.with(|known| (self.kept)(known).1.end())
+    }
 }
 
 /// A contract. Cloning shares it.
@@ -63,31 +106,29 @@ pub(crate) struct Known {
 pub(crate) struct Contract {
     pub(crate) env: Env,
     pub(crate) cluster_namespace: Arc<ClusterNamespace>,
-    target: Target,
     pub(crate) known: Shared<Known>,
     changed: watch::Sender<u64>,
     /// The provider was restored from a backup: what is known of it is worth nothing, and watches hear nothing new.
     pub(crate) restored: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
-    watching: Shared<(Client, usize)>,
+    connections: Shared<Connections>,
     pub(crate) writer: Writer,
 }
 
 impl Contract {
     /// Nothing is watched before [`watch`](Self::watch).
     pub(crate) fn new(env: &Env, target: Target, uid: String) -> Result<Self, kubeconfig::Error> {
-        let (client, watching) = (target.connect()?, target.connect()?);
+        let client = target.connect()?;
         Ok(Self {
             env: env.clone(),
             cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),
-            target,
             known: Shared::default(),
             changed: watch::Sender::new(0),
             restored: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,
-            watching: Shared::new((watching, 0)),
+            connections: Shared::new(Connections::new(target)),
         })
     }
 
@@ -101,36 +142,31 @@ impl Contract {
         Writer::new(self.client.clone(), MANAGER, "provider", self.env.metrics.clone())
     }
 
-    /// A client for one more watch.
-    pub(crate) fn watching(&self) -> Client {
-        self.watching.with(|(client, count)| {
-            *count += 1;
-            if *count % WATCHES == 0
-                && let Ok(another) = self.target.connect()
-            {
-                *client = another;
-            }
-            client.clone()
-        })
+    /// A client for one more watch; nothing where there are too many.
+    pub(crate) fn watching(&self) -> Option<(Client, Stream)> {
+        self.connections.with(Connections::one_more)
     }
 
     /// Begins to watch what is in the cluster namespace.
     pub(crate) fn watch(&self, watches: &Watches, tasks: &mut JoinSet<()>) {
-        self.watch_one(watches, tasks, "APIServiceExport", |known| &mut known.exports);
-        self.watch_one(watches, tasks, "APIServiceExportRequest", |known| &mut known.requests);
-        self.watch_one(watches, tasks, "BoundSchema", |known| &mut known.schemas);
-        self.watch_one(watches, tasks, "APIServiceNamespace", |known| &mut known.namespaces);
-        self.watch_one(watches, tasks, "ClusterBinding", |known| &mut known.cluster_bindings);
-        self.watch_one(watches, tasks, "Secret", |known| &mut known.secrets);
+        self.watch_one(watches, tasks, "APIServiceExport", |known| {
+            (&mut known.exports, &mut known.room.exports)
+        });
+        self.watch_one(watches, tasks, "APIServiceExportRequest", |known| {
+            (&mut known.requests, &mut known.room.requests)
+        });
+        self.watch_one(watches, tasks, "BoundSchema", |known| (&mut known.schemas, &mut known.room.schemas));
+        self.watch_one(watches, tasks, "APIServiceNamespace", |known| {
+            (&mut known.namespaces, &mut known.room.namespaces)
+        });
+        self.watch_one(watches, tasks, "ClusterBinding", |known| {
+            (&mut known.cluster_bindings, &mut known.room.cluster_bindings)
+        });
+        self.watch_one(watches, tasks, "Secret", |known| (&mut known.secrets, &mut known.room.secrets));
     }
 
-    fn watch_one<P>(
-        &self,
-        watches: &Watches,
-        tasks: &mut JoinSet<()>,
-        kind: &'static str,
-        place: fn(&mut Known) -> &mut Decoded<P>,
-    ) where
+    fn watch_one<P>(&self, watches: &Watches, tasks: &mut JoinSet<()>, kind: &'static str, kept: Kept<P>)
+    where
         P: Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + Clone
             + DeserializeOwned
@@ -139,17 +175,46 @@ impl Contract {
             + Sync
             + 'static,
     {
-        let api = Api::<Tolerant<P>>::namespaced(self.watching(), &self.cluster_namespace.name);
-        let contract = self.clone();
-        let sink = move |change: Change<Tolerant<P>>| contract.take_in(place, change);
-        let source = Source { cluster: "provider", kind };
-        tasks.spawn(watches.watch(api, watcher::Config::default(), source, self.env.metrics.clone(), sink));
+        // They are the first, and a client that was connected once can be connected again.
+        let (client, stream) =
+            self.watching().map_or_else(|| (self.client(), None), |(client, stream)| (client, Some(stream)));
+        let api = Api::<Told<P>>::namespaced(client, &self.cluster_namespace.name);
+        let (contract, again) = (self.clone(), watches.clone());
+        let sink = move |change: Change<Told<P>>| {
+            if contract.take_in(kept, change) {
+                again.list_again();
+            }
+        };
+        let watch = watches.watch_gathering(
+            (api, watcher::Config::default()),
+            Source { cluster: "provider", kind },
+            self.env.metrics.clone(),
+            Listing { known: self.known.clone(), kept },
+            sink,
+        );
+        tasks.spawn(async move {
+            let _stream = stream;
+            watch.await;
+        });
     }
 
-    /// Takes in what a watch told.
-    fn take_in<P: Resource>(&self, place: fn(&mut Known) -> &mut Decoded<P>, change: Change<Tolerant<P>>) {
-        self.known.with(|known| place(known).change(change));
+    /// Takes in what a watch told; whether all is to be listed again, since there is room for what was left out.
+    fn take_in<P: Resource>(&self, kept: Kept<P>, change: Change<Told<P>>) -> bool {
+        let wants_list = self.known.with(|known| {
+            let (objects, shares) = kept(known);
+            if let Some(change) = shares.change(change) {
+                objects.change(change.map(|told| told.object));
+            }
+            known.assigned = None;
+            known.room.wants_list(Instant::now())
+        });
         self.changed.send_modify(|times| *times += 1);
+        wants_list
+    }
+
+    /// Number of objects in the cluster namespace that are not taken in, since there are too many.
+    pub(crate) fn left_out(&self) -> usize {
+        self.known.with(|known| known.room.left_out())
     }
 
     /// Tells whenever something in the cluster namespace is another.
@@ -167,12 +232,11 @@ impl Contract {
         self.known.with(|known| not_assigned(known.namespaces.get(namespace)?))
     }
 
-    /// The provider's Namespaces, by ours; in place of some its words why there is none.
-    pub(crate) fn all_assigned(&self) -> BTreeMap<String, Result<String, String>> {
+    /// What the provider says of all of ours.
+    pub(crate) fn all_assigned(&self) -> Arc<Assigned> {
         self.known.with(|known| {
-            let said = |namespace| assigned(namespace).map(Ok).or_else(|| not_assigned(namespace).map(Err));
-            let all = known.namespaces.iter();
-            all.filter_map(|namespace| Some((namespace.name_any(), said(namespace)?))).collect()
+            let namespaces = &known.namespaces;
+            known.assigned.get_or_insert_with(|| Arc::new(Assigned::of(namespaces.iter()))).clone()
         })
     }
 
@@ -212,38 +276,5 @@ impl Contract {
     /// Whether the APIServiceNamespace was made by the provider, on its own.
     pub(crate) fn is_providers(namespace: &APIServiceNamespace) -> bool {
         namespace.labels().get(label::OWNER).is_some_and(|owner| owner == "provider")
-    }
-}
-
-fn assigned(namespace: &APIServiceNamespace) -> Option<String> {
-    namespace.status.as_ref()?.namespace.clone().filter(|name| !name.is_empty())
-}
-
-/// Condition `Assigned` is Freeport's: Go's backend never says no.
-fn not_assigned(namespace: &APIServiceNamespace) -> Option<String> {
-    let conditions = &namespace.status.as_ref()?.conditions;
-    let no = conditions.iter().find(|said| said.type_ == "Assigned" && said.status == "False")?;
-    let (reason, message) = (no.reason.clone().unwrap_or_default(), no.message.clone().unwrap_or_default());
-    assigned(namespace).is_none().then(|| format!("{reason}: {message}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_a_provider_says_of_a_namespace_that_it_does_not_give_is_told() {
-        let of = |status: serde_json::Value| -> APIServiceNamespace {
-            serde_json::from_value(json!({"metadata": {"name": "default"}, "spec": {}, "status": status}))
-                .unwrap()
-        };
-        let no = json!([{"type": "Assigned", "status": "False", "lastTransitionTime": null, "reason": "SystemNamespace",
-            "message": "default is a Namespace of the system"}]);
-        let said = not_assigned(&of(json!({"conditions": no})));
-        assert_eq!(said.as_deref(), Some("SystemNamespace: default is a Namespace of the system"));
-        assert_eq!(not_assigned(&of(json!({"namespace": "there", "conditions": no}))), None);
-        assert_eq!(not_assigned(&of(json!({}))), None);
     }
 }

@@ -32,7 +32,10 @@ pub(crate) fn assign(contract: &Contract, ours: &str, theirs: &str) {
         "spec": {}, "status": {"namespace": theirs},
     });
     let namespace = serde_json::from_value(namespace).unwrap();
-    contract.known.with(|known| known.namespaces.change(Change::Apply(namespace)));
+    contract.known.with(|known| {
+        known.namespaces.change(Change::Apply(namespace));
+        known.assigned = None;
+    });
 }
 
 /// An API with objects in Namespaces.

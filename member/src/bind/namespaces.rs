@@ -1,17 +1,24 @@
-//! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone.
+//! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone; and a Namespace that the provider wants is made.
 //!
-//! Watches APIServiceNamespaces and our Namespaces. Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
+//! Watches APIServiceNamespaces and our Namespaces. Writes Namespaces for APIServiceNamespaces that the provider made itself ([`wanted`]).
+//! Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
 //! that was not seen, unless our cluster was restored from a backup that may lack it ([`absence`](super::absence)).
 
+mod wanted;
+
 use api::{
     bind::{binding::APIServiceBinding, export::APIServiceNamespace},
+    label::MEMBER,
     view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kit::write::Error;
+use kit::write::{Error, Writer};
 use kube::{Api, ResourceExt};
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -23,6 +30,8 @@ use super::{
 
 /// How soon a deletion is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How soon it is looked again whether a Namespace may be made: no event says that a right was given.
+const MAY_BE_LET: Duration = Duration::from_secs(30);
 
 /// Of one contract.
 pub(crate) struct Namespaces {
@@ -32,12 +41,23 @@ pub(crate) struct Namespaces {
     absence: Absence,
     /// Those that were here since we began.
     seen: BTreeSet<String>,
+    writer: Writer,
+    /// Those that the provider wants here and that we must not make, and when we tried.
+    refused: BTreeMap<String, Instant>,
 }
 
 impl Namespaces {
     pub(crate) fn new(contract: &Contract, local: &Local, absence: Absence) -> Self {
-        let here = Api::all(contract.env.client.clone());
-        Self { contract: contract.clone(), local: local.clone(), here, absence, seen: BTreeSet::new() }
+        let client = contract.env.client.clone();
+        Self {
+            contract: contract.clone(),
+            local: local.clone(),
+            here: Api::all(client.clone()),
+            absence,
+            seen: BTreeSet::new(),
+            writer: Writer::new(client, MEMBER, "local", contract.env.metrics.clone()),
+            refused: BTreeMap::new(),
+        }
     }
 
     /// Goes on until `stop`.
@@ -46,12 +66,15 @@ impl Namespaces {
         loop {
             here.mark_unchanged();
             there.mark_unchanged();
-            let failed = self.pass().await.is_err();
+            let again = match self.pass().await {
+                Err(_) => Some(AGAIN),
+                Ok(()) => (!self.refused.is_empty()).then_some(MAY_BE_LET),
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(()) = here.changed() => {}
                 Ok(()) = there.changed() => {}
-                () = tokio::time::sleep(AGAIN), if failed => {}
+                () = tokio::time::sleep(again.unwrap_or_default()), if again.is_some() => {}
             }
         }
     }
@@ -65,11 +88,11 @@ impl Namespaces {
             (live, known.bindings.iter().filter(is_ours).any(leaves_copies))
         });
         self.seen.extend(live.iter().cloned());
-        if leaves_copies {
-            return Ok(());
-        }
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
-        let mut failed = Ok(());
+        let mut failed = self.make_wanted(&all, &live).await;
+        if leaves_copies {
+            return failed;
+        }
         let over =
             |namespace: &&APIServiceNamespace| is_over(namespace, &live, &self.seen, &self.absence.gaps);
         for namespace in all.iter().filter(over) {

@@ -210,7 +210,7 @@ async fn serve(
     let (mut parts, work) = (JoinSet::new(), stop.child_token());
     parts.spawn(heartbeat.keep(work.clone()));
     parts.spawn(namespaces.keep(work.clone()));
-    let syncs = Syncs::new(&contract, absence, bindings.unsynced(), beating);
+    let syncs = Syncs::new((&contract, local), absence, bindings.unsynced(), beating);
     let kept = syncs.keep(bindings, &work);
     tokio::pin!(kept);
     loop {

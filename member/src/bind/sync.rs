@@ -55,7 +55,7 @@ use self::{
     plan::{Problem, Rules, Step, next},
     trail::Trail,
 };
-use super::{absence::Absence, contract::Contract};
+use super::{absence::Absence, contract::Contract, local::Local};
 
 /// The one controller that reads the index.
 const BY: Readers = Readers::one(0);
@@ -81,7 +81,7 @@ pub(crate) struct Sync {
 impl Sync {
     pub(crate) fn new(
         bound: Bound,
-        contract: &Contract,
+        (contract, local): (&Contract, &Local),
         (here, absence): (Writer, Absence),
         unsynced: Unsynced,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Sync {
         Self {
             here: here.of(bound.resource.clone()),
             there: contract.writer_of_copies().of(bound.resource.clone()),
-            copies: Copies::new(bound.clone(), contract.clone(), store.clone()),
+            copies: Copies::new(bound.clone(), contract.clone(), local.clone(), store.clone()),
             contract: contract.clone(),
             api: bound.api().into(),
             bound: Arc::new(bound),

@@ -3,6 +3,7 @@
 //! or the rights for a kind are missing, nothing of it was made.
 
 mod hosted;
+mod pages;
 
 use std::{
     fmt::Debug,
@@ -30,6 +31,7 @@ use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::pages::Pages;
 use super::{
     local_writer,
     pod::view::OwnShadowPod,
@@ -50,8 +52,11 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
     let is_us = |field: &str| ListParams::default().fields(&format!("{field}={}", us.cluster));
     let offers = Api::<OwnOffer>::namespaced(leader.clone(), &us.common_area);
-    for offer in records(&offers, &is_us("spec.host")).await? {
-        writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
+    let mut pages = Pages::of(&offers, &is_us("spec.host"));
+    while let Some(page) = pages.next().await? {
+        for offer in page {
+            writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
+        }
     }
     hosted::withdraw(access, &writer).await?;
     let pods = Api::<OwnShadowPod>::namespaced(leader.clone(), &us.common_area);
@@ -59,16 +64,23 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         let is_late = begun.elapsed() >= PATIENCE;
-        let pods = records(&pods, &is_us("spec.origin")).await?;
-        for pod in &pods {
-            acted(end(&writer, pod, is_late).await)?;
+        let mut is_left = false;
+        let mut pages = Pages::of(&pods, &is_us("spec.origin"));
+        while let Some(page) = pages.next().await? {
+            for pod in &page {
+                is_left = true;
+                acted(end(&writer, pod, is_late).await)?;
+            }
         }
-        let maps = records(&maps, &is_us("spec.origin")).await?;
-        if is_late || pods.is_empty() && maps.is_empty() {
+        let mut pages = Pages::of(&maps, &is_us("spec.origin"));
+        while let Some(page) = pages.next().await? {
+            for map in page.iter().filter(|_| !is_late) {
+                is_left = true;
+                acted(take_back(&writer, map).await)?;
+            }
+        }
+        if is_late || !is_left {
             return Ok(());
-        }
-        for map in &maps {
-            acted(take_back(&writer, map).await)?;
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -109,17 +121,6 @@ async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
         }
         // Nobody acts on what cannot be read.
         Ok(None) | Err(_) => writer.delete(map, false).await,
-    }
-}
-
-async fn records<K>(api: &Api<K>, which: &ListParams) -> Result<Vec<K>, Failure>
-where
-    K: Clone + DeserializeOwned + Debug,
-{
-    match api.list(which).await.map_err(|error| classify(&error)) {
-        Ok(list) => Ok(list.items),
-        Err(Failure::KindMissing | Failure::Forbidden(_)) => Ok(vec![]),
-        Err(failure) => Err(failure),
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod binding;
 mod entries;
-mod pace;
 mod plan;
 
 use std::{
@@ -19,7 +18,7 @@ use std::{
 use api::{
     name::member_lease,
     offload::{
-        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, ENTRIES_MAX, MappedNamespace, TERMINATING},
+        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MappedNamespace, TERMINATING},
         names,
     },
 };
@@ -33,14 +32,14 @@ use kube::ResourceExt;
 use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
-pub(super) use self::pace::Pace;
 use self::{
-    entries::{Said, accepted, current, refused, terminating, whole, within},
+    entries::{Said, accepted, current, refused, status, terminating},
     plan::{Around, Refused, Step, plan},
 };
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE},
     knowledge::{Knowledge, WITHOUT_LEASE},
+    pace::Pace,
     view::{Namespace, PeerMap},
 };
 
@@ -242,25 +241,6 @@ impl Maps {
         let answer = self.knowledge.clusters.write(MAP, map, merge).await?;
         Ok(answer.spec == map.spec)
     }
-}
-
-/// What there is to write: the entries that say something else, if any. Where each twin whose key went is in an entry, that is said too: a
-/// home whose key went waits for it.
-fn status(entry: &ClusterEntry, map: &PeerMap, mut said: Said, is_done: bool) -> Option<Value> {
-    let have = current(entry);
-    said.retain(|namespace, want| have.get(namespace) != want.as_ref());
-    within(ENTRIES_MAX, &have, &mut said);
-    let generation = map.metadata.generation.filter(|_| is_done);
-    let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
-    if said.is_empty() && (generation.is_none() || observed == generation) {
-        return None;
-    }
-    let changed: BTreeMap<_, Value> = said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
-    let mut status = json!({"currentMapping": changed});
-    if let Some(generation) = generation {
-        status["observedGeneration"] = json!(generation);
-    }
-    Some(status)
 }
 
 /// What came of a step.

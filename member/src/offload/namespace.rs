@@ -17,6 +17,7 @@ use api::{
         view::NamespaceOffloadingView,
     },
 };
+use jiff::Timestamp;
 use kit::{
     events::Events,
     queue::Outcome,
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::{
     index::{NAMESPACE, NamespaceEntry},
-    knowledge::Knowledge,
+    knowledge::{Knowledge, is_overdue},
     own_map,
     selection::is_held,
     view::Namespace,
@@ -132,7 +133,8 @@ impl Namespaces {
         if self.knowledge.writing.may_have(namespace) {
             return Ok(Outcome::Requeue(SOON));
         }
-        if self.knowledge.is_left_somewhere(namespace, Instant::now()) {
+        let is_overdue = is_overdue(offloading, Timestamp::now());
+        if !self.knowledge.where_left(namespace, is_overdue, Instant::now()).is_empty() {
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.release(offloading).await?;

@@ -168,6 +168,7 @@ impl Consenting {
             blind: in_words(&troubles),
             has_begun: *self.begun.borrow(),
             standing: self.knowledge.standing(cluster, now),
+            has_no_lease: self.knowledge.missing_for(cluster, now).is_some(),
             key_refused: self.knowledge.key_refused(),
             leaves_out,
         };

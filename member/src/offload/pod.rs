@@ -29,6 +29,7 @@ use api::{
     view::{Lenient, Meta},
 };
 use ipnet::IpNet;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use kit::{
     events::Events,
@@ -137,6 +138,7 @@ impl Pods {
             public_key: cluster.offered().map(|offered| offered.public_key.as_str()),
             is_silent: self.is_silent(),
             services: &self.services.with(|services| services.clone()),
+            now: Timestamp::now(),
         };
         plan(entry, pod, &around)
     }

@@ -1,33 +1,23 @@
-//! Offloading in one session: its watches, its controllers and what each of them works with.
+//! Offloading in one session: its watches and its controllers.
+
+mod controllers;
 
 use std::{collections::BTreeSet, time::Instant};
 
 use api::{label, membership::Wire, unwritten::OFFLOADING};
 use futures::{FutureExt, future::BoxFuture};
-use kit::{
-    drive::{before, drive},
-    index::Readers,
-    watch::Watches,
-    write::Writer,
-};
+use kit::{drive::before, index::Readers, watch::Watches, write::Writer};
 use presence::{leases::News, vouch::Vouching};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Answer,
-    index::{EXCHANGE, MAP, NAMESPACE, NODE, OWN_MAP, STATUS},
+    index::{EXCHANGE, MAP, NAMESPACE, NODE, OWN_MAP},
     key::Keeper,
     knowledge::Knowledge,
     local_writer,
-    map::{Maps, Pace},
-    namespace::Namespaces,
-    node::Nodes,
-    own_map::OwnMaps,
-    peer::Consenting,
     pod::exchange::Exchanges,
-    shadow::{Reserved, ShadowPods},
-    status::OffloadingStatus,
     watches,
 };
 use crate::feature::{Access, Run};
@@ -80,118 +70,6 @@ impl OffloadingRun {
             webhook,
             access,
         }
-    }
-
-    async fn run_peers(&self, stop: &CancellationToken) {
-        let Access { env, wire, .. } = &self.access;
-        let consenting = Consenting {
-            knowledge: self.knowledge.clone(),
-            wire: *wire,
-            local: env.client.clone(),
-            lost: self.access.home.lost(),
-            local_writer: self.local_writer.clone(),
-            leader_writer: self.leader_writer.clone(),
-            watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
-            exchanges: self.exchanges.clone(),
-            left_out: env.metrics.offload().left_out(),
-            events: env.events.clone(),
-            begun: self.begun.subscribe(),
-        };
-        if before(stop, self.peers.listed()).await {
-            let reconcile = |cluster| consenting.clone().reconcile(cluster);
-            let queue = self.knowledge.clusters.queue(0);
-            drive("offload-peer", queue, env.metrics.clone(), stop.clone(), reconcile).await;
-        }
-    }
-
-    async fn run_nodes(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let (writer, begun) = (self.local_writer.clone(), self.begun.subscribe());
-        let nodes = Nodes::new(self.knowledge.clone(), env, writer, begun);
-        let nodes = nodes.in_session(self.vouching.clone(), self.exchanges.clone());
-        if before(stop, self.nodes.listed()).await {
-            nodes.run(env, stop).await;
-        }
-    }
-
-    async fn run_namespaces(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let namespaces = Namespaces {
-            knowledge: self.knowledge.clone(),
-            local: env.client.clone(),
-            local_writer: self.local_writer.clone(),
-            events: env.events.clone(),
-        };
-        let reconcile = |namespace| namespaces.clone().reconcile(namespace);
-        let queue = self.knowledge.namespaces.queue(0);
-        drive("offload-namespace", queue, env.metrics.clone(), stop.clone(), reconcile).await;
-    }
-
-    async fn run_own_maps(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let maps = OwnMaps {
-            knowledge: self.knowledge.clone(),
-            lost: self.access.home.lost(),
-            writer: self.leader_writer.clone(),
-        };
-        let reconcile = |host| maps.clone().reconcile(host);
-        let queue = self.knowledge.clusters.queue(4);
-        drive("offload-own-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
-    }
-
-    async fn run_status(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let status = OffloadingStatus {
-            knowledge: self.knowledge.clone(),
-            writer: self.local_writer.clone(),
-            events: env.events.clone(),
-            tally: env.metrics.offload().namespaces(),
-            webhook: self.webhook.clone(),
-        };
-        let reconcile = |namespace| status.clone().reconcile(namespace);
-        let queue = self.knowledge.namespaces.queue(1);
-        let driven = drive("offload-status", queue, env.metrics.clone(), stop.clone(), reconcile);
-        let mut webhook = self.webhook.clone();
-        let told = async {
-            while webhook.changed().await.is_ok() {
-                self.knowledge.namespaces.enqueue_all(STATUS);
-            }
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = driven => {}
-            () = told => {}
-        }
-    }
-
-    async fn run_maps(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let maps = Maps {
-            knowledge: self.knowledge.clone(),
-            vouching: self.vouching.clone(),
-            local_writer: self.local_writer.clone(),
-            leader_writer: self.leader_writer.clone(),
-            tally: env.metrics.offload().twins(),
-            pace: Pace::default(),
-        };
-        let reconcile = |home| maps.clone().reconcile(home);
-        let queue = self.knowledge.clusters.queue(2);
-        drive("offload-map", queue, env.metrics.clone(), stop.clone(), reconcile).await;
-    }
-
-    async fn run_shadows(&self, stop: &CancellationToken) {
-        let Access { env, .. } = &self.access;
-        let shadows = ShadowPods {
-            knowledge: self.knowledge.clone(),
-            vouching: self.vouching.clone(),
-            local_writer: self.local_writer.clone(),
-            leader_writer: self.leader_writer.clone(),
-            tally: env.metrics.offload().hosted(),
-            reserved: Reserved::default(),
-        };
-        let reconcile = |place| shadows.clone().reconcile(place);
-        let queue = self.knowledge.shadows.queue(0);
-        drive("offload-shadow", queue, env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
     /// Waits until all is known that records, twins and statuses depend on.

@@ -10,7 +10,7 @@
 mod plan;
 mod reserve;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     condition::{Status, Verdict, conditions},
@@ -38,11 +38,15 @@ pub(super) use self::reserve::Reserved;
 use super::{
     index::SHADOW,
     knowledge::Knowledge,
+    pace::Pace,
     view::{HostedPod, NewPod, PeerPod},
 };
 
 /// How soon what is refused here is tried again, where nothing tells that it may be allowed now.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// Answers at once to a home about Namespaces that are no twins of it: its own may be on their way.
+pub(super) const ANSWERS: u32 = 20;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -54,6 +58,8 @@ pub(super) struct ShadowPods {
     pub(super) tally: Tally,
     /// What is reserved for Pods that are being made.
     pub(super) reserved: Reserved,
+    /// How many answers homes get about Namespaces that are no twins of theirs.
+    pub(super) pace: Pace,
 }
 
 /// What came of a step.
@@ -96,11 +102,17 @@ impl ShadowPods {
             key: key.as_ref(),
         };
         let mut outcome = Ok(Outcome::Done);
-        for Planned { record, spec, own, step } in plan(&entry, around) {
-            let done = self.carry_out(record, spec, own.cloned(), step).await;
-            let said = match done.is_known() {
-                true => self.say(record, spec, &done).await,
-                false => Ok(()),
+        for Planned { record, spec, own, is_strangers, step } in plan(&entry, around) {
+            let mut done = self.carry_out(record, spec, own.cloned(), step).await;
+            let said = match self.news(record, spec, &done) {
+                Some(want) => match self.has_to_wait(spec, is_strangers) {
+                    Some(wait) => {
+                        done.result = done.result.map(|_| Outcome::Requeue(wait));
+                        Ok(())
+                    }
+                    None => self.say(record, &want).await,
+                },
+                None => Ok(()),
             };
             outcome = match (outcome, said.and(done.result)) {
                 (Err(error), _) | (Ok(_), Err(error)) => Err(error),
@@ -216,8 +228,13 @@ impl ShadowPods {
         }
     }
 
-    /// Writes what the record's status does not say yet.
-    async fn say(&self, record: &PeerPod, spec: &ShadowPodSpec, done: &Done) -> Result<(), Error> {
+    /// How long the home of a record has to wait for an answer, if it has to: whoever has the twin waits for what is written before.
+    fn has_to_wait(&self, spec: &ShadowPodSpec, is_strangers: bool) -> Option<Duration> {
+        is_strangers.then(|| self.pace.wait(&spec.origin, Instant::now())).flatten()
+    }
+
+    /// What the record's status does not say yet.
+    fn news(&self, record: &PeerPod, spec: &ShadowPodSpec, done: &Done) -> Option<ShadowPodStatus> {
         let nothing = ShadowPodStatus::default();
         let have = record.status.0.as_ref().unwrap_or(&nothing);
         let said = match &done.verdict {
@@ -234,13 +251,14 @@ impl ShadowPods {
             deleted: done.is_deleted || have.deleted,
             conditions: said,
         };
-        if record.status.0.as_ref() == Ok(&want) {
-            return Ok(());
-        }
+        (done.is_known() && record.status.0.as_ref() != Ok(&want)).then_some(want)
+    }
+
+    async fn say(&self, record: &PeerPod, want: &ShadowPodStatus) -> Result<(), Error> {
         let answer = match record.is_over() {
             // There is no room for it: the watch tells.
-            true => self.leader_writer.put_status(record, &want).await,
-            false => self.knowledge.shadows.put_status(&self.leader_writer, SHADOW, record, &want).await,
+            true => self.leader_writer.put_status(record, want).await,
+            false => self.knowledge.shadows.put_status(&self.leader_writer, SHADOW, record, want).await,
         };
         match answer {
             Ok(_) | Err(Error::Gone) => Ok(()),

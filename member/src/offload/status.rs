@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use super::{
     certificate::{Answer, placement},
     index::{NAMESPACE, NamespaceEntry, STATUS},
-    knowledge::Knowledge,
+    knowledge::{Knowledge, is_overdue},
     selection::{Invalid, is_held},
 };
 
@@ -93,7 +93,16 @@ impl OffloadingStatus {
         let is_deleting = offloading.metadata.deletion_timestamp.is_some();
         let name = self.knowledge.twins_name(&namespace, offloading);
         let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
-        let said = summary(&self.knowledge.hosts(&clusters, &namespace, asks, Instant::now()), is_deleting);
+        let mut said =
+            summary(&self.knowledge.hosts(&clusters, &namespace, asks, Instant::now()), is_deleting);
+        let is_overdue = is_overdue(offloading, Timestamp::now());
+        let waits_for = match is_deleting {
+            true => self.knowledge.where_left(&namespace, is_overdue, Instant::now()),
+            false => vec![],
+        };
+        if is_overdue {
+            progress::unanswered(&mut said, &waits_for);
+        }
         self.tally.put(&namespace, Some([said.phase.as_str()]));
         let (webhook, is_labelled) = (self.webhook.borrow().clone(), entry.is_labelled());
         let want = desired(offloading, name.clone(), &said, (&webhook, is_labelled), &Time(Timestamp::now()));
@@ -118,7 +127,7 @@ impl OffloadingStatus {
                 Err(error) => return Err(error),
             }
         }
-        if is_deleting && said.clusters.is_empty() {
+        if is_deleting && waits_for.is_empty() {
             namespaces.enqueue([(namespace, NAMESPACE)].into());
         }
         Ok(Outcome::Requeue(RESYNC))

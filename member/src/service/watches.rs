@@ -6,10 +6,11 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
 };
 use kit::{
-    index::Part,
+    index::{Part, Shared},
+    quota::{Counted, Shares},
     watch::{Source, Watches},
 };
-use kube::{Api, runtime::watcher};
+use kube::{Api, Resource, core::NamespaceResourceScope, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
@@ -109,33 +110,52 @@ impl ServicesRun {
         }
     }
 
-    /// Slices of other clusters, which `peers` selects. The leader refuses what is too much; until it has, and where it does not run, no
-    /// member fills our memory all the same.
+    /// Slices of other clusters, which `peers` selects.
     fn watch_slices(&self, tasks: &mut JoinSet<()>, peers: &str) {
-        let Access { us, leader, env, .. } = &self.access;
-        let records = Api::<PeerSlice>::namespaced(leader.clone(), &us.common_area);
-        let all = (records, watcher::Config::default().labels(peers));
-        let (knowledge, shares, metrics) = (self.knowledge.clone(), self.shares.clone(), env.metrics.clone());
-        let sink = move |change| {
-            let (change, left_out) = shares.with(|shares| (shares.change(change), shares.left_out()));
-            metrics.left_out(left_out);
-            change.into_iter().for_each(|change| knowledge.services.change(change));
-        };
-        let source = common_area("ResourceExport");
-        tasks.spawn(self.leader.watch_gathering(all, source, env.metrics.clone(), self.shares.clone(), sink));
+        let shares = self.allowance.slices.clone();
+        self.watch_peers::<PeerSlice>(tasks, peers, common_area("ResourceExport"), shares);
     }
 
     /// Records of the kinds that Antrea's controllers write, of other clusters that `also` selects.
     fn watch_peers_of_antrea(&self, tasks: &mut JoinSet<()>, also: &str) {
-        let Access { us, leader, .. } = &self.access;
         let selector = format!(
             "{}!={},{} in ({SERVICE},{ENDPOINTS}){also}",
             label::SOURCE_CLUSTER_ID,
-            us.cluster,
+            self.access.us.cluster,
             label::SOURCE_KIND,
         );
-        let records = Api::<PeerRecord>::namespaced(leader.clone(), &us.common_area);
-        self.here.index(tasks, &self.leader, records, common_area("ResourceExport of Antrea"), &selector);
+        let (source, shares) = (common_area("ResourceExport of Antrea"), self.allowance.antrea.clone());
+        self.watch_peers::<PeerRecord>(tasks, &selector, source, shares);
+    }
+
+    /// Watches records of other clusters into the index: of each no more than its share.
+    fn watch_peers<P>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        selector: &str,
+        source: Source,
+        shares: Shared<Shares<P>>,
+    ) where
+        P: Part<ServiceName, ServiceEntry>
+            + Counted
+            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + Sync,
+    {
+        let Access { us, leader, env, .. } = &self.access;
+        let records = Api::<P>::namespaced(leader.clone(), &us.common_area);
+        let all = (records, watcher::Config::default().labels(selector));
+        let (knowledge, allowance, metrics) =
+            (self.knowledge.clone(), self.allowance.clone(), env.metrics.clone());
+        let kept = shares.clone();
+        let sink = move |change| {
+            let change = allowance.admit(&kept, change, &metrics);
+            change.into_iter().for_each(|change| knowledge.services.change(change));
+        };
+        tasks.spawn(self.leader.watch_gathering(all, source, env.metrics.clone(), shares, sink));
     }
 }
 

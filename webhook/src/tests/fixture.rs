@@ -75,7 +75,7 @@ impl Webhook {
         let (offloadings, _) = Offloadings::watch(client, registry.clone());
         let (tls, stop) = (Arc::new(Tls::default()), CancellationToken::new());
         let metrics = Metrics::new(&registry).unwrap();
-        let router = Handler { offloadings: offloadings.clone(), metrics }.router();
+        let router = Handler::new(offloadings.clone(), metrics).router();
         let server = Server { tls: tls.clone().server_config().unwrap(), router, drain };
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();

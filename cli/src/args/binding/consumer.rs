@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::{
     ApiServiceOptions, Error, Halves, KubeContext, RemoveOptions,
@@ -14,7 +14,7 @@ pub(super) struct ApiServiceArgs {
     /// Name of the APIServiceBinding.
     name: String,
     /// What is wanted of the provider.
-    #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
+    #[arg(short, long, value_name = "NAME")]
     template: Option<String>,
     /// Kubeconfig of the provider [default: as --kubeconfig].
     #[arg(long, value_name = "FILE")]
@@ -29,7 +29,7 @@ pub(super) struct ApiServiceArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with = "template")]
     file: Option<PathBuf>,
     /// With --only provider: the uid of the consumer's Namespace kube-system.
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
     /// An API that is bound beside those that are asked for, as PLURAL.GROUP; for each one --agree.
     #[arg(long, value_name = "PLURAL.GROUP")]
@@ -58,6 +58,9 @@ pub(super) struct RemoveArgs {
     /// Context of the provider, to end the contract there as well.
     #[arg(long, value_name = "NAME")]
     provider_context: Option<String>,
+    /// What the provider was told of this cluster by --only provider --identity [default: its uid].
+    #[arg(long, value_name = "UID", value_parser = NonEmptyStringValueParser::new())]
+    identity: Option<String>,
     /// The copies at the provider stay.
     #[arg(long)]
     orphan: bool,
@@ -74,26 +77,45 @@ pub(super) struct RemoveArgs {
     place: Where,
 }
 
+impl ApiServiceArgs {
+    /// A flag that would do nothing is a mistake.
+    fn go_together(&self) -> Result<(), Error> {
+        let is_provider = self.only == Some(Half::Provider);
+        let wrong = |line: &str| Err(Error::Argument(line.to_owned()));
+        match is_provider {
+            false if self.identity.is_some() => wrong("--identity goes with --only provider"),
+            true if self.file.is_some() => wrong("-f goes with --only consumer"),
+            true if !self.agree.is_empty() => {
+                wrong("--agree is for the consumer to say: it goes without --only provider")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
     type Error = Error;
 
     fn try_from(args: ApiServiceArgs) -> Result<Self, Error> {
-        let lacks = |flag: &str| Error::Argument(format!("--only needs {flag}"));
+        args.go_together()?;
+        let lacks = |only: &str, flag: &str| Error::Argument(format!("{only}needs {flag}"));
         let file = args.provider_kubeconfig.or_else(|| args.place.kubeconfig.clone());
         let provider = KubeContext { file, name: args.provider_context };
         let (consumer, template) = (args.place.into(), args.template);
         let halves = match (args.only, args.file) {
             (Some(Half::Provider), _) => Halves::Provider {
                 provider,
-                template: template.ok_or_else(|| lacks("--template"))?,
-                identity: args.identity.ok_or_else(|| lacks("--identity"))?,
+                template: template.ok_or_else(|| lacks("--only provider ", "--template"))?,
+                identity: args.identity.ok_or_else(|| lacks("--only provider ", "--identity"))?,
             },
-            (Some(Half::Consumer), file) => {
-                Halves::Consumer { consumer, file: file.ok_or_else(|| lacks("--file"))? }
+            (Some(Half::Consumer), None) => {
+                return Err(lacks("--only consumer ", "-f FILE, with what --only provider printed"));
             }
-            (None, Some(file)) => Halves::Consumer { consumer, file },
+            (_, Some(file)) => Halves::Consumer { consumer, file },
             (None, None) => {
-                Halves::Both { provider, template: template.ok_or_else(|| lacks("--template"))?, consumer }
+                let template = template
+                    .ok_or_else(|| lacks("", "--template, or -f with what --only provider printed"))?;
+                Halves::Both { provider, template, consumer }
             }
         };
         let run = args.run.only(Vec::new());
@@ -107,18 +129,26 @@ impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
     }
 }
 
-impl From<RemoveArgs> for RemoveOptions {
-    fn from(args: RemoveArgs) -> Self {
+impl TryFrom<RemoveArgs> for RemoveOptions {
+    type Error = Error;
+
+    fn try_from(args: RemoveArgs) -> Result<Self, Error> {
         let file = args.provider_kubeconfig.clone().or_else(|| args.place.kubeconfig.clone());
         let is_named = args.provider_context.is_some() || args.provider_kubeconfig.is_some();
-        Self {
+        if args.identity.is_some() && !is_named {
+            return Err(Error::Argument(
+                "--identity is what the provider knows: add --provider-context".into(),
+            ));
+        }
+        Ok(Self {
             name: args.name,
             consumer: args.place.into(),
             provider: is_named.then_some(KubeContext { file, name: args.provider_context }),
+            identity: args.identity,
             orphan: args.orphan,
             force: args.force,
             dry_run: args.dry_run,
             timeout: Duration::from_secs(args.timeout),
-        }
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The provider's half of ending a binding: the export and, with the last one, the contract.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use api::{
     bind::{export::APIServiceExport, label},
@@ -9,7 +9,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, core::ObjectMeta};
 
-use super::RemoveOptions;
+use super::{RemoveOptions, going};
 use crate::{
     Error,
     cluster::Cluster,
@@ -29,26 +29,32 @@ impl Contract {
     /// The Namespace that a Secret of the consumer names, if it is this consumer's: it is going to be deleted with the rights of an administrator
     /// of the provider. Where no Secret is left, the consumer's by its identity; none if there is none.
     pub(super) async fn of(
-        consumer: &Cluster,
+        consumer: &str,
+        identity: &str,
         provider: Cluster,
         named: Option<&str>,
     ) -> Result<Option<Self>, Error> {
         let name = match named {
             Some(name) => name.to_owned(),
-            None => match by_identity(&provider, &consumer.uid).await? {
+            None => match by_identity(&provider, identity).await? {
                 Some(name) => name,
                 None => return Ok(None),
             },
         };
         let namespace = Object { namespace: None, ..called::<Namespace>("", &name) };
         let there = provider.read(&namespace).await?;
-        match there.and_then(|there| not_of(&there.metadata(), &consumer.uid)) {
+        match there.and_then(|there| not_of(&there.metadata(), identity)) {
             Some(why) => Err(provider.refuse(format!(
-                "the credential of {} leads to {namespace}, which {why}: it is not touched; without --provider-context the binding alone is removed",
-                consumer.name
+                "the credential of {consumer} leads to {namespace}, which {why}: it is not touched; if the contract was asked for with another \
+                 --identity, say that again; without --provider-context the binding alone is removed"
             ))),
             None => Ok(Some(Self { provider, namespace })),
         }
+    }
+
+    /// The provider, and the name of the cluster namespace.
+    pub(super) fn place(&self) -> (&Cluster, &str) {
+        (&self.provider, &self.namespace.name)
     }
 
     /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it. Where the consumer has
@@ -79,15 +85,25 @@ impl Contract {
         if options.dry_run {
             return Ok(());
         }
-        let probe = async || match provider.read(&self.namespace).await? {
+        self.is_gone(&mut there, options.timeout).await
+    }
+
+    /// Waits until the contract is gone.
+    async fn is_gone(&self, there: &mut Eraser<'_>, limit: Duration) -> Result<(), Error> {
+        let probe = async || match self.provider.read(&self.namespace).await? {
             None => Ok(Ok(())),
             Some(_) => Ok(Err("what was made for its consumer goes first".to_owned())),
         };
         let waiting = |message: &str| there.say(&format!("waiting for {} to go: {message}", self.namespace));
-        rollout::wait(options.timeout, probe, waiting).await?.map_err(|message| Error::Timeout {
-            cluster: provider.name.clone(),
-            missing: format!("{} is still there: {message}", self.namespace),
-            limit: options.timeout,
+        let Err(_) = rollout::wait(limit, probe, waiting).await? else { return Ok(()) };
+        let held = going::told(&going::of_contract(&self.provider, &self.namespace).await?);
+        Err(Error::Timeout {
+            cluster: self.provider.name.clone(),
+            missing: format!(
+                "{} is not gone. {held}. See to that, and run it again. It gave up",
+                self.namespace
+            ),
+            limit,
         })
     }
 }

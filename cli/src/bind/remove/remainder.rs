@@ -87,6 +87,9 @@ impl Remainder {
                 }
             }
         }
+        for right in bind::namespaces(&self.binding, &[]) {
+            here.delete_ours(&right).await?;
+        }
         Ok(())
     }
 

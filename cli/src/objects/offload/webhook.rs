@@ -38,7 +38,7 @@ pub const PATH: &str = "/mutate/pod";
 const ACCOUNT: Account<'static> = Account { namespace: SYSTEM, name: NAME };
 
 /// Port that it listens on for the API server.
-const PORT: i32 = 8443;
+pub(crate) const PORT: u16 = 8443;
 const PORT_NAME: &str = "webhook";
 /// Port of its Service.
 const SERVICE_PORT: i32 = 443;
@@ -59,7 +59,7 @@ pub(super) fn rights() -> Vec<Object> {
 /// All that runs the webhook inside its cluster, and who may reach its Pods.
 pub fn workload(image: &str) -> Vec<Object> {
     vec![
-        deployment::network_policy(NAME, &[PORT]),
+        deployment::network_policy(NAME, &[PORT.into()]),
         service(),
         Object::new(&deployment(image)),
         disruption_budget(),
@@ -171,7 +171,7 @@ fn pod(image: &str) -> PodSpec {
         args.push(format!("--webhook-listen=[::]:{PORT}"));
         container.ports.get_or_insert_default().push(ContainerPort {
             name: Some(PORT_NAME.into()),
-            container_port: PORT,
+            container_port: PORT.into(),
             protocol: Some("TCP".into()),
             ..ContainerPort::default()
         });

@@ -9,6 +9,7 @@
 //! - In a cluster namespace it writes the account of the consumer and its kubeconfig, under their names.
 //! - It gives rights to that account alone, and of ClusterRoles those that it has the right to `bind`: that of cluster namespaces, nowhere
 //!   else, and those of APIs that are offered.
+//! - It puts the requests of that account on the level of members, named as the cluster namespace.
 //! - In its own Namespace it answers requests by Secrets. Those that Freeport installs, and tokens of accounts, are none.
 //!
 //! What it may write in Common Areas, Roles say: nothing of these kinds.
@@ -16,7 +17,7 @@
 use super::{Check, Policy, Refused, requests, requests_outside};
 use crate::objects::{
     Object,
-    rights::{CORE, RBAC},
+    rights::{CORE, FLOW_CONTROL, RBAC},
 };
 
 /// Name of the policy and of its binding. Without the binding it is off.
@@ -32,6 +33,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("isSecret", "variables.resource == 'secrets'"),
     ("isBinding", "variables.resource == 'rolebindings'"),
     ("isBindingOfAll", "variables.resource == 'clusterrolebindings'"),
+    ("isFlow", "variables.resource == 'flowschemas'"),
     ("stays", "request.operation != 'DELETE'"),
     ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
     ("metadata", "variables.written.metadata"),
@@ -47,7 +49,7 @@ has(request.subResource) && request.subResource == 'token' ? request.name : stri
     (
         "about",
         "
-request.kind.kind + ' ' + (variables.isNamespace || variables.isBindingOfAll ? '' : request.namespace + '/') +
+request.kind.kind + ' ' + (variables.isNamespace || variables.isBindingOfAll || variables.isFlow ? '' : request.namespace + '/') +
 variables.objectName + ' is not for freeport-leader: '",
     ),
     ("is", "string(variables.metadata.?labels[?'multicluster.freeport.dev/bind'].orValue(''))"),
@@ -185,6 +187,20 @@ variables.metadata.?ownerReferences.orValue([]).exists(owner,
         says: "
 variables.about + 'it must be owned by Namespace ' + variables.consumer + ' (metadata.ownerReferences)'",
     },
+    // On another level, or before others, requests could wait for nobody, or everybody for them.
+    Check {
+        holds: "
+!variables.isFlow || !variables.stays ||
+variables.written.spec.priorityLevelConfiguration.name == 'freeport-members' &&
+variables.written.spec.?matchingPrecedence.orValue(1000) >= 8000 &&
+variables.written.spec.?rules.orValue([]).all(rule, rule.subjects.all(subject,
+    subject.kind == 'ServiceAccount' && subject.serviceAccount.name == 'kube-binder' &&
+    subject.serviceAccount.namespace == variables.objectName))",
+        refused: Refused::Forbidden,
+        rule: "the leader puts ServiceAccount kube-binder of a cluster namespace on level freeport-members",
+        says: "
+variables.about + 'it puts requests of ServiceAccount ' + variables.objectName + '/kube-binder on level freeport-members, after precedence 8000'",
+    },
     // A finalizer would keep what it is on from going.
     Check {
         holds: "
@@ -207,6 +223,7 @@ pub(crate) fn objects() -> [Object; 2] {
             requests(CORE, &["v1"], &["serviceaccounts", "serviceaccounts/token", "secrets"], all),
             requests(RBAC, &["v1"], &["rolebindings"], all),
             requests_outside(RBAC, &["v1"], &["clusterrolebindings"], all),
+            requests_outside(FLOW_CONTROL, &["*"], &["flowschemas"], all),
         ],
         conditions: &[("by-the-leader", IS_THE_LEADER)],
         namespaces: None,

@@ -35,19 +35,3 @@ fn what_no_consent_can_say_is_refused() {
     }
     assert!(incoming(&options("west", &[("topology.kubernetes.io/region", "eu")], &[])).is_ok());
 }
-
-#[test]
-fn an_old_word_of_the_member_does_not_count() {
-    let peer = |status: &str, seen: i64| -> OffloadPeerView {
-        let said = json!({
-            "type": "Ready", "status": status, "reason": "NotOffered", "message": "m", "observedGeneration": seen,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        });
-        let metadata = json!({"name": "east", "generation": 2});
-        serde_json::from_value(json!({"metadata": metadata, "spec": {}, "status": {"conditions": [said]}}))
-            .unwrap()
-    };
-    assert_eq!(ready(Some(&peer("True", 2))), Ok("m".into()));
-    assert!(ready(Some(&peer("True", 1))).unwrap_err().contains("not seen"));
-    assert_eq!(ready(Some(&peer("False", 2))), Err("NotOffered: m".into()));
-}

@@ -3,11 +3,14 @@
 use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
+        export::APIServiceExport,
+        label::BIND,
         offer::APIServiceExportTemplate,
         resource::Resource,
     },
     view::Tolerant,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
 use super::{everywhere, gap, list, policy};
@@ -15,7 +18,7 @@ use crate::{
     Error,
     cluster::Cluster,
     objects::bind,
-    status::found::{Binding, Consumer, Contract, Offered, Part, Provider},
+    status::found::{Binding, Consumer, Contract, Entry, Going, Offered, Part, Provider},
 };
 
 /// Both sides, as far as they are set up here.
@@ -34,7 +37,21 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
     let contracts = list(cluster, &contracts, "clusterbindings".into(), "").await?;
     let contracts: Part<Vec<Contract>> =
         contracts.map(|contracts| contracts.into_iter().map(Into::into).collect());
-    Ok(Some(Provider { policy: own, requests, offers: offers(cluster).await?, contracts }))
+    let (offers, going) = (offers(cluster).await?, going(cluster).await?);
+    Ok(Some(Provider { policy: own, requests, offers, contracts, going }))
+}
+
+/// Exports, cluster namespaces and Namespaces that stand for those of consumers, as far as somebody deletes them.
+async fn going(cluster: &Cluster) -> Result<Vec<Going>, Error> {
+    let exports = everywhere::<Tolerant<APIServiceExport>>(cluster).await?;
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let namespaces = list(cluster, &namespaces, "namespaces".into(), BIND).await?;
+    let namespaces = namespaces.map(|all| all.into_iter().map(Into::into).collect());
+    let going = |kind, objects: Part<Vec<Entry>>| {
+        let objects = objects.map(|all| all.into_iter().filter(|entry| entry.deletion.is_some()).collect());
+        Going { kind, objects }
+    };
+    Ok(vec![going("APIServiceExport", exports), going("Namespace", namespaces)])
 }
 
 /// The APIs of all templates; none where these cannot be read.

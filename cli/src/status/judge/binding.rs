@@ -4,13 +4,14 @@ use api::{bind::condition::READY, condition::AntreaCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
-    Verdict,
+    DELETED, Verdict,
     objects::{named, tally, unless_true},
 };
 use crate::{
     objects::{bind, drift},
     status::{
-        found::{Binding, Contract, Entry, Gap, Offered, Why},
+        age,
+        found::{Binding, Contract, Entry, Gap, Going, Offered, Why},
         report::Tally,
     },
 };
@@ -35,6 +36,7 @@ impl Verdict<'_> {
             let means = "a consumer can keep its cluster namespace from going";
             self.policy(Some(&provider.requests), &bind::requests_policy(), means, PROVIDE);
             provider.offers.iter().for_each(|offered| self.offered(offered));
+            provider.going.iter().for_each(|going| self.going(going));
             let contracts = self.part(&provider.contracts, PROVIDE)?;
             let entries: Vec<_> = contracts.iter().map(|contract| self.heard(contract)).collect();
             Some(self.if_said("ClusterBinding", &entries, &[], &[HEARTBEATING, READY]))
@@ -48,15 +50,39 @@ impl Verdict<'_> {
         (contracts, bindings)
     }
 
-    /// Counts those of which one of `always` is not True or is missing, or one of `said` is there and not True.
+    /// Counts those that are being deleted, and those of which one of `always` is not True or is missing, or one of `said` is there and not
+    /// True.
     fn if_said(&mut self, kind: &str, entries: &[Entry], always: &[&str], said: &[&str]) -> Tally {
-        let tally = tally(entries, |conditions| {
+        let entries: Vec<_> = entries.iter().map(|entry| self.deleted(kind, entry)).collect();
+        let tally = tally(&entries, |conditions| {
             let there = said.iter().filter(|type_| named(conditions, type_).is_some());
             let wanted: Vec<_> = always.iter().chain(there).copied().collect();
-            unless_true(conditions, &wanted, &[])
+            named(conditions, DELETED).or_else(|| unless_true(conditions, &wanted, &[]))
         });
         self.troubles(kind, &tally);
         tally
+    }
+
+    /// What goes by itself is a problem only until then.
+    fn going(&mut self, going: &Going) {
+        let Some(entries) = self.part(&going.objects, PROVIDE) else { return };
+        self.if_said(going.kind, entries, &[], &[]);
+    }
+
+    /// The object, with a condition about its deletion if somebody deletes it.
+    fn deleted(&self, kind: &str, entry: &Entry) -> Entry {
+        let mut entry = entry.clone();
+        if let Some(deletion) = &entry.deletion {
+            let age = age::text(self.now.duration_since(deletion.since));
+            entry.conditions.push(AntreaCondition {
+                type_: Some(DELETED.into()),
+                status: Some("True".into()),
+                reason: None,
+                message: Some(format!("for {age}, held by {}", deletion.held_by(kind))),
+                last_transition_time: Some(Time(deletion.since)),
+            });
+        }
+        entry
     }
 
     /// The contract, with a condition about its heartbeats. Of one that was never heard nothing is said: its consumer may not have begun.

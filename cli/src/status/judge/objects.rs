@@ -2,7 +2,7 @@
 
 use api::condition::AntreaCondition;
 
-use super::{TRUE, Verdict, line, said};
+use super::{DELETED, TRUE, Verdict, line, said};
 use crate::status::{
     found::Entry,
     report::{Said, Tally, Trouble},
@@ -79,6 +79,9 @@ impl Verdict<'_> {
 
 /// What to do about one object, where its condition has more than to be read; `describe` shows it.
 fn next(kind: &str, condition: &Said, describe: &str) -> String {
+    if condition.type_ == DELETED {
+        return format!("wait, or see to what holds it; {describe}");
+    }
     match (kind, condition.reason.as_str()) {
         ("ServiceImport", "ServiceNameTaken") => {
             "rename or delete that Service; if it is the imported one, set its label app.kubernetes.io/managed-by: freeport again".to_owned()

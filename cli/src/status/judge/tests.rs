@@ -63,7 +63,7 @@ fn lease(seconds_ago: i64, other: &[(&str, &str)]) -> LeaseView {
 }
 
 fn entry(name: &str, conditions: Vec<AntreaCondition>) -> Entry {
-    Entry { namespace: "shop".into(), name: name.into(), conditions }
+    Entry { namespace: "shop".into(), name: name.into(), conditions, deletion: None }
 }
 
 fn record(cluster: &str, offers_service: bool, conditions: Vec<AntreaCondition>) -> Record {

@@ -15,6 +15,7 @@ use std::{
 
 use e2e::{
     daemon::{DAEMONS, End, LEADER},
+    figures::peak,
     fixture::{World, alone},
     seen::{imported, not_imported},
     waiting::{VOUCHED, eventually, within},
@@ -31,6 +32,10 @@ const RECORDS: usize = 400;
 const LARGE: usize = 70;
 /// Decoded, they would take 50 MB each.
 const DENSE: usize = 8;
+/// Decoded, they would take 4 MB each; nobody reads them.
+const ENDPOINTS: usize = 80;
+/// Decoded, they would take a megabyte each, in the leader twice.
+const LABELLED: usize = 150;
 /// Half more than a member may have, since each counts as 640 KB; and the leader cannot say so: it does not run.
 const SLICES: usize = 160;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
@@ -60,6 +65,8 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         within(VOUCHED, "the newest is refused", || flooder.over_quota()).await;
         assert_eq!(processes(world).await, began, "no daemon was started again");
         flooder.write_dense(DENSE).await;
+        flooder.write_endpoints(ENDPOINTS).await;
+        flooder.write_labelled(LABELLED).await;
         for daemon in [LEADER, IMPORTER] {
             world.end(daemon, End::Crash).await;
         }
@@ -191,14 +198,6 @@ async fn memory(world: &World) -> String {
 async fn resident(world: &World, daemon: &str) -> Option<u64> {
     let metrics = world.metrics(daemon).await.ok()?;
     Some((metrics.sum("process_resident_memory_bytes") / f64::from(1 << 20)) as u64)
-}
-
-/// What a daemon had resident at the most, in MiB.
-async fn peak(world: &World, daemon: &str) -> u64 {
-    let pid = world.fleet.process(daemon).await.unwrap().unwrap().pid().unwrap();
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    peak.unwrap().parse::<u64>().unwrap() / 1024
 }
 
 /// A member that crashes as soon as it has begun.

@@ -1,11 +1,15 @@
 //! What a host allows, and what it leaves alone.
 
 use api::offload::namespace::{NamespaceOffloading, READY};
-use e2e::{seen::event, waiting::eventually};
+use e2e::{
+    forbidden::{forbid, permit},
+    seen::event,
+    waiting::eventually,
+};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -110,7 +114,7 @@ fn a_consent_that_is_narrowed_or_cannot_be_read_leaves_twins_and_lets_no_new_one
 /// Nobody keeps the twin of one that cannot have any, and its owner is told.
 #[test]
 fn the_label_on_a_namespace_that_cannot_be_offloaded_is_a_warning() {
-    OFFLOADING.beside(async |world| {
+    OFFLOADING.alone(async |world| {
         let west = world.cluster("west");
         let namespaces = Api::<Namespace>::all(west.client.clone());
         let label =
@@ -149,5 +153,48 @@ fn a_namespace_that_is_not_ours_is_never_touched() {
         assert_eq!(before.meta().resource_version, after.meta().resource_version);
         world.release(&ns).await;
         world.release(&foreign).await;
+    });
+}
+
+/// Somebody deletes a twin, and its host may not make it again for a while: no event says when it may.
+#[test]
+fn a_twin_that_could_not_be_made_is_made_when_nothing_is_in_its_way_any_more() {
+    const POLICY: &str = "no-twin-again";
+    OFFLOADING.alone(async |world| {
+        let (west, east) = (world.cluster("west"), world.cluster("east"));
+        agreed(world).await;
+        let ns = world.namespace("again", &["west"]).await;
+        offload(world, &ns, json!({})).await;
+        phase(world, &ns, "Ready").await;
+        let twins = Api::<Namespace>::all(east.client.clone());
+        let before = twins.get("again-west").await.unwrap();
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]});
+        let spec = json!({
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "object.metadata.name != 'again-west'", "message": "not again"}],
+        });
+        forbid(east, POLICY, spec).await;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let again: Namespace = serde_json::from_value(json!({"metadata": {"name": "again-west"}})).unwrap();
+        eventually("the policy holds", || async {
+            match twins.create(&dry, &again).await {
+                Err(kube::Error::Api(status)) if status.message.contains("not again") => Ok(()),
+                answer => Err(format!("{answer:?}")),
+            }
+        })
+        .await;
+        twins.delete("again-west", &DeleteParams::default()).await.unwrap();
+        let status = phase(world, &ns, "AllFailed").await;
+        let said = format!("{:?}", status.remote_namespaces_conditions["east"]);
+        assert!(said.contains("not again"), "{said}");
+
+        permit(east, POLICY).await;
+        phase(world, &ns, "Ready").await;
+        let after = twins.get("again-west").await.unwrap();
+        assert_ne!(after.uid(), before.uid());
+        assert_eq!(after.annotations()["liqo.io/original-name"], "again");
+        west.delete::<NamespaceOffloading>(&ns, "offloading").await;
+        gone(world, "east", "again-west").await;
+        world.release(&ns).await;
     });
 }

@@ -1,13 +1,17 @@
 //! Many Namespaces at once, and more than a host allows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, env};
 
 use api::offload::{
     map::{ENTRIES_MAX, NamespaceMap},
     namespace::NamespaceOffloading,
     peer::OffloadPeer,
 };
-use e2e::{audit, fixture::AREA, waiting::eventually};
+use e2e::{
+    audit,
+    fixture::{AREA, SYSTEM},
+    waiting::eventually,
+};
 use futures::future::join_all;
 use kube::{
     Api,
@@ -15,7 +19,10 @@ use kube::{
 };
 use serde_json::json;
 
-use super::world::{OFFLOADING, agreed, gone, offload, peer, phase};
+use super::{
+    life::looked_again,
+    world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase},
+};
 
 const RECORD: &str = "1.north.east";
 /// Twins that the host allows.
@@ -23,38 +30,61 @@ const ALLOWED: usize = 10;
 /// Keys with names that it allows.
 const NAMED: usize = 100;
 
-/// Namespaces at once.
-const MANY: usize = 20;
-/// Writes for each, whatever comes first: at home a finalizer, a label, a key and its statuses; at the host a twin, its RoleBinding and an
+/// Namespaces at once; `FREEPORT_CROWD` says another number.
+const MANY: usize = 30;
+/// Writes for each, whatever comes first: at home a finalizer, a label, a key and its statuses; at a host a twin, its RoleBinding and an
 /// answer. How few they are where nothing is slow says the benchmark.
 const WRITES: (usize, usize) = (6, 4);
 
+/// Writes of a member, in its own cluster and in the Common Area.
+fn by<'a>(writes: &'a [String], cluster: &str) -> Vec<&'a String> {
+    let at_home = format!(" {cluster} system:serviceaccount:{SYSTEM}:freeport-member ");
+    let in_area = format!(" system:serviceaccount:{AREA}:freeport-member-{cluster} ");
+    writes.iter().filter(|write| write.contains(&at_home) || write.contains(&in_area)).collect()
+}
+
+/// Liqo's check B24.
 #[test]
-fn many_namespaces_at_once_cost_few_writes_each() {
+fn many_namespaces_at_once_cost_few_writes_each_and_none_when_they_are_there() {
     OFFLOADING.alone(async |world| {
+        let many = env::var("FREEPORT_CROWD").map_or(MANY, |many| many.parse().unwrap());
+        let (west, leader) = (world.cluster("west"), world.leader());
         agreed(world).await;
-        let names: Vec<_> = (0..MANY).map(|n| format!("many-{n}")).collect();
-        join_all(names.iter().map(|name| world.cluster("west").create_namespace(name))).await;
+        for host in [world.cluster("east"), leader] {
+            peer(host, "west", json!({"incoming": {"maxNamespaces": many}})).await;
+        }
+        peer(west, "leader", json!({"outgoing": {}})).await;
+        peer_says(world, "west", "leader", "Ready").await;
+        let names: Vec<_> = (0..many).map(|n| format!("many-{n}")).collect();
+        join_all(names.iter().map(|name| west.create_namespace(name))).await;
         let mark = audit::mark(world);
         join_all(names.iter().map(|name| offload(world, name, json!({})))).await;
         for name in &names {
-            phase(world, name, "Ready").await;
+            let status = phase(world, name, "Ready").await;
+            assert_eq!(status.remote_namespaces_conditions.len(), 2, "{status:?}");
         }
         let writes = audit::writes(world, &mark);
-        let by = |cluster: &str| {
-            let member = format!(" {cluster} system:serviceaccount:freeport-system:");
-            writes.iter().filter(|write| write.contains(&member)).collect::<Vec<_>>()
-        };
-        let (home, host) = (by("west"), by("east"));
-        assert!(home.len() <= WRITES.0 * MANY, "{home:#?}");
-        assert!(host.len() <= WRITES.1 * MANY, "{host:#?}");
-        for name in &names {
-            world.cluster("west").delete::<NamespaceOffloading>(name, "offloading").await;
+        let home = by(&writes, "west");
+        assert!(home.len() <= WRITES.0 * many, "{home:#?}");
+        for host in ["east", "leader"] {
+            let host = by(&writes, host);
+            assert!(host.len() <= WRITES.1 * many, "{host:#?}");
         }
-        for name in &names {
-            gone(world, "east", &format!("{name}-west")).await;
-            world.release(name).await;
+        world.settled().await;
+        let mark = audit::mark(world);
+        looked_again(world).await;
+        assert_eq!(audit::writes(world, &mark), Vec::<String>::new(), "nothing happens");
+
+        join_all(names.iter().map(|name| west.delete::<NamespaceOffloading>(name, "offloading"))).await;
+        for (name, host) in names.iter().flat_map(|name| [(name, "east"), (name, "leader")]) {
+            gone(world, host, &format!("{name}-west")).await;
         }
+        join_all(names.iter().map(|name| world.release(name))).await;
+        for (cluster, other) in [(west, "leader"), (leader, "west")] {
+            let peers = Api::<OffloadPeer>::all(cluster.client.clone());
+            peers.delete(other, &DeleteParams::default()).await.unwrap();
+        }
+        peer(world.cluster("east"), "west", json!({"incoming": {"maxNamespaces": null}})).await;
     });
 }
 

@@ -26,7 +26,7 @@ use super::{
         running,
         world::{is, kubelet_says, offloaded, twin_pod},
     },
-    world::{OFFLOADING, agreed, gone, phase},
+    world::{OFFLOADING, agreed, gone, peer_says, phase},
 };
 
 const CONNECTED: (&str, &str) = ("True", "Connected");
@@ -92,6 +92,7 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
 
         let set: ClusterSet = east.take(SYSTEM, SET).await;
         gone(world, "east", &twin).await;
+        peer_says(world, "west", "east", "NotInClusterSet").await;
         let failed = is(world, &ns, &name, "Failed", ABORTED).await;
         assert_eq!(failed.uid(), pod.uid());
         assert_ne!(unbound(west, &ns).await, name, "its owner made another one");

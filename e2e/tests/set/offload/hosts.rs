@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use super::world::{OFFLOADING, agreed, gone, offload, peer, phase};
 
 /// Namespaces of west.
-const NAMESPACES: [&str; 5] = ["all", "in-us", "on-mars", "samename", "selected"];
+const NAMESPACES: [&str; 6] = ["all", "in-us", "on-mars", "samename", "selected", "barred"];
+const HOSTS: [&str; 2] = ["east", "leader"];
 
 fn in_region(region: &str) -> Value {
     let expression = json!({"key": "liqo.io/region", "operator": "In", "values": [region]});
@@ -50,12 +51,14 @@ fn twins_are_where_selectors_names_and_labels_say() {
         let [west, east, leader] = ["west", "east", "leader"].map(|name| world.cluster(name));
         agreed(world).await;
         peer(east, "west", json!({"incoming": {"namespaces": ["same*", "chosen"]}})).await;
+        world.namespace("barred-west", &HOSTS).await;
         for (name, spec) in NAMESPACES.into_iter().zip([
             json!({}),
             json!({"clusterSelector": in_region("us")}),
             json!({"podOffloadingStrategy": "Remote", "clusterSelector": in_region("mars")}),
             json!({"namespaceMappingStrategy": "EnforceSameName"}),
             json!({"namespaceMappingStrategy": "SelectedName", "remoteNamespaceName": "chosen"}),
+            json!({}),
         ]) {
             world.namespace(name, &["west"]).await;
             offload(world, name, spec).await;
@@ -64,6 +67,7 @@ fn twins_are_where_selectors_names_and_labels_say() {
             phase(world, name, "Ready").await;
         }
         phase(world, "on-mars", "NoClusterSelected").await;
+        phase(world, "barred", "AllFailed").await;
         let home = namespace(world, "west", "on-mars").await.unwrap();
         assert_eq!(home.labels()["liqo.io/scheduling-enabled"], "true", "its Pods wait for such a host");
         for (twin, original) in [("all-west", "all"), ("samename", "samename"), ("chosen", "selected")] {
@@ -74,6 +78,7 @@ fn twins_are_where_selectors_names_and_labels_say() {
 
         // Another host, where somebody has the name of one twin. Nobody touches the NamespaceOffloadings.
         world.namespace("all-west", &["leader"]).await;
+        let at_leader = Watched::<Namespace>::of_all(leader).await;
         peer(leader, "west", json!({"incoming": {"nodeLabels": {"liqo.io/region": "eu"}}})).await;
         peer(west, "leader", json!({"outgoing": {}})).await;
         phase(world, "all", "SomeFailed").await;
@@ -81,6 +86,8 @@ fn twins_are_where_selectors_names_and_labels_say() {
         let refused = says(world, "samename", "leader", READY).await;
         assert_eq!(refused, ("False".into(), "CreationLoopBackOff".into()), "it allows no such name");
         leader.release_namespace("all-west").await;
+        names_that_a_host_allows_are_used_there(world).await;
+        a_name_that_was_taken_everywhere_is_used_when_it_is_free(world).await;
         asked_for_by_a_label(world).await;
         let status = phase(world, "all", "Ready").await;
         assert_eq!(status.observed_generation, Some(1));
@@ -93,7 +100,6 @@ fn twins_are_where_selectors_names_and_labels_say() {
         );
         phase(world, "in-us", "Ready").await;
         assert_eq!(says(world, "in-us", "leader", OFFLOADING_REQUIRED).await.0, "False");
-        assert!(namespace(world, "leader", "in-us-west").await.is_none());
 
         // The host has moved.
         peer(east, "west", json!({"incoming": {"nodeLabels": {"liqo.io/region": "mars"}}})).await;
@@ -102,6 +108,7 @@ fn twins_are_where_selectors_names_and_labels_say() {
         gone(world, "east", "in-us-west").await;
         let node = Api::<Node>::all(west.client.clone()).get("freeport-east").await.unwrap();
         assert_eq!(node.labels()["liqo.io/region"], "mars");
+        at_leader.each(|there| assert_ne!(there.name_any(), "in-us-west", "nobody selects it"));
 
         nothing_is_left_when_it_has_ended(world).await;
         is_unoffloaded(world, "quick").await;
@@ -114,6 +121,36 @@ fn twins_are_where_selectors_names_and_labels_say() {
     });
 }
 
+async fn names_that_a_host_allows_are_used_there(world: &World) {
+    peer(world.leader(), "west", json!({"incoming": {"namespaces": ["same*", "chosen"]}})).await;
+    for (name, twin) in [("samename", "samename"), ("selected", "chosen")] {
+        phase(world, name, "Ready").await;
+        for host in HOSTS {
+            let twin = namespace(world, host, twin).await.unwrap();
+            assert_eq!(twin.annotations()["liqo.io/original-name"], name, "{host}");
+        }
+    }
+}
+
+async fn a_name_that_was_taken_everywhere_is_used_when_it_is_free(world: &World) {
+    eventually("the new host says that it is taken, too", || async {
+        let said = says(world, "barred", "leader", READY).await;
+        if said.0 == "False" { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+    phase(world, "barred", "AllFailed").await;
+    for host in HOSTS {
+        let theirs = namespace(world, host, "barred-west").await.unwrap();
+        assert!(!theirs.annotations().contains_key("liqo.io/original-name"), "it is theirs: {theirs:?}");
+        world.cluster(host).release_namespace("barred-west").await;
+    }
+    phase(world, "barred", "Ready").await;
+    for host in HOSTS {
+        let twin = namespace(world, host, "barred-west").await.unwrap();
+        assert_eq!(twin.annotations()["liqo.io/original-name"], "barred", "{host}");
+    }
+}
+
 /// What goes with the label, and stays without it if somebody else made it.
 async fn asked_for_by_a_label(world: &World) {
     let west = world.cluster("west");
@@ -121,7 +158,7 @@ async fn asked_for_by_a_label(world: &World) {
     for name in ["quick", "all"] {
         label(world, name, json!({"liqo.io/enabled": "true"})).await;
     }
-    for host in ["east", "leader"] {
+    for host in HOSTS {
         eventually(&format!("{host} has the twin"), || async {
             namespace(world, host, "quick-west")
                 .await
@@ -158,7 +195,7 @@ async fn nothing_is_left_when_it_has_ended(world: &World) {
     let watched = Watched::<NamespaceOffloading>::of(west, "all").await;
     join_all(NAMESPACES.iter().map(|name| west.delete::<NamespaceOffloading>(name, "offloading"))).await;
     is_unoffloaded(world, "all").await;
-    for host in ["east", "leader"] {
+    for host in HOSTS {
         assert!(namespace(world, host, "all-west").await.is_none(), "at that instant no twin is left");
     }
     let mut phases = Vec::new();
@@ -167,7 +204,9 @@ async fn nothing_is_left_when_it_has_ended(world: &World) {
     });
     assert_eq!(phases.last().map(String::as_str), Some("Terminating"), "{phases:?}");
     join_all(NAMESPACES.iter().map(|name| is_unoffloaded(world, name))).await;
-    for twin in ["samename", "chosen", "on-mars-west"] {
-        assert!(namespace(world, "east", twin).await.is_none(), "{twin}");
+    for (host, twin) in
+        [("east", "samename"), ("east", "chosen"), ("east", "on-mars-west"), ("leader", "samename")]
+    {
+        assert!(namespace(world, host, twin).await.is_none(), "{twin} of {host}");
     }
 }

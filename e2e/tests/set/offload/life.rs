@@ -35,7 +35,7 @@ const RESYNCED: [(&str, &str); 3] = [
 ];
 
 /// Waits until all that is [`RESYNCED`] has looked again, and all daemons have said that nothing is left to write.
-async fn looked_again(world: &World) {
+pub(super) async fn looked_again(world: &World) {
     let looks = async |(daemon, controller): (&str, &str)| {
         let label = format!("controller=\"{controller}\",result");
         world.metrics(daemon).await.map(|metrics| metrics.of("freeport_reconcile_total", &label, "ok"))

@@ -2,7 +2,7 @@
 
 pub(super) mod world;
 
-use api::offload::{namespace::NamespaceOffloading, shadow_pod::ShadowPod};
+use api::offload::{namespace::NamespaceOffloading, pod_status::ACCEPTED, shadow_pod::ShadowPod};
 use e2e::{
     fixture::{AREA, World},
     seen::event,
@@ -129,8 +129,13 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         let volumes = json!({"volumes": [{"name": "conf", "configMap": {"name": "conf"}}]});
         bind_with(west, &ns, "bound", volumes).await;
         let bound = is(world, &ns, "bound", "Pending", "OffloadingRefused").await;
-        let message = bound.status.unwrap().message.unwrap();
+        let message = bound.status.as_ref().unwrap().message.clone().unwrap();
         assert!(message.contains("spec.volumes[conf].configMap"), "{message}");
+        let (reason, why) = refusal(&bound).unwrap();
+        assert!(
+            reason == "OffloadingRefused" && why.contains("spec.volumes[conf].configMap"),
+            "{reason}: {why}"
+        );
         eventually("an Event says so", || event(west, &ns, "bound", "OffloadingRefused")).await;
 
         let claims = running("127.0.0.1");
@@ -141,6 +146,14 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         a_host_runs_no_more_than_its_consent_allows(world, &ns, "waits-west").await;
         unoffload(world, &ns, "waits-west").await;
     });
+}
+
+/// Reason and message of the condition that the Pod is refused.
+fn refusal(pod: &Pod) -> Option<(String, String)> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let refused =
+        conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False")?;
+    Some((refused.reason.clone()?, refused.message.clone()?))
 }
 
 /// Pods without requests are there already.
@@ -163,13 +176,15 @@ async fn a_host_runs_no_more_than_its_consent_allows(world: &World, ns: &str, tw
     let large = twin_pod(world, twin, "large", None).await;
     bind("beyond", "300m").await;
     let refused = is(world, ns, "beyond", "Pending", "ResourcesExceeded").await;
+    let (reason, why) = refusal(&refused).unwrap();
     let message = refused.status.unwrap().message.unwrap();
+    assert_eq!((reason.as_str(), &why), ("ResourcesExceeded", &message));
     assert!(message.contains("allows 1 of cpu, of which its Pods take 800m"), "{message}");
     eventually("an Event says so", || event(west, ns, "beyond", "HostRefused")).await;
 
     allowed(json!("1100m")).await;
     twin_pod(world, twin, "beyond", None).await;
-    is(world, ns, "beyond", "Pending", "").await;
+    assert_eq!(refusal(&is(world, ns, "beyond", "Pending", "").await), None);
     allowed(json!("100m")).await;
     bind("small", "50m").await;
     is(world, ns, "small", "Pending", "ResourcesExceeded").await;

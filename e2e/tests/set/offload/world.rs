@@ -4,7 +4,13 @@ use api::offload::{
     namespace::{NamespaceOffloading, NamespaceOffloadingStatus},
     peer::OffloadPeer,
 };
-use e2e::{cluster::Cluster, fixture::SET, shared::Shared, waiting::eventually, world::World};
+use e2e::{
+    cluster::Cluster,
+    fixture::{SET, make_whole},
+    pool::Pool,
+    waiting::eventually,
+    world::World,
+};
 use fleet::cluster_set::Composition;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -13,10 +19,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-pub(super) static OFFLOADING: Shared<World> = Shared::new(|| Box::pin(up()));
+pub(super) static OFFLOADING: Pool = Pool::new(
+    "e2e-offload",
+    &["leader", "west", "east"],
+    |world| Box::pin(offloading(world)),
+    |world| Box::pin(make_whole(world)),
+);
 
-async fn up() -> World {
-    let mut world = World::bring_up("e2e-offload", &["leader", "west", "east"]).await;
+async fn offloading(mut world: World) -> World {
     world.add_set(&composition(&world)).await;
     world
 }

@@ -1,3 +1,6 @@
+use kit::watch::Gather;
+use odd::anything;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -5,18 +8,18 @@ use super::*;
 type Requests = Bounded<APIServiceExportRequest>;
 type Spaces = Bounded<APIServiceNamespace>;
 
-fn request(name: &str, spec: &Value) -> Tolerant<APIServiceExportRequest> {
+fn request(name: &str, spec: &Value) -> Lean<APIServiceExportRequest> {
     noted(name, spec, &json!({}))
 }
 
-fn noted(name: &str, spec: &Value, notes: &Value) -> Tolerant<APIServiceExportRequest> {
-    let metadata =
-        json!({"name": name, "namespace": "cns", "uid": name, "resourceVersion": "3", "annotations": notes});
+fn noted(name: &str, spec: &Value, more: &Value) -> Lean<APIServiceExportRequest> {
+    let mut metadata = json!({"name": name, "namespace": "cns", "uid": name, "resourceVersion": "3"});
+    metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
 }
 
 /// An APIServiceNamespace, with `more` metadata, that was said to be there.
-fn space(name: &str, said: &str, more: &Value) -> Tolerant<APIServiceNamespace> {
+fn space(name: &str, said: &str, more: &Value) -> Lean<APIServiceNamespace> {
     let mut metadata = json!({"name": name, "namespace": "cns", "uid": name, "resourceVersion": "3"});
     metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     serde_json::from_value(json!({"metadata": metadata, "spec": {}, "status": {"namespace": said}})).unwrap()
@@ -32,23 +35,33 @@ fn key(name: &str) -> Key {
     Key { cluster_namespace: "cns".into(), name: name.into() }
 }
 
-fn all(of: std::ops::Range<usize>) -> Vec<Tolerant<APIServiceExportRequest>> {
+fn all(of: std::ops::Range<usize>) -> Vec<Lean<APIServiceExportRequest>> {
     of.map(|n| request(&format!("r{n:03}"), &json!({"resources": []}))).collect()
 }
 
 #[test]
 fn what_nobody_reads_is_not_kept_and_what_is_too_large_is_not_looked_at() {
     let api = json!([{"group": "g", "resource": "mm"}]);
-    let spec = json!({"parameters": {"x": "y".repeat(100_000)}, "resources": api});
-    let kept = trimmed(noted("mango", &spec, &json!({"note": "x".repeat(100_000)})));
-    assert!(kept.metadata.annotations.is_none());
+    let dense = vec![json!({"a": 0}); 100_000];
+    let labels: serde_json::Map<_, _> = (0..10_000).map(|n| (format!("l{n}"), json!(""))).collect();
+    let spec = json!({"parameters": {"x": dense}, "resources": api});
+    let kept =
+        noted("mango", &spec, &json!({"labels": labels, "annotations": {"note": "x".repeat(100_000)}}));
+    assert!(kept.bytes < 5000, "{}", kept.bytes);
     let kept = kept.object.unwrap();
-    assert_eq!((kept.spec.parameters, kept.metadata.annotations), (None, None));
+    assert_eq!((kept.spec.parameters, kept.metadata.annotations, kept.metadata.labels), (None, None, None));
     assert_eq!((kept.metadata.uid.as_deref(), kept.spec.resources.len()), (Some("mango"), 1));
     let many: Vec<_> = (0..5000).map(|n| json!({"group": "g", "resource": format!("m{n}")})).collect();
-    let kept = trimmed(request("mango", &json!({ "resources": many })));
-    assert!(kept.object.unwrap_err().contains("65536"));
+    let kept = request("mango", &json!({ "resources": many }));
+    assert!(matches!(&kept.object, Err(Unread::Odd(why)) if why.contains("131072")), "{:?}", kept.object);
     assert_eq!(kept.metadata.name.as_deref(), Some("mango"));
+}
+
+#[test]
+fn a_request_with_as_many_apis_as_it_may_have_is_looked_at() {
+    let long = |n: usize| json!({"group": "provider.example.com", "resource": format!("mangodbs{n}"), "versions": ["v1alpha1", "v1"]});
+    let all: Vec<_> = (0..api::bind::grant::APIS_MAX).map(long).collect();
+    assert!(request("mango", &json!({ "resources": all })).object.is_ok());
 }
 
 #[test]
@@ -57,7 +70,7 @@ fn what_goes_or_has_a_namespace_is_looked_at_however_large_its_consumer_makes_it
     let rest = |more: Value| {
         let mut more = more;
         more["ownerReferences"] = json!(many_owners());
-        trimmed(space("team1", "cns-team1", &more)).object
+        space("team1", "cns-team1", &more).object
     };
     assert!(rest(json!({})).is_err(), "nothing was made for it");
     let held = rest(json!({"finalizers": ours})).unwrap();
@@ -68,20 +81,20 @@ fn what_goes_or_has_a_namespace_is_looked_at_however_large_its_consumer_makes_it
     assert!(is_going(&going.metadata));
     // Nested deeper than can be decoded, and still in the way of its cluster namespace.
     let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
-    let of = |more: &str| -> Tolerant<APIServiceExportRequest> {
+    let of = |more: &str| -> Lean<APIServiceExportRequest> {
         let metadata = format!(r#"{{"name": "r", "namespace": "cns", "finalizers": ["x/y"]{more}}}"#);
         serde_json::from_str(&format!(r#"{{"metadata": {metadata}, "spec": {{"resources": {deep}}}}}"#))
             .unwrap()
     };
-    assert!(trimmed(of("")).object.is_err());
-    let going = trimmed(of(r#", "deletionTimestamp": "2026-01-01T00:00:00Z""#)).object.unwrap();
+    assert!(of("").object.is_err());
+    let going = of(r#", "deletionTimestamp": "2026-01-01T00:00:00Z""#).object.unwrap();
     assert!(is_going(&going.metadata) && going.spec.resources.is_empty());
 }
 
 #[test]
 fn of_many_those_that_came_first_are_looked_at() {
     let spec = json!({"resources": []});
-    let most = APIServiceExportRequest::OBJECTS;
+    let most = APIServiceExportRequest::QUOTA.records;
     let mut known = Requests::default();
     known.change(Change::Reset(all(0..most + 5)));
     assert_eq!(known.iter().count(), most);
@@ -97,7 +110,7 @@ fn of_many_those_that_came_first_are_looked_at() {
 
 #[test]
 fn those_left_out_are_next_when_others_are_gone() {
-    let most = APIServiceExportRequest::OBJECTS;
+    let most = APIServiceExportRequest::QUOTA.records;
     let mut known = Requests::default();
     known.change(Change::Reset(all(0..most + 2)));
     let (one, other) = (key(&format!("r{most:03}")), key(&format!("r{:03}", most + 1)));
@@ -116,7 +129,7 @@ fn those_left_out_are_next_when_others_are_gone() {
 
 #[test]
 fn what_was_given_a_namespace_counts_before_what_was_not() {
-    let most = APIServiceNamespace::OBJECTS;
+    let most = APIServiceNamespace::QUOTA.records;
     let mut spaces: Vec<_> = (0..most).map(|n| space(&format!("n{n:04}"), "", &json!({}))).collect();
     spaces.push(space("zero", "", &json!({"finalizers": [label::BIND_FINALIZER]})));
     let mut known = Spaces::default();
@@ -130,4 +143,66 @@ fn what_was_given_a_namespace_counts_before_what_was_not() {
     known.change(Change::Apply(space("going", "", &going)));
     assert!(!has(&known, "its-own"), "anybody can put our finalizer on");
     assert!(has(&known, "assigned") && has(&known, "going"));
+}
+
+fn of(cluster_namespace: &str, name: &str) -> Lean<APIServiceExportRequest> {
+    let mut request = request(name, &json!({"resources": []}));
+    request.metadata.namespace = Some(cluster_namespace.to_owned());
+    if let Ok(content) = &mut request.object {
+        content.metadata.namespace = request.metadata.namespace.clone();
+    }
+    request
+}
+
+#[test]
+fn of_a_flood_a_list_keeps_as_much_as_is_looked_at_and_as_many_names() {
+    let most = APIServiceExportRequest::QUOTA.records;
+    let mut gathered = Gathered::default();
+    gathered.begin();
+    (0..most * 10).for_each(|n| gathered.take(of("cns", &format!("r{n:04}"))));
+    gathered.take(of("quiet", "mango"));
+    let listed = gathered.end();
+    assert_eq!(listed.len(), 2 * most + 1);
+    let mut known = Requests::default();
+    known.change(Change::Reset(listed));
+    assert_eq!((known.within("cns").count(), known.within("quiet").count()), (most, 1));
+    assert!(!known.wants_list(), "there is no room");
+    (0..2 * most).for_each(|n| known.change(Change::Remove(of("cns", &format!("r{n:04}")))));
+    assert!(known.wants_list() && known.next("cns").is_empty(), "nothing is known of the others");
+    known.change(Change::Reset(vec![of("quiet", "mango")]));
+    assert!(!known.wants_list());
+}
+
+#[test]
+fn of_what_a_watch_tells_one_by_one_no_more_is_kept() {
+    let most = APIServiceExportRequest::QUOTA.records;
+    let mut known = Requests::default();
+    (0..most * 10).for_each(|n| known.change(Change::Apply(of("cns", &format!("r{n:04}")))));
+    assert_eq!((known.iter().count(), known.shares["cns"].left_out.len()), (most, most));
+    (0..most * 10).for_each(|n| known.change(Change::Remove(of("cns", &format!("r{n:04}")))));
+    assert!(known.wants_list(), "some were forgotten");
+}
+
+#[test]
+fn a_consumer_has_so_much_memory_for_all_together() {
+    let large: Vec<_> = (0..200).map(|n| json!({"group": "g", "resource": format!("m{n}")})).collect();
+    let large = |n: usize| request(&format!("r{n:03}"), &json!({ "resources": large }));
+    let (mut known, quota) = (Requests::default(), APIServiceExportRequest::QUOTA);
+    (0..quota.records).for_each(|n| known.change(Change::Apply(large(n))));
+    let share = &known.shares["cns"];
+    assert!(share.bytes <= quota.bytes && share.bytes > quota.bytes / 2, "{}", share.bytes);
+    assert_eq!(known.iter().count(), quota.bytes / large(0).bytes);
+    known.change(Change::Remove(large(0)));
+    known.change(Change::Apply(large(199)));
+    assert!(known.named(&key("r199").pair()).is_some(), "there is room");
+}
+
+proptest! {
+    #[test]
+    fn no_object_of_a_consumer_stops_a_list(
+        odd in anything(&["metadata", "finalizers", "ownerReferences", "spec", "parameters", "resources", "status", "namespace"]),
+    ) {
+        odd::everywhere::<Lean<APIServiceExportRequest>>(&odd).unwrap();
+        odd::everywhere::<Lean<APIServiceNamespace>>(&odd).unwrap();
+    }
 }

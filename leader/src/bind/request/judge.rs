@@ -86,7 +86,8 @@ fn judged(
 ) -> Result<(Vec<Granted>, Isolation), Refused> {
     let names = known.contract(&key.cluster_namespace).map(granted_templates).unwrap_or_default();
     let templates = names.iter().filter_map(|name| known.template(name));
-    let crds: BTreeMap<_, _> = known.crds.iter().map(|crd| (crd.name_any(), crd.spec.clone())).collect();
+    let asked = request.spec.resources.iter().filter_map(|resource| known.crd(&resource.name()));
+    let crds: BTreeMap<_, _> = asked.map(|crd| (crd.name_any(), &crd.spec)).collect();
     let bound = known.bound(&key.cluster_namespace);
     let judge = |templates: &[_], isolation| {
         let offered = Offered { templates, crds: &crds, bound: &bound, isolation, scope };
@@ -221,6 +222,21 @@ mod tests {
         assert_eq!(exported.export.spec.resources[0].versions, ["v1"]);
         assert_eq!(exported.export.spec.isolation, Isolation::Prefixed);
         assert_eq!(exported.export.finalizers(), [label::BIND_FINALIZER]);
+    }
+
+    #[test]
+    fn namespaces_that_a_request_names_are_made_as_the_providers() {
+        let mut known = known(&[("small", json!({}))], "small");
+        let spec = json!({"scope": "Namespaced", "resources": [{"group": "example.com", "resource": "mangodbs"}],
+            "namespaces": [{"name": "team1"}]});
+        let template = json!({"metadata": {"name": "small"}, "spec": spec});
+        known.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
+        let request = json!({"metadata": {"name": "mango", "namespace": CNS}, "spec": spec});
+        let request: APIServiceExportRequest = serde_json::from_value(request).unwrap();
+        let choices = (Isolation::Prefixed, InformerScope::Namespaced);
+        let made = desired(&Key::of(&request), &request, &known, choices).unwrap().namespaces;
+        assert_eq!((made.len(), Key::of(&made[0]).to_string()), (1, format!("{CNS}/team1")));
+        assert_eq!(made[0].labels()[label::OWNER], "provider");
     }
 
     #[test]

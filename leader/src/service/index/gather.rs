@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use api::{label, quota::Quota};
+use api::{antrea::Members, label, quota::Quota};
 use kit::{
     quota::{Counted, Gathering},
     watch::Gather,
@@ -18,6 +18,8 @@ use super::record::{Payload, Record, bytes};
 /// The records of a list that were read so far.
 pub(crate) struct Gathered {
     quota: Quota,
+    /// Members that run Antrea's controllers: nobody else reads records of endpoints.
+    antrea: Members,
     /// Those that count, by member.
     counted: HashMap<String, Gathering<Record>>,
     /// Those that do not.
@@ -25,24 +27,37 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    pub(crate) fn new(quota: Quota) -> Self {
-        Self { quota, counted: HashMap::new(), exempt: HashMap::new() }
+    pub(crate) fn new(quota: Quota, antrea: Members) -> Self {
+        Self { quota, antrea, counted: HashMap::new(), exempt: HashMap::new() }
     }
 }
 
 impl Gather<Record> for Gathered {
     fn begin(&mut self) {
-        *self = Self::new(self.quota);
+        (self.counted, self.exempt) = Default::default();
     }
 
     fn take(&mut self, record: Record) {
+        let record = if self.antrea.is_empty() { record.without_endpoints() } else { record };
         let of = if counts(&record) { &mut self.counted } else { &mut self.exempt };
         of.entry(cluster(&record)).or_default().take(record, self.quota);
     }
 
     fn end(&mut self) -> Vec<Record> {
-        let Self { counted, exempt, .. } = std::mem::replace(self, Self::new(self.quota));
+        let (counted, exempt) = (std::mem::take(&mut self.counted), std::mem::take(&mut self.exempt));
         exempt.into_values().chain(counted.into_values()).flat_map(Gathering::into_objects).collect()
+    }
+}
+
+impl Record {
+    /// The record without all endpoints of its Service, if it is about these.
+    fn without_endpoints(mut self) -> Self {
+        if let Ok(spec) = &mut self.spec.content
+            && matches!(spec.payload, Payload::Endpoints(_))
+        {
+            (spec.payload, self.spec.bytes) = (Payload::Missing, 0);
+        }
+        self
     }
 }
 
@@ -111,7 +126,7 @@ mod tests {
     }
 
     fn gathered(records: impl IntoIterator<Item = Record>) -> BTreeMap<String, bool> {
-        let mut gathered = Gathered::new(QUOTA);
+        let mut gathered = Gathered::new(QUOTA, Members::default());
         gathered.begin();
         records.into_iter().for_each(|record| gathered.take(record));
         let has_content =
@@ -134,6 +149,24 @@ mod tests {
     fn a4_of_a_flood_of_withdrawals_no_more_is_kept_than_of_others() {
         let flood = (0..100).map(|n| record("east", n, n as i64, 0, true));
         assert_eq!(gathered(flood.chain([record("west", 0, 50, 0, true)])).len(), 7);
+    }
+
+    #[test]
+    fn a4_endpoints_weigh_what_they_take_and_nothing_where_nobody_reads_them() {
+        let addresses = vec![json!({"ip": "10.0.0.1"}); 1000];
+        let spec = json!({
+            "clusterID": "east", "namespace": "shop", "name": "web", "kind": "Endpoints",
+            "endpoints": {"subsets": [{"addresses": addresses}]},
+        });
+        let kept = |antrea: &str| {
+            let mut gathered = Gathered::new(Quota::default(), Members::named(antrea));
+            gathered.begin();
+            gathered.take(serde_json::from_value(json!({"metadata": {"name": "e"}, "spec": spec})).unwrap());
+            gathered.end().iter().map(Counted::bytes).sum::<usize>()
+        };
+        assert_eq!(kept(""), 0);
+        let decoded = 2 * 1000 * size_of::<k8s_openapi::api::core::v1::EndpointAddress>();
+        assert!(kept("north") > decoded, "{} of {decoded}", kept("north"));
     }
 
     proptest! {

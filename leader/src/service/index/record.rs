@@ -10,7 +10,7 @@ use api::{
     },
     resource_import::Objection,
     slice::SlicePayload,
-    view::{Lenient, Measured, decoded, sourced},
+    view::{Lenient, Measured, decoded, sourced, weight},
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use kube::{Resource, api::ObjectMeta};
@@ -36,7 +36,7 @@ pub(crate) struct Record {
 /// What a member says in a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// Length of its JSON text, or the memory that importers need for it if that is more.
+    /// Length of its JSON text, or the memory that it needs here or in importers if that is more.
     pub(crate) bytes: usize,
     /// What it says, if it decodes.
     pub(crate) content: Result<RecordSpec, String>,
@@ -97,17 +97,38 @@ pub(crate) enum Payload {
     Service(Result<Box<ServicePayload>, Objection>),
     /// It does not pass through the leader: how much memory importers need for it.
     Slice(Result<usize, Objection>),
-    Endpoints(Result<EndpointsPayload, Objection>),
+    Endpoints(EndpointsText),
     /// There was more than is kept of a list.
     Unkept,
 }
+
+/// The leader keeps what it takes in, and its part of what it makes of it.
+const COPIES: usize = 2;
 
 impl Payload {
     fn weight(&self) -> usize {
         match self {
             Self::Slice(Ok(weight)) => *weight,
+            Self::Service(Ok(service)) => COPIES * service.weight(),
+            Self::Endpoints(text) => COPIES * weight(text.0.get()),
             _ => 0,
         }
+    }
+}
+
+/// All endpoints of a Service. A text until they are judged: decoded they take fifteen times as much, and they are read only while a member
+/// runs Antrea's controllers.
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointsText(Box<RawValue>);
+
+impl EndpointsText {
+    /// What it says, if an API server would take it.
+    pub(crate) fn read(&self) -> Result<EndpointsPayload, Objection> {
+        let said = decoded::<EndpointsPayload>(&self.0);
+        let said = said.map_err(|error| {
+            Objection::new("NotDecodable", format!("spec.endpoints does not decode: {error}"))
+        })?;
+        check_endpoints(&said).map(|()| said)
     }
 }
 
@@ -121,7 +142,7 @@ struct AllFields {
     kind: Option<String>,
     service: Option<ServicePayload>,
     endpoint_slice: Option<SlicePayload>,
-    endpoints: Option<EndpointsPayload>,
+    endpoints: Option<Box<RawValue>>,
 }
 
 impl From<AllFields> for RecordSpec {
@@ -132,9 +153,7 @@ impl From<AllFields> for RecordSpec {
             ENDPOINT_SLICE => {
                 all.endpoint_slice.map(|slice| Payload::Slice(check_slice(&slice).map(|()| slice.weight())))
             }
-            ENDPOINTS => all
-                .endpoints
-                .map(|endpoints| Payload::Endpoints(check_endpoints(&endpoints).map(|()| endpoints))),
+            ENDPOINTS => all.endpoints.map(|text| Payload::Endpoints(EndpointsText(text))),
             _ => None,
         };
         let (cluster_id, name, namespace) = (all.cluster_id, all.name, all.namespace);

@@ -16,7 +16,10 @@ use api::{
 use kit::{queue::Outcome, write::Error};
 use kube::{Api, Resource, ResourceExt, api::ApiResource};
 
-use super::{Bindings, FINALIZER, report, verdict::synced};
+use super::{
+    Bindings, FINALIZER, report,
+    verdict::{not_yet, synced},
+};
 use crate::bind::{
     contract::Contract,
     crd::{is_left_behind, is_of},
@@ -59,9 +62,7 @@ impl Bindings {
             false => 0,
         };
         if left > 0 {
-            // Also what keeps them is said.
-            let verdicts = vec![Verdict::new("Synced", synced(&self.unsynced, &name))];
-            report::on_binding(self, binding, Some(contract), verdicts).await?;
+            self.waits(binding, contract).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());
@@ -78,12 +79,22 @@ impl Bindings {
             for crd in crds.iter().filter(|crd| !crd.metadata_is_going()) {
                 self.writer.delete::<Crd>(crd, false).await?;
             }
+            self.waits(binding, contract).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         // Nobody may use the credential any more after that.
         report::on_export(contract, &name, None).await?;
         self.writer.release(&now, &[FINALIZER]).await?;
         Ok(Outcome::Done)
+    }
+
+    /// Says that the binding goes, and why it is still there: it is not ready any more. Also what keeps its objects is said.
+    async fn waits(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<(), Error> {
+        let deleting =
+            not_yet("Deleting", "it is being deleted: its objects and CustomResourceDefinitions go first");
+        let synced = synced(&self.unsynced, &binding.name_any());
+        let verdicts = vec![Verdict::new("SchemaInSync", deleting), Verdict::new("Synced", synced)];
+        report::on_binding(self, binding, Some(contract), verdicts).await
     }
 
     /// Deletes the objects, whose copies go with them unless they are to stay; how many are left.

@@ -121,6 +121,18 @@ pub(super) fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
     Answer::No(Severity::Warning, reason, message)
 }
 
+/// Where the provider has more in the cluster namespace than is taken in: what is missing here may be there.
+pub(super) fn overrun(found: &mut Found, left_out: usize) {
+    let may_follow = matches!(found.connected, Answer::Yes | Answer::No(_, "APIServiceExportNotFound", _));
+    if left_out > 0 && may_follow {
+        let message = format!(
+            "{left_out} objects of the cluster namespace are not taken in, since there are too many of their kind: who provides deletes \
+             some, and then they are"
+        );
+        found.connected = Answer::No(Severity::Warning, "TooMuch", message);
+    }
+}
+
 /// Where the provider has no export of that name.
 pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
     let failed = contract.known.with(|known| {

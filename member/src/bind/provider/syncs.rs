@@ -15,12 +15,14 @@ use crate::bind::{
     binding::Bindings,
     contract::Contract,
     heartbeat::Beating,
+    local::Local,
     sync::{Bound, Sync, Unsynced},
 };
 
 /// The APIs whose objects are kept in step.
 pub(super) struct Syncs {
     contract: Contract,
+    local: Local,
     absence: Absence,
     unsynced: Unsynced,
     beating: Beating,
@@ -28,8 +30,14 @@ pub(super) struct Syncs {
 }
 
 impl Syncs {
-    pub(super) fn new(contract: &Contract, absence: Absence, unsynced: Unsynced, beating: Beating) -> Self {
-        Self { contract: contract.clone(), absence, unsynced, beating, running: BTreeMap::new() }
+    pub(super) fn new(
+        (contract, local): (&Contract, &Local),
+        absence: Absence,
+        unsynced: Unsynced,
+        beating: Beating,
+    ) -> Self {
+        let (contract, local) = (contract.clone(), local.clone());
+        Self { contract, local, absence, unsynced, beating, running: BTreeMap::new() }
     }
 
     /// Starts and ends what the bindings say, until `stop`.
@@ -56,7 +64,7 @@ impl Syncs {
                 let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
                 let sync = Sync::new(
                     bound.clone(),
-                    &self.contract,
+                    (&self.contract, &self.local),
                     (writer, self.absence.clone()),
                     self.unsynced.clone(),
                 );

@@ -1,9 +1,11 @@
-//! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours.
+//! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours which is
+//! here.
 
 mod watched;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,19 +19,22 @@ use kit::{
     metrics::Tally,
     objects::Change,
     store::Store,
-    watch::{Source, Watches},
+    watch::{Gather, Source, Watches},
 };
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, Client, ResourceExt, runtime::watcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::watched::{Assigned, Scope, Watched};
+use self::watched::{Covered, Scope, Watched};
 use super::{
     Bound,
     entry::{At, Pair, There},
-    raw::{Lightened, Raw},
+    raw::Raw,
 };
-use crate::bind::contract::Contract;
+use crate::bind::{
+    contract::{Assigned, Contract, Stream, WATCHES_MAX},
+    local::Local,
+};
 
 /// How often it is looked whether a watch is refused.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
@@ -39,15 +44,16 @@ pub(super) const LOOK: Duration = Duration::from_secs(5);
 pub(super) struct Copies {
     bound: Bound,
     contract: Contract,
+    local: Local,
     store: Store<Place, Pair>,
     watched: Shared<BTreeMap<Scope, Watched>>,
     counted: Tally,
 }
 
 impl Copies {
-    pub(super) fn new(bound: Bound, contract: Contract, store: Store<Place, Pair>) -> Self {
+    pub(super) fn new(bound: Bound, contract: Contract, local: Local, store: Store<Place, Pair>) -> Self {
         let counted = contract.env.metrics.bind().watches();
-        Self { bound, contract, store, watched: Shared::default(), counted }
+        Self { bound, contract, local, store, watched: Shared::default(), counted }
     }
 
     /// Whether all is known of where the copies of objects of this Namespace are, for which this one is assigned there.
@@ -101,10 +107,12 @@ impl Copies {
 
     /// Watches what has to be watched until `stop`.
     pub(super) async fn keep(self, stop: CancellationToken) {
-        let (mut changes, mut tasks) = (self.contract.changes(), JoinSet::new());
-        let (mut known, mut looks) = (BTreeMap::new(), tokio::time::interval(LOOK));
+        let (mut changes, mut here) = (self.contract.changes(), self.local.changes());
+        let (mut tasks, mut looks) = (JoinSet::new(), tokio::time::interval(LOOK));
+        let mut known = Arc::<Assigned>::default();
         loop {
             changes.mark_unchanged();
+            here.mark_unchanged();
             let assigned = self.contract.all_assigned();
             if assigned != known {
                 self.assigned_anew(&known, &assigned);
@@ -115,6 +123,7 @@ impl Copies {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Ok(()) = changes.changed() => {}
+                Ok(()) = here.changed() => {}
                 _ = looks.tick() => self.look(),
                 Some(Err(error)) = tasks.join_next() => kit::drive::resume(error),
             }
@@ -124,17 +133,23 @@ impl Copies {
 
     /// Whose place an object is at follows from the Namespaces that are assigned: what was at nobody's is listed again.
     fn sort_anew(&self, assigned: &Assigned) {
-        let (now, is_sorted) = (Instant::now(), self.bound.strategy == Strategy::Namespaced);
-        let is_in = |scope: &Scope, theirs: &Result<String, String>| {
-            is_sorted && theirs.as_ref().is_ok_and(|theirs| self.scope(Some(theirs)).as_ref() == Some(scope))
-        };
+        let now = Instant::now();
         self.watched.with(|all| {
-            for (scope, watched) in all {
-                let covered = assigned.iter().filter(|(_, theirs)| is_in(scope, theirs));
-                let covered = covered.map(|(ours, theirs)| (ours.clone(), theirs.clone())).collect();
-                watched.assigned(&covered, now);
-            }
+            all.iter_mut().for_each(|(scope, watched)| watched.assigned(&self.covered(scope, assigned), now));
         });
+    }
+
+    /// The Namespaces of ours whose objects this watch covers.
+    fn covered(&self, scope: &Scope, assigned: &Assigned) -> Covered {
+        match (self.bound.strategy, scope) {
+            (Strategy::Namespaced, Scope::All) => {
+                assigned.given().map(|(ours, theirs)| (ours.clone(), theirs.clone())).collect()
+            }
+            (Strategy::Namespaced, Scope::Within(theirs)) => {
+                assigned.ours(theirs).iter().map(|ours| (ours.clone(), theirs.clone())).collect()
+            }
+            _ => Covered::new(),
+        }
     }
 
     fn assigned_anew(&self, before: &Assigned, now: &Assigned) {
@@ -146,136 +161,146 @@ impl Copies {
         self.store.enqueue(concerned.map(|place| (place, Readers::ALL)).collect());
     }
 
+    /// What is to be watched, those with objects here first: a provider may assign any number of Namespaces, and who is not here has no
+    /// objects.
+    fn wanted(&self, assigned: &Assigned) -> Vec<Scope> {
+        if let Some(scope) = self.scope(None) {
+            return vec![scope];
+        }
+        let with_objects: BTreeSet<_> =
+            self.store.keys().into_iter().filter_map(|place| place.namespace).collect();
+        let is_here = |ours: &str| self.local.known.with(|known| known.namespaces.get(ours).is_some());
+        let (first, others): (Vec<_>, Vec<_>) = assigned
+            .given()
+            .filter(|(ours, _)| with_objects.contains(*ours) || is_here(ours))
+            .partition(|(ours, _)| with_objects.contains(*ours));
+        let all = first.into_iter().chain(others);
+        all.map(|(_, theirs)| Scope::Within(theirs.clone())).collect()
+    }
+
     fn follow(&self, assigned: &Assigned, tasks: &mut JoinSet<()>) {
-        let of_namespaces = assigned.values().flatten().filter_map(|namespace| self.scope(Some(namespace)));
-        let wanted: BTreeSet<_> = self.scope(None).into_iter().chain(of_namespaces).collect();
+        let wanted = self.wanted(assigned);
+        let all_wanted: BTreeSet<_> = wanted.iter().collect();
         let ended = self.watched.with(|all| {
-            let ended: Vec<_> = all.keys().filter(|scope| !wanted.contains(*scope)).cloned().collect();
+            let ended: Vec<_> = all.keys().filter(|scope| !all_wanted.contains(scope)).cloned().collect();
             ended.iter().filter_map(|scope| all.remove(scope)).for_each(|watched| watched.stop.cancel());
             ended
         });
         ended.iter().for_each(|scope| self.store.listed_within::<There>(|name| scope.has(name), Vec::new()));
         for scope in wanted {
-            let is_new = self.watched.with(|all| !all.contains_key(&scope));
-            if is_new {
-                let watched = Watched::new(Instant::now());
-                let stop = watched.stop.clone();
-                let watch = self.watch(&scope, &watched.watches);
-                self.watched.with(|all| all.insert(scope, watched));
-                tasks.spawn(async move {
-                    tokio::select! {
-                        () = watch => {}
-                        () = stop.cancelled() => {}
-                    }
-                });
+            if self.watched.with(|all| all.get(&scope).is_none_or(Watched::has_no_room)) {
+                self.begin(scope, tasks);
             }
         }
         let count = i64::try_from(self.watched.with(|all| all.len())).unwrap_or(i64::MAX);
         self.counted.count("", [([self.bound.api().as_str()], count)]);
     }
 
-    fn watch(&self, scope: &Scope, watches: &Watches) -> impl Future<Output = ()> + Send + use<> {
-        let (client, resource) = (self.contract.watching(), &self.bound.resource);
+    fn begin(&self, scope: Scope, tasks: &mut JoinSet<()>) {
+        let Some((client, stream)) = self.contract.watching() else {
+            let why = format!("the contract has {WATCHES_MAX} watches already");
+            self.watched.with(|all| all.insert(scope, Watched::without_room(Failure::Other(why))));
+            return;
+        };
+        let watched = Watched::new(Instant::now());
+        let stop = watched.stop.clone();
+        let watch = self.watch(&scope, (client, stream), &watched.watches);
+        self.watched.with(|all| all.insert(scope, watched));
+        tasks.spawn(async move {
+            tokio::select! {
+                () = watch => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    fn watch(
+        &self,
+        scope: &Scope,
+        (client, stream): (Client, Stream),
+        watches: &Watches,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let resource = &self.bound.resource;
         let api: Api<Raw> = match scope {
             Scope::All => Api::all_with(client, resource),
             Scope::Within(namespace) => Api::namespaced_with(client, namespace, resource),
         };
         let (this, scope) = (self.clone(), scope.clone());
-        let cluster_namespace = self.contract.cluster_namespace.name.clone();
-        watches.watch_gathering(
+        let listed = Shared::<Arc<Assigned>>::default();
+        let gather = Placed { copies: self.clone(), assigned: listed.clone(), kept: Vec::new() };
+        let watch = watches.watch_gathering(
             (api, watcher::Config::default()),
             Source { cluster: "provider", kind: "copy" },
             self.contract.env.metrics.clone(),
-            Lightened { cluster_namespace, kept: Vec::new() },
-            move |change| this.told(&scope, change),
-        )
+            gather,
+            move |change| {
+                let assigned = match &change {
+                    Change::Reset(_) => listed.with(|assigned| assigned.clone()),
+                    _ => this.contract.all_assigned(),
+                };
+                this.told(&scope, change, &assigned);
+            },
+        );
+        async move {
+            let _stream = stream;
+            watch.await;
+        }
     }
 
-    /// Takes in what a watch told: of a list, what of its scope it does not have is gone.
-    fn told(&self, scope: &Scope, change: Change<Raw>) {
-        let assigned = self.contract.all_assigned();
-        let change: Change<There> = change.map(|object| self.placed(object, &assigned));
+    /// Takes in what a watch told when these Namespaces were assigned: of a list, what of its scope it does not have is gone.
+    fn told(&self, scope: &Scope, change: Change<Raw>, assigned: &Assigned) {
+        let cns = &self.contract.cluster_namespace.name;
+        let placed = |object: Raw| {
+            let at = At { place: self.place(&object, assigned), seen: Some(Instant::now()) };
+            object.lightened(cns).opened(at)
+        };
+        let change: Change<There> = change.map(placed);
         let Change::Reset(objects) = change else { return self.store.change(change) };
         self.store.listed_within(|name| scope.has(name), objects);
         self.watched.with(|all| {
             if let Some(watched) = all.get_mut(scope) {
-                watched.listed(assigned);
+                watched.listed(self.covered(scope, assigned));
             }
         });
         // Those without a copy were waiting for the list.
         self.store.enqueue_all(Readers::ALL);
     }
 
-    fn placed(&self, object: Raw, assigned: &Assigned) -> There {
+    /// The place here of an object there; nothing where it is at nobody's.
+    fn place(&self, object: &Raw, assigned: &Assigned) -> Option<Place> {
         let there = Place { namespace: object.namespace(), name: object.name_any() };
-        let mapping = Mapping {
-            strategy: self.bound.strategy,
-            cluster_namespace: &self.contract.cluster_namespace.name,
-        };
-        let ours = |theirs: &str| {
-            assigned
-                .iter()
-                .find(|(_, to)| to.as_ref().is_ok_and(|to| to == theirs))
-                .map(|(ours, _)| ours.as_str())
-        };
-        let here = mapping.here(&there, ours);
-        let at = At { place: here, seen: Some(Instant::now()) };
-        object.lightened(&self.contract.cluster_namespace.name).opened(at)
+        let cluster_namespace = &self.contract.cluster_namespace.name;
+        let mapping = Mapping { strategy: self.bound.strategy, cluster_namespace };
+        mapping.here(&there, |theirs: &str| assigned.ours(theirs).first().map(String::as_str))
+    }
+}
+
+/// What is kept of a list while it is read: nothing of what is at nobody's place, of which a provider may have any number.
+struct Placed {
+    copies: Copies,
+    /// What was assigned when the list began.
+    assigned: Shared<Arc<Assigned>>,
+    kept: Vec<Raw>,
+}
+
+impl Gather<Raw> for Placed {
+    fn begin(&mut self) {
+        let now = self.copies.contract.all_assigned();
+        self.assigned.with(|assigned| *assigned = now);
+        self.kept.clear();
+    }
+
+    fn take(&mut self, object: Raw) {
+        let assigned = self.assigned.with(|assigned| assigned.clone());
+        if self.copies.place(&object, &assigned).is_some() {
+            self.kept.push(object.lightened(&self.copies.contract.cluster_namespace.name));
+        }
+    }
+
+    fn end(&mut self) -> Vec<Raw> {
+        std::mem::take(&mut self.kept)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::bind::fixture;
-
-    fn copies(informer_scope: InformerScope) -> Copies {
-        let bound = Bound { informer_scope, ..fixture::bound() };
-        Copies::new(bound, fixture::contract(), Store::new([kit::queue::Queue::new(Duration::ZERO)]))
-    }
-
-    fn raw(namespace: &str, version: u64) -> Raw {
-        let metadata = json!({"name": "foo", "namespace": namespace, "uid": "p1", "resourceVersion": version.to_string()});
-        serde_json::from_str(&json!({ "metadata": metadata }).to_string()).unwrap()
-    }
-
-    fn version(copies: &Copies) -> Option<String> {
-        copies.store.get(&Place::within("team1", "foo"))?.there.as_ref()?.resource_version()
-    }
-
-    #[tokio::test]
-    async fn in_a_namespace_that_is_assigned_anew_nothing_is_written_before_it_was_listed() {
-        let (copies, mut tasks) = (copies(InformerScope::Cluster), JoinSet::new());
-        fixture::assign(&copies.contract, "team2", "team2");
-        copies.follow(&copies.contract.all_assigned(), &mut tasks);
-        copies.told(&Scope::All, Change::Reset(vec![raw("team1", 7)]));
-        let are_told = |namespace| copies.are_told(Some(namespace), Some(namespace));
-        assert!(are_told("team2") && version(&copies).is_none());
-        fixture::assign(&copies.contract, "team1", "team1");
-        assert!(!are_told("team1") && are_told("team2"), "at once, whatever the task that follows has seen");
-        copies.sort_anew(&copies.contract.all_assigned());
-        assert!(!are_told("team1") && are_told("team2"));
-        copies.told(&Scope::All, Change::Reset(vec![raw("team1", 7)]));
-        assert_eq!(
-            (are_told("team1"), version(&copies).as_deref()),
-            (true, Some("7")),
-            "what is there is known"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_list_of_a_restored_provider_replaces_newer_versions() {
-        let (copies, mut tasks) = (copies(InformerScope::Namespaced), JoinSet::new());
-        fixture::assign(&copies.contract, "team1", "there");
-        copies.follow(&copies.contract.all_assigned(), &mut tasks);
-        let scope = Scope::Within("there".to_owned());
-        for listed in [9, 2] {
-            copies.told(&scope, Change::Reset(vec![raw("there", listed)]));
-            assert_eq!(version(&copies), Some(listed.to_string()));
-        }
-        copies.told(&scope, Change::Reset(Vec::new()));
-        assert_eq!(version(&copies), None);
-    }
-}
+mod tests;

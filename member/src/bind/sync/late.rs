@@ -108,6 +108,7 @@ mod tests {
         bind::{
             absence::Absence,
             fixture,
+            local::Local,
             sync::{Here, Unsynced},
         },
         feature::fixture::access,
@@ -119,7 +120,8 @@ mod tests {
         let writer = Writer::new(access.env.client.clone(), "m", "local", access.env.metrics.clone());
         let absence = Absence::new(&access.home, None, jiff::Timestamp::now());
         let unsynced = Unsynced::new(access.env.metrics.bind().unsynced());
-        let sync = Sync::new(fixture::bound(), &contract, (writer, absence), unsynced.clone());
+        let local = Local::new();
+        let sync = Sync::new(fixture::bound(), (&contract, &local), (writer, absence), unsynced.clone());
         let object = json!({"metadata": {"name": "foo", "namespace": "team1", "uid": "u1"}});
         let (place, begun) = (Place::within("team1", "foo"), Instant::now());
         sync.store.change(Change::Apply(serde_json::from_value::<Here>(object).unwrap()));

@@ -6,6 +6,7 @@ use api::bind::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kit::{
+    custom::Unkept,
     failure::Failure,
     write::{holds, taken_over},
 };
@@ -87,8 +88,8 @@ pub(crate) enum Problem {
          or somebody there deletes the copy"
     )]
     LostByRestore,
-    #[error("it does not decode: {0}")]
-    Undecodable(String),
+    #[error(transparent)]
+    Unkept(#[from] Unkept),
     #[error("the copy cannot be seen at the provider: {0}")]
     Unwatched(Failure),
     #[error("it cannot be served for some time: {0}")]
@@ -105,7 +106,8 @@ impl Problem {
             Self::NotOurs => "NotOurs",
             Self::NotAssigned(_) => "NotAssigned",
             Self::LostByRestore => "LostByRestore",
-            Self::Undecodable(_) => "Undecodable",
+            Self::Unkept(Unkept::Undecodable(_)) => "Undecodable",
+            Self::Unkept(Unkept::TooLarge(_)) => "TooLarge",
             Self::Unwatched(Failure::KindMissing) => "NotServed",
             Self::Unwatched(_) => "NotWatched",
             Self::Unavailable(_) => "ProviderUnavailable",
@@ -159,7 +161,7 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
         Some(Whose::Ours | Whose::Offered) | None => {}
     }
     if let Some(error) = here.error.as_ref().or(there.and_then(|there| there.error.as_ref())) {
-        return Step::Fail(Problem::Undecodable(error.clone()));
+        return Step::Fail(Problem::Unkept(error.clone()));
     }
     if there.is_none() && rules.is_ending {
         return Step::Rest;

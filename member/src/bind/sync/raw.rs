@@ -3,7 +3,7 @@
 
 use api::{bind::label::CLUSTER_NAMESPACE, view::annotated};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kit::watch::Gather;
+use kit::custom::Unkept;
 use kube::ResourceExt;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, value::RawValue};
@@ -45,7 +45,7 @@ impl Raw {
         let closed = |metadata, error| There { metadata, content: Map::new(), error, side: At::default() };
         let there = match &self.text {
             Some(text) => serde_json::from_str::<There>(text.get())
-                .unwrap_or_else(|error| closed(self.metadata, Some(error.to_string()))),
+                .unwrap_or_else(|error| closed(self.metadata, Some(Unkept::Undecodable(error.to_string())))),
             None => closed(self.metadata, None),
         };
         there.with(at)
@@ -66,26 +66,6 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 kit::resource_of_any_kind!(Raw);
-
-/// What is kept of a list of them while it is read.
-pub(super) struct Lightened {
-    pub(super) cluster_namespace: String,
-    pub(super) kept: Vec<Raw>,
-}
-
-impl Gather<Raw> for Lightened {
-    fn begin(&mut self) {
-        self.kept.clear();
-    }
-
-    fn take(&mut self, object: Raw) {
-        self.kept.push(object.lightened(&self.cluster_namespace));
-    }
-
-    fn end(&mut self) -> Vec<Raw> {
-        std::mem::take(&mut self.kept)
-    }
-}
 
 #[cfg(test)]
 mod tests {

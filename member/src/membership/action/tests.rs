@@ -67,7 +67,7 @@ fn claims_say_who_we_are_where_the_cluster_set_does_not() {
 
 #[test]
 fn the_oldest_cluster_set_is_ours_unless_another_is_noted() {
-    let older = json!({"metadata": {"name": "zoo", "creationTimestamp": "2026-01-01T00:00:00Z"}});
+    let older = json!({"metadata": {"name": "zoo", "namespace": "freeport-system", "creationTimestamp": "2026-01-01T00:00:00Z"}});
     let mut state = state(|_| {});
     put_set(&mut state, older.clone());
     assert_eq!(state.chosen().unwrap().name_any(), "zoo");

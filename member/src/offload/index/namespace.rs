@@ -11,7 +11,10 @@ use api::{
         view::NamespaceOffloadingView,
     },
 };
-use kit::index::{Entry, Part, Readers};
+use kit::{
+    index::{Entry, Part, Readers},
+    queue::Party,
+};
 use kube::ResourceExt;
 
 use super::{NAMESPACE, STATUS, replace};
@@ -80,6 +83,12 @@ impl NamespaceEntry {
 impl Entry for NamespaceEntry {
     fn is_empty(&self) -> bool {
         self.namespace.is_none() && self.offloading.is_none() && self.binding.is_none() && !self.has_account
+    }
+
+    /// The hosts of which its NamespaceOffloading says something.
+    fn party(&self) -> Party {
+        let status = self.offloading.as_ref().and_then(|offloading| offloading.status.0.as_ref().ok());
+        Party::of(status.into_iter().flat_map(|status| status.remote_namespaces_conditions.keys()))
     }
 }
 
@@ -157,6 +166,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn namespaces_of_one_host_do_not_wait_for_those_of_another() {
+        let of = |host: &str| {
+            let condition = json!({"type": "Ready", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-11-01T12:00:00Z"});
+            let status = json!({"remoteNamespacesConditions": {host: [condition]}});
+            let offloading = json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status});
+            let offloading = serde_json::from_value(offloading).unwrap();
+            NamespaceEntry { offloading, ..NamespaceEntry::default() }.party()
+        };
+        assert_eq!(of("east"), of("east"));
+        assert_ne!(of("east"), of("north"));
+    }
 
     #[test]
     fn what_was_decided_of_one_says_nothing_of_the_next() {

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use api::offload::view::NamespaceOffloadingView;
+use jiff::Timestamp;
+
 use super::{Knowledge, WITHOUT_LEASE};
 use crate::offload::index::{Asked, ClusterEntry, NamespaceEntry};
 
@@ -13,13 +16,33 @@ impl Knowledge {
         entries.into_iter().any(|entry| entry.is_withdrawn())
     }
 
-    /// Whether a host has a twin of the Namespace, or may have one.
-    pub(crate) fn is_left_somewhere(&self, namespace: &str, now: Instant) -> bool {
+    /// The hosts that have a twin of the Namespace, or may have one. `is_overdue`: hosts have had
+    /// time enough to say that it is gone.
+    pub(crate) fn where_left(&self, namespace: &str, is_overdue: bool, now: Instant) -> Vec<String> {
         let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
-        self.all_clusters()
-            .iter()
-            .any(|(id, cluster)| is_left(namespace, &known, (id, cluster), self.missing_for(id, now)))
+        let clusters = self.all_clusters();
+        let are_left = clusters.iter().filter(|(id, cluster)| {
+            !(is_overdue && is_given_up(namespace, cluster))
+                && is_left(namespace, &known, (id, cluster), self.missing_for(id, now))
+        });
+        are_left.map(|(id, _)| id.clone()).collect()
     }
+}
+
+/// How long a host that is there has to say that a twin is gone.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Whether hosts have had time enough by `now` to say that the twins of a NamespaceOffloading are gone.
+pub(crate) fn is_overdue(offloading: &NamespaceOffloadingView, now: Timestamp) -> bool {
+    let since = offloading.metadata.deletion_timestamp.as_ref().map(|time| now.duration_since(time.0));
+    since.and_then(|since| Duration::try_from(since).ok()).is_some_and(|since| since >= PATIENCE)
+}
+
+/// Whether nothing is asked of the host any more, for which somebody decided: a host that does not answer holds nobody up for ever. Its
+/// twins may stay there.
+fn is_given_up(namespace: &str, cluster: &ClusterEntry) -> bool {
+    let is_wanted = cluster.wanted().is_some_and(|spec| spec.desired_mapping.contains_key(namespace));
+    matches!(cluster.outgoing(), Asked::No) && !is_wanted
 }
 
 /// Whether a cluster has a twin of the Namespace, or may have one: its key is there, it says so itself, or it has not seen
@@ -105,6 +128,22 @@ mod tests {
         let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
         let left = ClusterEntry { peer: Some(unused), ..vanished.clone() };
         assert!(!super::is_left("shop", &known, ("east", &left), Some(Duration::ZERO)), "it has left");
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_given_up_by_decision_when_it_had_time() {
+        let known = withdrawn(&json!({}));
+        let offloading = known.offloading.as_ref().unwrap();
+        let at = |time: &str| is_overdue(offloading, time.parse().unwrap());
+        assert!(!at("2026-11-01T12:04:59Z") && at("2026-11-01T12:05:00Z") && !at("2026-11-01T11:00:00Z"));
+        let entry = json!({"remoteNamespace": "shop-west", "phase": "Accepted"});
+        let silent = east(&json!({}), &json!({"currentMapping": {"shop": entry}}));
+        let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
+        let removed = ClusterEntry { peer: Some(unused), ..silent.clone() };
+        assert!(!is_given_up("shop", &silent) && is_given_up("shop", &removed));
+        let wanted =
+            ClusterEntry { own_map: east(&json!({"shop": "shop-west"}), &json!({})).own_map, ..removed };
+        assert!(!is_given_up("shop", &wanted), "its key has not gone yet");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use kit::{failure::Failure, write::Writer};
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, PAUSE, acted, delete_twins, failure, local_writer, records};
+use super::{PATIENCE, PAUSE, acted, delete_twins, failure, local_writer, pages::Pages};
 use crate::{
     feature::Access,
     offload::view::{PeerMap, PeerPod},
@@ -29,18 +29,22 @@ pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<
     let begun = Instant::now();
     loop {
         let mut is_said = true;
-        for pod in records(&pods, &is_us).await? {
-            let want = ended(pod.status.0.as_ref().ok(), &us.cluster);
-            if pod.status.0.as_ref() != Ok(&want) {
-                is_said = false;
-                acted(leader_writer.put_status(&pod, &want).await.map(drop))?;
+        let mut pages = Pages::of(&pods, &is_us);
+        while let Some(page) = pages.next().await? {
+            for pod in page {
+                let want = ended(pod.status.0.as_ref().ok(), &us.cluster);
+                if pod.status.0.as_ref() != Ok(&want) {
+                    is_said = false;
+                    acted(leader_writer.put_status(&pod, &want).await.map(drop))?;
+                }
             }
         }
-        for map in records(&maps, &is_us).await? {
-            if !has_left(&map) {
+        let mut pages = Pages::of(&maps, &is_us);
+        while let Some(page) = pages.next().await? {
+            for map in page.iter().filter(|map| !has_left(map)) {
                 is_said = false;
-                let patch = json!({"status": left(&map)});
-                acted(leader_writer.merge(&map, Some("status"), patch).await.map(drop))?;
+                let patch = json!({"status": left(map)});
+                acted(leader_writer.merge(map, Some("status"), patch).await.map(drop))?;
             }
         }
         if is_said || begun.elapsed() >= PATIENCE {

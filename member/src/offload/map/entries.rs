@@ -3,19 +3,40 @@
 use std::collections::BTreeMap;
 
 use api::{
-    offload::map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MESSAGE_MAX, MappedNamespace, TERMINATING},
+    offload::map::{
+        ACCEPTED, CREATION_LOOP_BACK_OFF, ENTRIES_MAX, MESSAGE_MAX, MappedNamespace, TERMINATING,
+    },
     view::shortened,
 };
 use serde_json::{Value, json};
 
 use super::plan::Refused;
-use crate::offload::index::ClusterEntry;
+use crate::offload::{index::ClusterEntry, view::PeerMap};
 
 /// What entries are to say; nothing of one that goes.
 pub(super) type Said = BTreeMap<String, Option<MappedNamespace>>;
 
+/// What there is to write: the entries that say something else, if any. Where each twin whose key went is in an entry, that is said too: a
+/// home whose key went waits for it.
+pub(super) fn status(entry: &ClusterEntry, map: &PeerMap, mut said: Said, is_done: bool) -> Option<Value> {
+    let have = current(entry);
+    said.retain(|namespace, want| have.get(namespace) != want.as_ref());
+    within(ENTRIES_MAX, &have, &mut said);
+    let generation = map.metadata.generation.filter(|_| is_done);
+    let observed = map.status.0.as_ref().ok().and_then(|status| status.observed_generation);
+    if said.is_empty() && (generation.is_none() || observed == generation) {
+        return None;
+    }
+    let changed: BTreeMap<_, Value> = said.into_iter().map(|(name, entry)| (name, whole(entry))).collect();
+    let mut status = json!({"currentMapping": changed});
+    if let Some(generation) = generation {
+        status["observedGeneration"] = json!(generation);
+    }
+    Some(status)
+}
+
 /// Leaves out new entries for which a map of so many has no room until others have gone: all of it would be refused.
-pub(super) fn within(most: usize, have: &BTreeMap<String, MappedNamespace>, said: &mut Said) {
+fn within(most: usize, have: &BTreeMap<String, MappedNamespace>, said: &mut Said) {
     let gone = said.iter().filter(|(name, want)| want.is_none() && have.contains_key(*name)).count();
     let mut room = most.saturating_sub(have.len() - gone);
     said.retain(|name, want| {
@@ -32,7 +53,7 @@ pub(super) fn current(entry: &ClusterEntry) -> BTreeMap<String, MappedNamespace>
 }
 
 /// An entry in a merge patch: what it does not say goes.
-pub(super) fn whole(entry: Option<MappedNamespace>) -> Value {
+fn whole(entry: Option<MappedNamespace>) -> Value {
     entry.map_or(Value::Null, |entry| {
         json!({
             "remoteNamespace": entry.remote_namespace, "phase": entry.phase,

@@ -7,7 +7,7 @@ use api::{
     membership::Wire,
     offload::{
         names,
-        peer::{Incoming, READY},
+        peer::{Incoming, OffloadPeerSpec, READY},
         quantity,
         view::OffloadPeerView,
     },
@@ -37,6 +37,8 @@ pub(super) struct Around<'a> {
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) has_begun: bool,
     pub(super) standing: Option<Standing>,
+    /// Whether it has no Lease, as far as the Common Area is heard.
+    pub(super) has_no_lease: bool,
     /// Why there is no key for what homes seal, if somebody has to mend that.
     pub(super) key_refused: Option<String>,
     /// Whether it has written more ShadowPods for us than there is room for.
@@ -70,15 +72,15 @@ pub(super) fn ready(
         let message = "the Common Area has not been seen yet";
         return Verdict::new(READY, Status::Unknown, PENDING, message);
     }
-    let is_member = match around.standing {
-        None => false,
+    // Where Leases merely vanish members are waited for; one that leaves takes its offer along.
+    let has_left = spec.outgoing.is_some() && around.has_no_lease && entry.offered().is_none();
+    match around.standing {
+        None => return no("NotInClusterSet", not_a_member(cluster, spec)),
+        Some(_) if has_left => return no("NotInClusterSet", not_a_member(cluster, spec)),
         Some(Standing::Silent { .. }) if spec.outgoing.is_some() => {
             return no("HostSilent", format!("cluster {cluster} does not renew its Lease"));
         }
-        Some(_) => true,
-    };
-    if !is_member {
-        return no("NotInClusterSet", format!("no member of this ClusterSet has the ID {cluster}"));
+        Some(_) => {}
     }
     if let Some(refused) = around.key_refused.filter(|_| spec.incoming.is_some()) {
         return no("KeyUnusable", refused);
@@ -96,6 +98,18 @@ pub(super) fn ready(
         format!("; cluster {cluster} asks for more than {RECORDS_MAX} Pods here: the newest wait until others have gone")
     });
     Verdict { message: verdict.message + &too_many.unwrap_or_default(), ..verdict }
+}
+
+/// What is so of a cluster that does not belong to the set, and what to do.
+fn not_a_member(cluster: &str, spec: &OffloadPeerSpec) -> String {
+    let unused = spec.outgoing.as_ref().map(|_| format!("freeport offload use {cluster} --remove --yes"));
+    let refused = spec.incoming.as_ref().map(|_| format!("freeport offload accept {cluster} --remove"));
+    let take_back: Vec<_> = unused.into_iter().chain(refused).collect();
+    let so = format!("no member of this ClusterSet has the ID {cluster}: it has not joined, or has left");
+    match take_back.is_empty() {
+        true => so,
+        false => format!("{so}; unless it joins, take this back with: {}", take_back.join("; ")),
+    }
 }
 
 /// Whether the cluster is a node here.
@@ -191,6 +205,7 @@ mod tests {
             blind: None,
             has_begun: true,
             standing: Some(Standing::Present),
+            has_no_lease: false,
             key_refused: None,
             leaves_out: false,
         };
@@ -211,11 +226,15 @@ mod tests {
         assert_eq!(says(&both, |_| ()).0, Status::Unknown, "our offer is not written");
         both.own_offer = serde_json::from_value(json!({"metadata": {"name": "1.west.east"}})).unwrap();
         assert_eq!(says(&both, |_| ()), no("NotOffered"));
+        let left = verdict(&both, |a| (a.standing, a.has_no_lease) = (Some(Standing::Unheard), true));
+        assert_eq!(left.reason, "NotInClusterSet");
+        assert!(left.message.contains("freeport offload use east --remove --yes; freeport offload accept"));
         let theirs = json!({"metadata": {"name": "1.east.west"}, "spec": {
             "host": "east", "home": "west", "resources": {"cpu": "4"}, "publicKey": "",
         }});
         both.offer = serde_json::from_value(theirs).unwrap();
         assert_eq!(says(&both, |_| ()).0, Status::Unknown, "the node is not made");
+        assert_eq!(says(&both, |a| a.has_no_lease = true).0, Status::Unknown, "its Lease merely vanished");
         both.node = serde_json::from_value(json!({"metadata": {"name": "freeport-east"}})).unwrap();
         assert_eq!(says(&both, |_| ()).0, Status::True);
         let claiming = json!({"metadata": {"name": "1.east.west"}, "spec": {

@@ -7,11 +7,12 @@ use api::offload::{
     travel::travelling,
 };
 use ipnet::IpNet;
+use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
     index::PodEntry,
-    status::{self, Said, aborted, has_started, mirrored, waits},
+    status::{Said, aborted, has_started, mirrored, refused, waits},
     twin::Twin,
     view::{BoundPod, OwnShadowPod},
 };
@@ -30,6 +31,7 @@ pub(super) struct Around<'a> {
     pub(super) is_silent: bool,
     /// Ranges of this cluster's Services.
     pub(super) services: &'a [IpNet],
+    pub(super) now: Timestamp,
 }
 
 /// What becomes of the record.
@@ -95,24 +97,21 @@ pub(super) fn plan(entry: &PodEntry, pod: &BoundPod, around: &Around<'_>) -> Pla
 }
 
 fn without_record(pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan {
-    let wait = |reason, why: String| Plan::says(waits(have, reason, why));
+    let wait = |why: String| Plan::says(waits(have, why));
     match &around.twin {
         Twin::There(twin) => match wanted(pod, twin, None, around) {
             Ok(spec) => Plan::put(spec),
             Err(Unsent::NotYet(_) | Unsent::Never(_)) if has_started(have) => Plan::NOTHING,
-            Err(Unsent::NotYet(why)) => wait(status::BACK_OFF, why),
-            Err(Unsent::Never(why)) => wait(status::REFUSED, why),
+            Err(Unsent::NotYet(why)) => wait(why),
+            Err(Unsent::Never(why)) => Plan::says(refused(have, why, around.now)),
         },
         // The record vanished, and the map too: what it was is not known to be over.
         Twin::NotThere(_) if has_started(have) => Plan::NOTHING,
-        Twin::NotThere(why) => wait(status::BACK_OFF, why.clone()),
+        Twin::NotThere(why) => wait(why.clone()),
         Twin::Unwanted if has_started(have) => Plan::says(aborted(have, around.host)),
         Twin::Unwanted => {
             let namespace = pod.namespace().unwrap_or_default();
-            wait(
-                status::BACK_OFF,
-                format!("Namespace {namespace} is not offloaded to cluster {}", around.host),
-            )
+            wait(format!("Namespace {namespace} is not offloaded to cluster {}", around.host))
         }
     }
 }
@@ -214,7 +213,9 @@ fn mirror(record: &OwnShadowPod, pod: &BoundPod, have: &PodState, around: &Aroun
         said.deleted && !was_told && said.pod.as_ref().is_some_and(PodState::is_final)
     };
     let said = record.said().filter(|said| !around.is_silent || is_last(said));
-    Plan::says(said.and_then(|said| mirrored(pod, have, said, around.host, around.services)))
+    let mirrored =
+        |said: &ShadowPodStatus| mirrored(pod, have, said, around.host, around.services, around.now);
+    Plan::says(said.and_then(mirrored))
 }
 
 fn deletion(pod: &BoundPod) -> Deletion {

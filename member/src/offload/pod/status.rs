@@ -2,6 +2,8 @@
 //!
 //! Of what a host says counts only what was asked for: containers that the Pod has, and addresses that a Pod can have.
 
+mod refusal;
+
 use api::{
     condition::Condition,
     offload::{
@@ -11,14 +13,15 @@ use api::{
     view::shortened,
 };
 use ipnet::IpNet;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::view::{BoundPod, QUOTE_MAX};
 
 /// Reason of a Pod that waits: it has no twin to run in yet.
-pub(super) const BACK_OFF: &str = "OffloadingBackOff";
+const BACK_OFF: &str = "OffloadingBackOff";
 /// Reason of a Pod that waits: something of it means nothing in another cluster.
-pub(super) const REFUSED: &str = "OffloadingRefused";
+const REFUSED: &str = "OffloadingRefused";
 
 /// Reason of an Event: the host does not run the Pod.
 const HOST_REFUSED: &str = "HostRefused";
@@ -61,18 +64,30 @@ pub(super) fn has_started(have: &PodState) -> bool {
     have.start_time.is_some() || have.phase.as_deref().is_some_and(|phase| phase != PENDING)
 }
 
-/// It waits, for this reason.
-pub(super) fn waits(have: &PodState, reason: &'static str, message: String) -> Option<Said> {
-    says(have, PENDING, reason, message)
+/// It waits for something that may come.
+pub(super) fn waits(have: &PodState, message: String) -> Option<Said> {
+    says(have, PENDING, BACK_OFF, message, None)
+}
+
+/// It is so made that it cannot run elsewhere.
+pub(super) fn refused(have: &PodState, message: String, now: Timestamp) -> Option<Said> {
+    says(have, PENDING, REFUSED, message, Some(now))
 }
 
 /// It ran in a twin that is gone: its owner makes it anew.
 pub(super) fn aborted(have: &PodState, host: &str) -> Option<Said> {
     let message = format!("its Namespace has no twin in cluster {host} any more, where it ran");
-    says(have, FAILED, ABORTED, message)
+    says(have, FAILED, ABORTED, message, None)
 }
 
-fn says(have: &PodState, phase: &str, reason: &'static str, message: String) -> Option<Said> {
+/// `refused`: since when at the latest, if it is refused.
+fn says(
+    have: &PodState,
+    phase: &str,
+    reason: &'static str,
+    message: String,
+    refused: Option<Timestamp>,
+) -> Option<Said> {
     let mut state = PodState {
         phase: Some(phase.to_owned()),
         reason: Some(reason.to_owned()),
@@ -80,6 +95,10 @@ fn says(have: &PodState, phase: &str, reason: &'static str, message: String) -> 
         ..have.clone()
     };
     unready(&mut state);
+    match refused {
+        Some(now) => refusal::say(&mut state.conditions, reason, &message, now),
+        None => refusal::take_back(&mut state.conditions),
+    }
     let warning = (have.reason.as_deref() != Some(reason)).then_some(Warning { reason, message });
     (state != *have).then_some(Said { state, warning })
 }
@@ -97,6 +116,7 @@ pub(super) fn mirrored(
     said: &ShadowPodStatus,
     host: &str,
     services: &[IpNet],
+    now: Timestamp,
 ) -> Option<Said> {
     let refused =
         said.conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False");
@@ -126,6 +146,13 @@ pub(super) fn mirrored(
         state.message = Some(shortened(format!("in cluster {host}: {words}"), QUOTE_MAX));
     }
     state.conditions = merged(&have.conditions, state.conditions);
+    match refused.filter(|_| !state.is_final()) {
+        Some(Condition { reason, message, .. }) => {
+            let message = shortened(message.clone(), QUOTE_MAX);
+            refusal::say(&mut state.conditions, reason, &message, now);
+        }
+        None => refusal::take_back(&mut state.conditions),
+    }
     let warning = warning(have, refused, &impossible, host);
     (state != *have).then_some(Said { state, warning })
 }
@@ -154,8 +181,9 @@ fn warning(
 
 /// What the host says of what the Pod has.
 fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
+    let spec = pod.spec.read().unwrap_or_default();
     let keep = |statuses: &mut Vec<ContainerStatus>, field: &str| {
-        let containers = pod.spec.0.as_ref().ok().and_then(|spec| spec.get(field)?.as_array());
+        let containers = spec[field].as_array();
         let is_there = |name: &str| containers.is_some_and(|all| all.iter().any(|one| one["name"] == name));
         statuses.retain(|status| is_there(&status.name));
     };
@@ -169,7 +197,7 @@ fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
 /// The same, but containers that have ended here and may not run again stay so: the host may have made the Pod anew, and an API server
 /// refuses a status as a whole that says that such a container runs.
 fn with_ended(pod: &BoundPod, have: &PodState, mut said: PodState) -> PodState {
-    let spec = pod.spec.0.as_ref().unwrap_or(&Value::Null);
+    let spec = pod.spec.read().unwrap_or_default();
     let restarts = |code: i32| match spec["restartPolicy"].as_str() {
         Some("Never") => false,
         Some("OnFailure") => code != 0,

@@ -3,14 +3,14 @@
 use api::{
     offload::{
         pod_status::PodState,
-        shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
+        shadow_pod::{SEALED_MAX, ShadowPod, ShadowPodSpec, ShadowPodStatus},
     },
-    view::{Lenient, annotated, lean, shortened},
+    view::{Lenient, Measured, annotated, lean, shortened},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 /// Most bytes of what is quoted from a host.
 pub(super) const QUOTE_MAX: usize = 1024;
@@ -25,9 +25,38 @@ pub(crate) struct BoundPod {
     #[serde(deserialize_with = "annotated")]
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
-    pub(crate) spec: Lenient<Value>,
+    pub(crate) spec: Text,
     #[serde(default)]
-    pub(crate) status: Lenient<Value>,
+    pub(crate) status: Measured<Value>,
+}
+
+/// JSON as it came, and no more than can travel: whoever may make Pods here may make them of a megabyte, which takes hundreds when it is
+/// read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Text(Result<Box<str>, usize>);
+
+impl Text {
+    /// What it says.
+    pub(crate) fn read(&self) -> Result<Value, String> {
+        let text = self.0.as_ref().map_err(|bytes| {
+            format!("its spec has {bytes} bytes as JSON, and sealed no more than {SEALED_MAX} travel")
+        })?;
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self(Ok("null".into()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let bytes = text.get().len();
+        Ok(Self(if bytes > SEALED_MAX { Err(bytes) } else { Ok(text.get().into()) }))
+    }
 }
 
 impl BoundPod {
@@ -37,15 +66,15 @@ impl BoundPod {
     }
 
     /// What travels is part of this. None where it cannot be read.
-    pub(crate) fn content(&self) -> Result<Value, &str> {
-        let spec = self.spec.0.as_ref().map_err(String::as_str)?;
+    pub(crate) fn content(&self) -> Result<Value, String> {
+        let spec = self.spec.read()?;
         let metadata = json!({"labels": self.labels(), "annotations": self.annotations()});
         Ok(json!({"metadata": metadata, "spec": spec}))
     }
 
     /// Its status, as it is on the wire; nothing of one that cannot be read.
     pub(crate) fn said(&self) -> &Value {
-        self.status.0.as_ref().unwrap_or(&Value::Null)
+        self.status.content.as_ref().unwrap_or(&Value::Null)
     }
 }
 
@@ -107,6 +136,20 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ShadowP
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a4_of_a_pod_that_is_too_large_to_travel_nothing_is_kept_but_that() {
+        let of = |variables: usize| -> BoundPod {
+            let env = format!("[{}{{}}]", r#"{"name":"A"},"#.repeat(variables));
+            let pod =
+                format!(r#"{{"metadata": {{"name": "p"}}, "spec": {{"containers": [{{"env": {env}}}]}}}}"#);
+            serde_json::from_str(&pod).unwrap()
+        };
+        assert_eq!(of(10).content().unwrap()["spec"]["containers"][0]["env"][9]["name"], "A");
+        let large = of(100_000);
+        assert!(matches!(large.spec, Text(Err(bytes)) if bytes > 1_000_000));
+        assert!(large.content().unwrap_err().contains("no more than 65536 travel"));
+    }
 
     #[test]
     fn a_host_says_no_more_of_a_pod_than_there_is_room_for() {

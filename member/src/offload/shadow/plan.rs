@@ -74,6 +74,8 @@ pub(super) struct Planned<'a> {
     pub(super) spec: &'a ShadowPodSpec,
     /// Its Pod, if that is there.
     pub(super) own: Option<&'a HostedPod>,
+    /// Whether it is refused, and its home has no twin of this name: that one may ask as often as it likes.
+    pub(super) is_strangers: bool,
     pub(super) step: Step,
 }
 
@@ -95,7 +97,9 @@ pub(super) fn plan<'a, 'b>(
         let is_next = next.as_ref() == Some(&record.name_any());
         let pod = entry.pod.as_ref();
         let own = pod.filter(|pod| around.is_of_home && pod.is_of(spec));
-        Planned { record, spec, own, step: step(record, spec, (pod.is_some(), own), is_next, &around) }
+        let step = step(record, spec, (pod.is_some(), own), is_next, &around);
+        let is_strangers = !around.is_of_home && matches!(step, Step::Refuse(_));
+        Planned { record, spec, own, is_strangers, step }
     };
     all.into_iter().map(planned).collect()
 }

@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use api::offload::{
-    namespace::NamespaceOffloadingStatus,
-    phase::{HOST_SILENT, Phase},
+use api::{
+    condition::{Status, Verdict},
+    offload::{
+        map::TERMINATING,
+        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, READY},
+        phase::{HOST_SILENT, Phase, Summary},
+    },
 };
 
 /// How long twins may take that are only on their way, before that is said for the first time; hosts that answer for others meanwhile
@@ -34,6 +38,28 @@ pub(super) fn due(
     let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
     let is_more = before == Phase::InProgress.as_str() && super::is_said(&farther, want);
     is_more.then(|| since + NEXT)
+}
+
+/// Reason of `Ready` of a host that does not say for long that the twin is gone.
+const HOST_DOES_NOT_ANSWER: &str = "HostDoesNotAnswer";
+
+/// Says of these hosts, for which one that is being deleted waits for too long, how to go on without them. Those that say themselves that
+/// it takes time do answer.
+pub(super) fn unanswered(said: &mut Summary, hosts: &[String]) {
+    for host in hosts {
+        let verdicts = said.clusters.entry(host.clone()).or_default();
+        if verdicts.iter().any(|verdict| verdict.type_ == READY && verdict.reason == TERMINATING) {
+            continue;
+        }
+        let message = format!(
+            "cluster {host} has not said that the twin is gone: freeport offload use {host} --remove lets this go without it, and the twin \
+             may stay there"
+        );
+        let is_about = |verdict: &Verdict| verdict.type_ == OFFLOADING_REQUIRED;
+        let required = verdicts.iter().find(|verdict| is_about(verdict)).cloned();
+        let verdict = Verdict::new(READY, Status::False, HOST_DOES_NOT_ANSWER, message);
+        *verdicts = required.into_iter().chain([verdict]).collect();
+    }
 }
 
 /// Whether something was wrong of which the user was told.
@@ -88,6 +114,20 @@ mod tests {
         assert_eq!(wait(&ready, &half), None, "a twin was lost");
         let other = NamespaceOffloadingStatus { observed_generation: Some(2), ..half.clone() };
         assert_eq!(wait(&begun, &other), None, "it is about another spec");
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_named_with_what_helps() {
+        let clusters = [
+            ("east".to_owned(), vec![]),
+            ("north".to_owned(), vec![Verdict::new(READY, Status::False, TERMINATING, "")]),
+        ];
+        let mut said = Summary { phase: Phase::Terminating, clusters: clusters.into() };
+        unanswered(&mut said, &["east".to_owned(), "north".to_owned()]);
+        let [east] = &said.clusters["east"][..] else { panic!("{said:?}") };
+        assert_eq!(east.reason, HOST_DOES_NOT_ANSWER);
+        assert!(east.message.contains("freeport offload use east --remove"));
+        assert_eq!(said.clusters["north"][0].reason, TERMINATING);
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Sliced {
                 all.slices.extend(own_slices(known, merged, families));
                 continue;
             }
-            if writers.is_outdated(cluster) {
+            if writers.is_outdated(cluster) || entry.is_refused(cluster) {
                 all.held.extend(entry.imported_from(cluster).cloned());
                 continue;
             }

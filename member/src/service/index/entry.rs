@@ -113,6 +113,11 @@ impl ServiceEntry {
         self.antrea.get(cluster).is_some_and(Peer::has_endpoints)
     }
 
+    /// Whether a record of that cluster, with all endpoints or what it takes to know them, is there and refused.
+    pub(crate) fn is_refused(&self, cluster: &str) -> bool {
+        self.antrea.get(cluster).is_some_and(Peer::is_refused)
+    }
+
     /// Whether the slices that are known of that cluster are all it has, which its one record shows: others did not just vanish.
     pub(crate) fn is_complete(&self, cluster: &str) -> bool {
         self.antrea.get(cluster).is_some_and(Peer::is_complete)

@@ -4,8 +4,9 @@ use api::bind::resource::Resource;
 
 use super::*;
 use crate::{
+    deletion::Deletion,
     objects::bind,
-    status::found::{Binding, Consumer, Contract, Offered, Provider},
+    status::found::{Binding, Consumer, Contract, Going, Offered, Provider},
 };
 
 fn api() -> Resource {
@@ -26,6 +27,7 @@ fn binding() -> Binding {
             requests: Ok(bind::requests_policy().map(Some)),
             offers: vec![Offered { api: api(), policy: Ok(bind::objects_policy(&api(), false).map(Some)) }],
             contracts: Ok(vec![contract]),
+            going: Vec::new(),
         }),
         consumer: Some(Consumer { policy: Ok(bind::consumer_policy().map(Some)), bindings: Ok(vec![used]) }),
     }
@@ -110,4 +112,37 @@ fn policies_that_are_not_in_force_are_problems() {
         assert_eq!(open.problems.len(), 1, "{:?}", open.problems);
         assert!(open.problems[0].what.contains(means), "{:?}", open.problems);
     }
+}
+
+fn deleted(seconds_ago: i64, finalizer: &str) -> Option<Deletion> {
+    let at = ago(seconds_ago).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let metadata = json!({"deletionTimestamp": at, "finalizers": [finalizer]});
+    Deletion::of(&serde_json::from_value(metadata).unwrap())
+}
+
+#[test]
+fn what_hangs_in_its_deletion_is_said_with_what_holds_it_though_it_was_ready() {
+    let stuck = judged(|_, consumer| {
+        let binding = &mut consumer.bindings.as_mut().unwrap()[0];
+        binding.deletion = deleted(300, "multicluster.freeport.dev/bind");
+    });
+    let problem = &stuck.problems[0];
+    assert_eq!((stuck.problems.len(), &problem.place[..]), (1, "APIServiceBinding mangodbs"));
+    let begins = "is being deleted for 5m, held by finalizer multicluster.freeport.dev/bind (freeport-member";
+    assert!(problem.what.starts_with(begins), "{problem:?}");
+    assert!(text(&stuck).contains("APIServiceBindings: 1, of which 1 "), "{}", text(&stuck));
+}
+
+#[test]
+fn what_hangs_at_a_provider_is_said_of_each_kind() {
+    let of = |kind, name: &str| {
+        let object = Entry { deletion: deleted(60, "example.com/hold"), ..entry(name, vec![]) };
+        Going { kind, objects: Ok(vec![object]) }
+    };
+    let stuck = judged(|provider, _| {
+        provider.going = vec![of("APIServiceExport", "mangodbs"), of("Namespace", "kube-bind-x")];
+    });
+    assert_eq!(stuck.problems.len(), 2, "{:?}", stuck.problems);
+    assert_eq!(stuck.problems[0].place, "APIServiceExport shop/mangodbs");
+    assert!(stuck.problems[1].what.contains("example.com/hold (not Freeport's"), "{:?}", stuck.problems);
 }

@@ -83,6 +83,16 @@ impl<'a> Flooder<'a> {
         self.write_odd(count, |service| record::dense(MEMBER, service)).await;
     }
 
+    /// Writes so many records of endpoints that take just as much memory as one record may.
+    pub(super) async fn write_endpoints(&self, count: usize) {
+        self.write_odd(count, |service| record::endpoints(MEMBER, &beside(service))).await;
+    }
+
+    /// Writes so many Services with thousands of short labels.
+    pub(super) async fn write_labelled(&self, count: usize) {
+        self.write_odd(count, |service| record::labelled(MEMBER, &beside(service))).await;
+    }
+
     /// Writes so many large slices, each of a Service of its own.
     pub(super) async fn write_slices(&self, count: usize) {
         self.write_odd(count, |service| record::large_slice(MEMBER, service)).await;
@@ -155,4 +165,9 @@ impl<'a> Flooder<'a> {
     fn service(&self, number: usize) -> ServiceName {
         ServiceName::new(&self.namespace, format!("s{number}"))
     }
+}
+
+/// A Service beside this one, which has records already.
+fn beside(service: &ServiceName) -> ServiceName {
+    ServiceName::new(&service.namespace, format!("beside-{}", service.name))
 }

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bind::contract::IN_TIME;
 
-/// The provider's Namespaces, by the consumer's; or why there is none.
-pub(super) type Assigned = BTreeMap<String, Result<String, String>>;
+/// The provider's Namespaces, by the consumer's: those that a watch covers.
+pub(super) type Covered = BTreeMap<String, String>;
 
 /// What one watch at the provider covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(super) struct Watched {
     pub(super) stop: CancellationToken,
     /// The Namespaces by which what it told is sorted; nothing before its first list. What is in another one is at nobody's place, and
     /// not in the index.
-    sorted: Option<Assigned>,
+    sorted: Option<Covered>,
     /// Since when a list is waited for.
     waits: Option<Instant>,
     /// The provider refuses the watch, or tells nothing.
@@ -41,6 +41,8 @@ pub(super) struct Watched {
     /// Since when it does not serve the API.
     unserved: Option<Instant>,
     is_unserved: bool,
+    /// It was not begun, since there are too many.
+    has_no_room: bool,
 }
 
 impl Watched {
@@ -54,20 +56,30 @@ impl Watched {
             refused: None,
             unserved: None,
             is_unserved: false,
+            has_no_room: false,
         }
     }
 
+    /// One that is not begun, and why.
+    pub(super) fn without_room(why: Failure) -> Self {
+        Self { refused: Some(why), waits: None, has_no_room: true, ..Self::new(Instant::now()) }
+    }
+
+    /// Whether it was not begun.
+    pub(super) fn has_no_room(&self) -> bool {
+        self.has_no_room
+    }
+
     /// A list came, and is in the index, sorted by these Namespaces.
-    pub(super) fn listed(&mut self, sorted: Assigned) {
+    pub(super) fn listed(&mut self, sorted: Covered) {
         (self.sorted, self.waits) = (Some(sorted), None);
     }
 
-    /// These Namespaces of what it covers are assigned `now`. Where one was not when objects in it were told, they have to be listed again.
-    pub(super) fn assigned(&mut self, assigned: &Assigned, now: Instant) {
+    /// These Namespaces are what it covers `now`. Where one was not assigned when objects in it were told, they have to be listed again.
+    pub(super) fn assigned(&mut self, covered: &Covered, now: Instant) {
         let Some(sorted) = &mut self.sorted else { return };
-        sorted.retain(|ours, theirs| assigned.get(ours) == Some(theirs));
-        let mut given = assigned.iter().filter(|(_, theirs)| theirs.is_ok());
-        let is_lacking = given.any(|(ours, _)| !sorted.contains_key(ours));
+        sorted.retain(|ours, theirs| covered.get(ours) == Some(theirs));
+        let is_lacking = covered.keys().any(|ours| !sorted.contains_key(ours));
         // A list that is on its way is sorted by what is assigned when it comes; to begin it anew each time might never end.
         if is_lacking && self.waits.is_none() {
             self.waits = Some(now);
@@ -77,9 +89,8 @@ impl Watched {
 
     /// Whether all is known of what it covers; with a Namespace of ours and the provider's for it, of what is there.
     pub(super) fn is_told(&self, of: Option<(&str, &str)>) -> bool {
-        let is_sorted = |sorted: &Assigned, (ours, theirs)| {
-            sorted.get(ours).is_some_and(|to| to.as_ref().is_ok_and(|to| to == theirs))
-        };
+        let is_sorted =
+            |sorted: &Covered, (ours, theirs): (&str, &str)| sorted.get(ours).is_some_and(|to| to == theirs);
         self.sorted.as_ref().is_some_and(|sorted| of.is_none_or(|of| is_sorted(sorted, of)))
     }
 
@@ -100,6 +111,9 @@ impl Watched {
 
     /// Takes in whether the provider refuses the watch; whether that is news.
     pub(super) fn look(&mut self, now: Instant) -> bool {
+        if self.has_no_room {
+            return false;
+        }
         let failure = self.failure(now);
         self.found(failure, now)
     }
@@ -129,9 +143,8 @@ mod tests {
 
     use super::*;
 
-    fn assigned(all: &[(&str, Result<&str, &str>)]) -> Assigned {
-        let owned = |to: &Result<&str, &str>| to.map(str::to_owned).map_err(str::to_owned);
-        all.iter().map(|(ours, to)| ((*ours).to_owned(), owned(to))).collect()
+    fn covered(all: &[(&str, &str)]) -> Covered {
+        all.iter().map(|(ours, theirs)| ((*ours).to_owned(), (*theirs).to_owned())).collect()
     }
 
     #[test]
@@ -139,19 +152,19 @@ mod tests {
         let now = Instant::now();
         let mut watched = Watched::new(now);
         assert!(!watched.is_told(None));
-        watched.listed(assigned(&[("a", Ok("a")), ("no", Err("SystemNamespace: no"))]));
+        watched.listed(covered(&[("a", "a")]));
         let tells = |watched: &Watched| ["a", "b"].map(|name| watched.is_told(Some((name, name))));
         assert_eq!(tells(&watched), [true, false]);
-        watched.assigned(&assigned(&[("a", Ok("a")), ("no", Err("SystemNamespace: no"))]), now);
+        watched.assigned(&covered(&[("a", "a")]), now);
         assert_eq!(watched.waits, None, "nothing is new");
-        watched.assigned(&assigned(&[("a", Ok("a")), ("b", Ok("b"))]), now);
+        watched.assigned(&covered(&[("a", "a"), ("b", "b")]), now);
         assert_eq!((tells(&watched), watched.waits), ([true, false], Some(now)));
-        watched.assigned(&assigned(&[("a", Ok("there")), ("b", Ok("b"))]), now);
+        watched.assigned(&covered(&[("a", "there"), ("b", "b")]), now);
         assert!(!watched.is_told(Some(("a", "a"))) && !watched.is_told(Some(("a", "there"))));
-        watched.listed(assigned(&[("a", Ok("there")), ("b", Ok("b"))]));
+        watched.listed(covered(&[("a", "there"), ("b", "b")]));
         assert!(watched.is_told(Some(("a", "there"))) && watched.is_told(Some(("b", "b"))));
-        watched.assigned(&assigned(&[("b", Ok("b"))]), now);
-        watched.assigned(&assigned(&[("a", Ok("there")), ("b", Ok("b"))]), now);
+        watched.assigned(&covered(&[("b", "b")]), now);
+        watched.assigned(&covered(&[("a", "there"), ("b", "b")]), now);
         assert!(!watched.is_told(Some(("a", "there"))), "nobody knows what came while it was nobody's");
     }
 

@@ -1,6 +1,9 @@
 //! What becomes of Pods and records, in every state of both.
 
-use api::offload::seal::{KEY_LENGTH, open};
+use api::offload::{
+    pod_status::ACCEPTED,
+    seal::{KEY_LENGTH, open},
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -42,6 +45,7 @@ fn planned_as(entry: &PodEntry, twin: Twin<'_>, is_silent: bool) -> Plan {
         public_key: Some(&offered),
         is_silent,
         services: &[],
+        now: Timestamp::UNIX_EPOCH,
     };
     plan(entry, entry.pod.as_ref().unwrap(), &around)
 }
@@ -115,11 +119,18 @@ fn a_pod_that_cannot_go_out_waits_and_says_why() {
     are(&planned(&waiting, Twin::Unwanted), "keep", "OffloadingBackOff");
     let mut refused = waiting.clone();
     let volumes = json!([{"name": "conf", "configMap": {"name": "conf"}}]);
-    refused.pod.as_mut().unwrap().spec.0.as_mut().unwrap()["volumes"] = volumes;
+    let had = refused.pod.as_mut().unwrap();
+    let mut spec = had.spec.read().unwrap();
+    spec["volumes"] = volumes;
+    had.spec = serde_json::from_value(spec).unwrap();
     let plan = planned(&refused, there());
     are(&plan, "keep", "OffloadingRefused");
     let OfPod::Say(said) = plan.pod else { panic!() };
     assert!(said.state.message.unwrap().contains("spec.volumes[conf].configMap"));
+    let [condition] = &said.state.conditions[..] else { panic!("{:?}", said.state.conditions) };
+    assert_eq!((condition.type_.as_str(), condition.status.as_str()), (ACCEPTED, "False"));
+    assert_eq!(condition.reason.as_deref(), Some("OffloadingRefused"));
+    assert!(condition.message.as_ref().unwrap().contains("spec.volumes[conf].configMap"));
 
     let own = key(1);
     for (key, offered) in
@@ -133,6 +144,7 @@ fn a_pod_that_cannot_go_out_waits_and_says_why() {
             public_key: offered.as_deref(),
             is_silent: false,
             services: &[],
+            now: Timestamp::UNIX_EPOCH,
         };
         are(&plan_of(&waiting, &around), "keep", "OffloadingBackOff");
     }

@@ -1,5 +1,7 @@
 //! What a Pod says of itself, after what its host says.
 
+use api::offload::pod_status::ACCEPTED as ACCEPTED_HERE;
+
 use super::*;
 
 fn pod(status: &Value) -> BoundPod {
@@ -10,7 +12,11 @@ fn pod(status: &Value) -> BoundPod {
 fn mirror(status: &Value, said: Value) -> Option<Said> {
     let services = ["10.96.0.0/12".parse().unwrap()];
     let said = serde_json::from_value(said).unwrap();
-    mirrored(&pod(status), &PodState::of(status), &said, "east", &services)
+    mirrored(&pod(status), &PodState::of(status), &said, "east", &services, at(5))
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
 }
 
 fn container(name: &str) -> Value {
@@ -64,6 +70,12 @@ fn what_the_host_refuses_is_said_once() {
     assert_eq!(want.warning.unwrap().reason, HOST_REFUSED);
     let now = json!(want.state);
     assert_eq!(mirror(&now, json!({"conditions": [refused]})), None);
+    let says = json!({"type": "multicluster.freeport.dev/Accepted", "status": "False", "reason": "NotAccepted",
+        "message": "ask them", "lastTransitionTime": "1970-01-01T00:00:05Z"});
+    assert_eq!(now["conditions"], json!([condition("Other", "True"), says]));
+    let taken = mirror(&now, json!({"pod": {"phase": "Pending"}})).unwrap().state;
+    assert_eq!(json!(taken.conditions), json!([condition("Other", "True")]), "it runs there");
+    assert_eq!(taken.reason, None);
 
     let running = json!({"phase": "Running", "conditions": [condition("Ready", "True")]});
     let want = mirror(&running, json!({"pod": running, "conditions": [refused]})).unwrap();
@@ -101,9 +113,25 @@ fn what_waits_or_is_aborted_says_so_once() {
     );
     assert_eq!(said.warning.unwrap().reason, ABORTED);
     assert_eq!(aborted(&said.state, "east"), None);
-    let waiting = waits(&PodState::default(), BACK_OFF, "because".into()).unwrap();
-    let other = waits(&waiting.state, BACK_OFF, "for another reason".into()).unwrap();
+    let waiting = waits(&PodState::default(), "because".into()).unwrap();
+    let other = waits(&waiting.state, "for another reason".into()).unwrap();
     assert_eq!(other.warning, None, "not told again");
+}
+
+#[test]
+fn a_pod_that_is_refused_has_a_condition_until_it_is_not() {
+    let refused_at = |have: &PodState, why: &str, second| refused(have, why.into(), at(second));
+    let said = refused_at(&PodState::default(), "spec.volumes[conf].configMap", 7).unwrap();
+    let [condition] = &said.state.conditions[..] else { panic!("{said:?}") };
+    assert_eq!((condition.type_.as_str(), condition.status.as_str()), (ACCEPTED_HERE, "False"));
+    assert_eq!(condition.message.as_deref(), Some("spec.volumes[conf].configMap"));
+    assert_eq!(refused_at(&said.state, "spec.volumes[conf].configMap", 9), None, "it is said");
+    let other = refused_at(&said.state, "spec.hostUsers", 9).unwrap().state;
+    let [later] = &other.conditions[..] else { panic!("{other:?}") };
+    assert_eq!(later.message.as_deref(), Some("spec.hostUsers"));
+    assert_eq!(later.last_transition_time, condition.last_transition_time, "it was refused before");
+    assert_eq!(waits(&other, "no twin".into()).unwrap().state.conditions, []);
+    assert_eq!(aborted(&other, "east").unwrap().state.conditions, []);
 }
 
 #[test]
@@ -126,9 +154,11 @@ fn a_container_that_may_not_run_again_stays_ended() {
         let said = json!({"pod": {"phase": "Running", "podIPs": [{"ip": "10.1.0.8"}],
             "containerStatuses": [state("web", runs.clone())]}});
         let mut pod = pod(&had);
-        pod.spec.0.as_mut().unwrap()["restartPolicy"] = json!(policy);
+        let mut spec = pod.spec.read().unwrap();
+        spec["restartPolicy"] = json!(policy);
+        pod.spec = serde_json::from_value(spec).unwrap();
         let said = serde_json::from_value(said).unwrap();
-        let said = mirrored(&pod, &PodState::of(&had), &said, "east", &[]).unwrap();
+        let said = mirrored(&pod, &PodState::of(&had), &said, "east", &[], at(5)).unwrap();
         assert_eq!(said.state.container_statuses[0].ended(), stays.then_some(code), "{policy} {code}");
         assert_eq!(json!(said.state.pod_ips), json!([{"ip": "10.1.0.8"}]), "the rest goes on");
     }

@@ -78,7 +78,6 @@ fn a_record_that_claims_to_be_anothers_says_nothing() {
         |r| r["metadata"]["labels"]["sourceClusterID"] = json!("east"),
         |r| r["spec"]["clusterID"] = json!("east"),
         |r| r["spec"]["kind"] = json!("ClusterInfo"),
-        |r| r["spec"]["endpoints"] = json!("many"),
     ] {
         assert_eq!(record(ENDPOINTS_RECORD, change).key(), None);
     }
@@ -99,4 +98,48 @@ fn deleting_takes_back_and_vanishing_does_not() {
     assert!(entry(&vanished).slices_gone.is_empty() && !entry(&vanished).is_complete("north-1"));
     assert_eq!(vanished.change(Change::Apply(record_of_endpoints())), [(service(), IMPORT)].into(), "back");
     assert_eq!(importable(&vanished), imported);
+}
+
+/// Issue 14, A4.
+#[test]
+fn a4_a_record_that_is_refused_leaves_what_is_imported_as_it_is() {
+    let too_much = json!([{"type": "Failure", "status": "True", "reason": "OverQuota"}]);
+    for change in
+        [(|r, _| r["spec"]["endpoints"] = json!("many")) as fn(&mut Value, &Value), |r, too_much| {
+            r["status"]["conditions"] = too_much.clone()
+        }]
+    {
+        let mut index = both();
+        let refused = record(ENDPOINTS_RECORD, |r| change(r, &too_much));
+        assert_eq!((refused.key(), refused.bytes()), (Some(service()), 0));
+        assert_eq!(index.change(Change::Apply(refused)), [(service(), IMPORT)].into());
+        assert!(entry(&index).is_refused("north-1") && !entry(&index).is_complete("north-1"));
+        assert!(entry(&index).has_endpoints("north-1") && entry(&index).peers.is_empty());
+        index.change(Change::Apply(record_of_endpoints()));
+        assert!(!entry(&index).is_refused("north-1") && entry(&index).is_complete("north-1"));
+    }
+}
+
+/// Issue 14, A4.
+#[test]
+fn a4_records_of_both_kinds_are_one_share_and_weigh_what_they_take_in_memory() {
+    let addresses: Vec<_> =
+        (0..13_000).map(|n| json!({"ip": format!("10.{}.{}.1", n / 250, n % 250)})).collect();
+    let subsets =
+        json!([{"addresses": addresses, "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}]);
+    let dense = record(ENDPOINTS_RECORD, |r| r["spec"]["endpoints"]["subsets"] = subsets);
+    assert!(dense.bytes() > 13_000 * 272, "{}", dense.bytes());
+    let mut shares = kit::quota::Shares::new(api::quota::Quota { records: 5, bytes: dense.bytes() });
+    let kept = |change| match change {
+        Some(Change::Apply(PeerRecord { content, .. })) => content.is_some(),
+        _ => false,
+    };
+    assert!(kept(shares.change(Change::Apply(dense))));
+    assert!(!kept(shares.change(Change::Apply(record(SERVICE_RECORD, |_| {})))), "there is no room");
+    assert_eq!(shares.left_out(), 1);
+    let going = |r: &mut Value| r["metadata"]["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
+    assert!(
+        kept(shares.change(Change::Apply(record(ENDPOINTS_RECORD, going)))),
+        "that it ends takes no room"
+    );
 }

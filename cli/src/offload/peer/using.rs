@@ -1,0 +1,210 @@
+//! `freeport offload use`: makes another cluster a node of this one, or ends that, and waits for either.
+
+use std::time::Duration;
+
+use api::offload::{
+    label::REMOTE_CLUSTER_ID,
+    names,
+    peer::READY,
+    view::{NamespaceOffloadingView, OffloadPeerView},
+};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::{Consent, check, ours, read};
+use crate::{
+    Error, KubeContext,
+    cluster::Cluster,
+    offload::{
+        condition,
+        twins::{clusters, goes},
+    },
+    rollout,
+};
+
+/// Which other cluster becomes a node.
+#[derive(Clone, Debug)]
+pub struct UseOptions {
+    /// The cluster in which it becomes one.
+    pub cluster: KubeContext,
+    /// ID of the cluster that becomes a node.
+    pub peer: String,
+    /// It shall be none any more.
+    pub remove: bool,
+    /// Remove it also where twins go with it; otherwise only say which.
+    pub yes: bool,
+    /// Wait until it is one, or none any more.
+    pub wait: bool,
+    /// Limit of that wait.
+    pub timeout: Duration,
+}
+
+/// Makes another cluster a node of this one, or takes that back. Waits until it is, or is none any more. Safe to run again.
+///
+/// # Errors
+/// Those of [`Error`]. [`Error::Refused`] where twins would go and nobody said so; [`Error::Timeout`] says what is missing.
+pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+    let UseOptions { peer, remove, wait, timeout, .. } = options;
+    check(peer)?;
+    let (cluster, _) = ours(&options.cluster, peer).await?;
+    let mut consent = Consent { cluster: &cluster, peer, say };
+    if *remove {
+        return consent.end_use(options).await;
+    }
+    consent.give("outgoing", &json!({})).await?;
+    if *wait {
+        consent.is_ready(*timeout).await?;
+    }
+    (consent.say)("next: freeport offload namespace NAME");
+    Ok(())
+}
+
+impl Consent<'_> {
+    async fn end_use(&mut self, options: &UseOptions) -> Result<(), Error> {
+        let (cluster, peer) = (self.cluster, self.peer);
+        let twins = twins(cluster, peer).await?;
+        twins.iter().for_each(|twin| self.say(twin));
+        let is_node = is_node(cluster, peer).await?;
+        if is_node && twins.is_empty() {
+            self.say(
+                "no NamespaceOffloading has a twin there; one whose NamespaceOffloading was lost goes, too",
+            );
+        }
+        if (is_node || !twins.is_empty()) && !options.yes {
+            return Err(cluster.refuse("nothing was changed; run it again with --yes".into()));
+        }
+        self.take_back("outgoing").await?;
+        match (is_node, options.wait) {
+            (false, _) => self.say(&format!("cluster {peer} is no node here")),
+            (true, false) => {
+                self.say(&format!("when no twin is left there, the Node of cluster {peer} goes"))
+            }
+            (true, true) => self.is_no_node(options.timeout).await?,
+        }
+        Ok(())
+    }
+
+    /// Waits until the other cluster is no node here: its twins go first.
+    async fn is_no_node(&mut self, limit: Duration) -> Result<(), Error> {
+        let (cluster, peer, node) = (self.cluster, self.peer, names::virtual_node(self.peer));
+        let probe = async || match is_node(cluster, peer).await? {
+            false => Ok(Ok(())),
+            true => Ok(Err(what_is_left(&twins(cluster, peer).await?))),
+        };
+        let say = &mut *self.say;
+        let waiting =
+            |message: &str| say(&format!("{}: waiting for Node {node} to go: {message}", cluster.name));
+        match rollout::wait(limit, probe, waiting).await? {
+            Ok(()) => {
+                self.say(&format!("cluster {peer} is no node here any more"));
+                Ok(())
+            }
+            Err(message) => Err(Error::Timeout {
+                cluster: cluster.name.clone(),
+                missing: format!(
+                    "{message}; the Node goes by itself after that, and needs no further command: Node {node} is still there"
+                ),
+                limit,
+            }),
+        }
+    }
+
+    /// Waits until the member says that what was asked for works.
+    async fn is_ready(&mut self, limit: Duration) -> Result<(), Error> {
+        let (cluster, peer) = (self.cluster, self.peer);
+        let probe = async || Ok(ready(read(cluster, peer).await?.as_ref()));
+        let say = &mut *self.say;
+        let waiting =
+            |message: &str| say(&format!("{}: waiting for OffloadPeer {peer}: {message}", cluster.name));
+        match rollout::wait(limit, probe, waiting).await? {
+            Ok(message) => {
+                self.say(&format!("OffloadPeer {peer} is ready: {message}"));
+                Ok(())
+            }
+            Err(message) => Err(Error::Timeout {
+                cluster: cluster.name.clone(),
+                missing: format!(
+                    "OffloadPeer {peer} is not ready: {message}; it was asked for, and needs no further command once that is mended, still"
+                ),
+                limit,
+            }),
+        }
+    }
+}
+
+/// Whether the other cluster is a node here: then it may have twins of which no NamespaceOffloading tells.
+async fn is_node(cluster: &Cluster, peer: &str) -> Result<bool, Error> {
+    let node = names::virtual_node(peer);
+    let nodes = Api::<Node>::all(cluster.client.clone());
+    let found = cluster.request(format!("read Node {node}"), nodes.get_metadata_opt(&node)).await?;
+    Ok(found.is_some_and(|node| node.labels().contains_key(REMOTE_CLUSTER_ID)))
+}
+
+/// What goes when the other cluster is used no more, a sentence for each Namespace.
+async fn twins(cluster: &Cluster, peer: &str) -> Result<Vec<String>, Error> {
+    let offloadings = Api::<NamespaceOffloadingView>::all(cluster.client.clone());
+    let offloadings = cluster.all(&offloadings, "").await?;
+    let goes = |offloading: &NamespaceOffloadingView| match &offloading.status.0 {
+        Ok(status) => clusters(status).contains(&peer).then(|| goes(status, &[peer])),
+        // What cannot be read may have one.
+        Err(_) => offloading
+            .namespace()
+            .map(|name| format!("the twin of {name} there goes, with all that is in it")),
+    };
+    Ok(offloadings.iter().filter_map(goes).collect())
+}
+
+/// What has to go before the Node does.
+fn what_is_left(twins: &[String]) -> String {
+    match twins {
+        [] => "freeport-member has to delete it, which it does when the host has no twin any more".to_owned(),
+        twins => twins.join("; "),
+    }
+}
+
+/// What the member says of it: that it works, or what is missing.
+fn ready(peer: Option<&OffloadPeerView>) -> Result<String, String> {
+    let Some(peer) = peer else { return Err("it is not there any more".into()) };
+    let conditions = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    match condition(conditions, READY) {
+        Some(ready)
+            if ready.observed_generation.is_some_and(|seen| Some(seen) < peer.metadata.generation) =>
+        {
+            Err("freeport-member has not seen it yet".into())
+        }
+        Some(ready) if ready.status == "True" => Ok(ready.message.clone()),
+        Some(ready) => Err(format!("{}: {}", ready.reason, ready.message)),
+        None => Err("freeport-member has not seen it yet".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twins_are_what_a_node_waits_for() {
+        let twin = "Namespace shop-west goes in east, with all that is in it".to_owned();
+        assert_eq!(what_is_left(std::slice::from_ref(&twin)), twin);
+        assert!(what_is_left(&[]).contains("freeport-member"));
+    }
+
+    #[test]
+    fn an_old_word_of_the_member_does_not_count() {
+        let peer = |status: &str, seen: i64| -> OffloadPeerView {
+            let said = json!({
+                "type": "Ready", "status": status, "reason": "NotOffered", "message": "m", "observedGeneration": seen,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            let metadata = json!({"name": "east", "generation": 2});
+            serde_json::from_value(
+                json!({"metadata": metadata, "spec": {}, "status": {"conditions": [said]}}),
+            )
+            .unwrap()
+        };
+        assert_eq!(ready(Some(&peer("True", 2))), Ok("m".into()));
+        assert!(ready(Some(&peer("True", 1))).unwrap_err().contains("not seen"));
+        assert_eq!(ready(Some(&peer("False", 2))), Err("NotOffered: m".into()));
+    }
+}
