@@ -40,15 +40,6 @@ pub fn endpoints(cluster: &str, service: &ServiceName) -> Value {
     record
 }
 
-/// A Service with as many short labels and annotations as a record can have: 74 KB, and a megabyte when it is decoded.
-pub fn labelled(cluster: &str, service: &ServiceName) -> Value {
-    let mut record = self::service(cluster, service);
-    let short: serde_json::Map<_, _> = (0..4096).map(|number| (format!("{number:x}"), json!(""))).collect();
-    record["spec"]["service"]["exportedLabels"] = json!(short);
-    record["spec"]["service"]["exportedAnnotations"] = json!(short);
-    record
-}
-
 /// As many endpoints as a slice may have, of ten addresses each.
 pub fn large_slice(cluster: &str, service: &ServiceName) -> Value {
     let mut record = slice(cluster, service, "10.1.0.1");

@@ -100,7 +100,10 @@ async fn serve(env: &Env, args: &BindArgs, reached: Reached) {
     knowledge.watch(env, &watches, &mut watching);
     let driven = async {
         if before(&env.stop, watches.listed()).await {
-            controllers(env, args, &knowledge, reached).await;
+            tokio::join!(
+                controllers(env, args, &knowledge, reached),
+                list_again(&env.stop, &knowledge, &watches)
+            );
         }
     };
     let restored = restored(env);
@@ -117,6 +120,15 @@ async fn serve(env: &Env, args: &BindArgs, reached: Reached) {
         }
     }
     watching.shutdown().await;
+}
+
+/// Has all listed again, now and then, while there is room for objects of consumers of which nothing is known.
+async fn list_again(stop: &CancellationToken, knowledge: &Knowledge, watches: &Watches) {
+    while before(stop, tokio::time::sleep(LIST_AGAIN)).await {
+        if knowledge.wants_list() {
+            watches.list_again();
+        }
+    }
 }
 
 async fn controllers(env: &Env, args: &BindArgs, knowledge: &Knowledge, reached: Reached) {

@@ -48,8 +48,12 @@ fn changes_nothing(said: &str) {
 
 /// Whether the consumer's member has rights on the API.
 async fn has_right(consumer: &Cluster, offered: &Offered) -> bool {
+    has_role(consumer, &format!("freeport-bound-{}", offered.name())).await
+}
+
+async fn has_role(consumer: &Cluster, name: &str) -> bool {
     let roles = Api::<ClusterRole>::all(consumer.client.clone());
-    roles.get_opt(&format!("freeport-bound-{}", offered.name())).await.unwrap().is_some()
+    roles.get_opt(name).await.unwrap().is_some()
 }
 
 async fn contracts(leader: &Cluster) -> Vec<String> {
@@ -228,9 +232,12 @@ fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     BINDING.beside(async |world| {
+        let bind = "apiservice x -t missing --context east --provider-context leader";
         for (line, parts) in [
             ("offer none --context leader --resource nothing.example.com", &["nothing.example.com"][..]),
-            ("apiservice x -t missing --context east --provider-context leader", &["missing", "there are"]),
+            (&format!("{bind} {}", daemons(world, "east")), &["missing", "there are"]),
+            (bind, &["freeport-member runs outside of this cluster", "--external"]),
+            ("provide --context leader", &["freeport-leader runs outside of this cluster", "--external"]),
             ("templates --context east", &["freeport bind provide"]),
         ] {
             freeport(world, line).await.refused(parts);

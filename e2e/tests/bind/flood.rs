@@ -4,7 +4,7 @@ use api::bind::export::{APIServiceExportRequest, Phase};
 use e2e::{
     account::by_token,
     binding::{
-        BINDING, Offered,
+        BINDING, GROUP, Offered,
         provider::{contract, offer, request},
     },
     cluster::created,
@@ -24,7 +24,7 @@ const MEMORY_MAX: u64 = 256;
 
 /// A request whose parameters have 24 KB, and two megabytes when they are decoded.
 fn dense(number: usize) -> APIServiceExportRequest {
-    let spec = json!({"parameters": {"x": vec![json!({"a": 0}); 3000]}, "resources": [{"group": "g.example", "resource": "nothings"}]});
+    let spec = json!({"parameters": {"x": vec![json!({"a": 0}); 3000]}, "resources": [{"group": GROUP, "resource": "nothings"}]});
     serde_json::from_value(json!({"metadata": {"name": format!("flood{number}")}, "spec": spec})).unwrap()
 }
 

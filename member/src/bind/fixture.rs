@@ -1,6 +1,6 @@
 //! What tests of binding start with: a contract with a provider that does not answer.
 
-use api::bind::{mapping::Strategy, resource::InformerScope};
+use api::bind::{label, mapping::Strategy, resource::InformerScope};
 use kit::{client::kubeconfig::Target, objects::Change};
 use kube::api::ApiResource;
 use serde_json::json;
@@ -25,12 +25,16 @@ pub(crate) fn contract() -> Contract {
     Contract::new(&access().env, target, "n1".into()).unwrap()
 }
 
-/// The provider assigns `theirs` to `ours`.
+/// The provider assigns `theirs` to `ours`, for which we asked.
 pub(crate) fn assign(contract: &Contract, ours: &str, theirs: &str) {
-    let namespace = json!({
-        "metadata": {"name": ours, "namespace": contract.cluster_namespace.name, "uid": ours, "resourceVersion": "1"},
-        "spec": {}, "status": {"namespace": theirs},
-    });
+    assign_for(contract, "consumer", ours, theirs);
+}
+
+/// The same, for which `owner` asked.
+pub(crate) fn assign_for(contract: &Contract, owner: &str, ours: &str, theirs: &str) {
+    let metadata = json!({"name": ours, "namespace": contract.cluster_namespace.name, "uid": ours, "resourceVersion": "1",
+        "labels": {label::OWNER: owner}});
+    let namespace = json!({"metadata": metadata, "spec": {}, "status": {"namespace": theirs}});
     let namespace = serde_json::from_value(namespace).unwrap();
     contract.known.with(|known| {
         known.namespaces.change(Change::Apply(namespace));

@@ -11,9 +11,11 @@ use e2e::{
 use kube::Api;
 use serde_json::json;
 
-use super::{daemons, freeport, has_right};
+use super::{daemons, freeport, has_right, has_role};
 
 const IDENTITY: &str = "west-agrees";
+/// The member's right on the Namespaces that are asked for.
+const NAMESPACES: &str = "freeport-bind-namespaces-agreeds";
 
 /// Whether the consumer's member has rights on the APIs.
 async fn have_rights(west: &Cluster, apis: [&Offered; 2]) -> [bool; 2] {
@@ -35,13 +37,13 @@ fn an_export_with_more_than_was_agreed_to_is_refused_by_name_until_somebody_agre
         }
         let (cns, kubeconfig) = contract(world, IDENTITY, "agreeds").await;
         contract(world, IDENTITY, "agreeds-and-more").await;
-        let resource = |offered: &Offered| json!({"group": GROUP, "resource": offered.plural});
         // The provider grants more, and asks for it in the consumer's place.
-        let all = json!({"resources": [resource(&agreed), resource(&more)]});
+        let all = json!({"resources": [agreed.resource(), more.resource()]});
         assert_eq!(request(world, &cns, "agreeds", all).await, (Phase::Succeeded, String::new()));
 
         // What its half says to the consumer has one API.
-        let asked = json!({"spec": {"resources": [resource(&agreed)]}});
+        let spec = json!({"resources": [agreed.resource()], "namespaces": [{"name": "bind-agreed"}]});
+        let asked = json!({"spec": spec});
         let answer =
             json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": [asked]});
         let file = world.fleet.cluster("west").unwrap().dir().join("agreed.yaml");
@@ -57,6 +59,7 @@ fn an_export_with_more_than_was_agreed_to_is_refused_by_name_until_somebody_agre
 
         freeport(world, &format!("{consumer} --agree {}", more.name())).await.succeeded();
         binding_says(world, "west", "agreeds", "Ready", "True", "").await;
+        assert!(has_role(west, NAMESPACES).await);
         for offered in [&agreed, &more] {
             assert!(west.crds().get_opt(&offered.name()).await.unwrap().is_some());
         }
@@ -64,6 +67,7 @@ fn an_export_with_more_than_was_agreed_to_is_refused_by_name_until_somebody_agre
         freeport(world, &consumer).await.succeeded();
         assert_eq!(have_rights(west, [&agreed, &more]).await, [true, true]);
         freeport(world, "remove agreeds --context west").await.succeeded();
+        assert!(!has_role(west, NAMESPACES).await);
         assert_eq!(have_rights(west, [&agreed, &more]).await, [false, false]);
         leader.release_namespace(&cns).await;
         for offered in [&agreed, &more] {

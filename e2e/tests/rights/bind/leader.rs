@@ -223,7 +223,7 @@ fn on_flows(cns: &str) -> Vec<Attempt> {
             flow("x", &|spec| spec["priorityLevelConfiguration"]["name"] = json!("exempt")),
             says,
         ),
-        attempt("before all others", flow("x", &|spec| spec["matchingPrecedence"] = json!(1)), says),
+        attempt("before all others", flow("x", &|spec| spec["matchingPrecedence"] = json!(10)), says),
         attempt("everybody", flow("x", &|spec| spec["rules"][0]["subjects"][0] = group.clone()), says),
         attempt(
             "another consumer",

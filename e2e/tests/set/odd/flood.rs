@@ -34,8 +34,6 @@ const LARGE: usize = 70;
 const DENSE: usize = 8;
 /// Decoded, they would take 4 MB each; nobody reads them.
 const ENDPOINTS: usize = 80;
-/// Decoded, they would take a megabyte each, in the leader twice.
-const LABELLED: usize = 150;
 /// Half more than a member may have, since each counts as 640 KB; and the leader cannot say so: it does not run.
 const SLICES: usize = 160;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
@@ -66,7 +64,6 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         assert_eq!(processes(world).await, began, "no daemon was started again");
         flooder.write_dense(DENSE).await;
         flooder.write_endpoints(ENDPOINTS).await;
-        flooder.write_labelled(LABELLED).await;
         for daemon in [LEADER, IMPORTER] {
             world.end(daemon, End::Crash).await;
         }

@@ -1,9 +1,11 @@
 //! Which Namespace of the provider stands for which of ours: pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::bind::export::APIServiceNamespace;
 use kube::ResourceExt;
+
+use super::Contract;
 
 /// All that a provider says of that.
 #[derive(Debug, Default, PartialEq)]
@@ -11,18 +13,31 @@ pub(crate) struct Assigned {
     /// The provider's Namespaces, by ours; in place of some its words why there is none.
     by_ours: BTreeMap<String, Result<String, String>>,
     by_theirs: BTreeMap<String, Vec<String>>,
+    /// Ours for which the provider asked itself, as it says.
+    wanted_by_provider: BTreeSet<String>,
 }
 
 impl Assigned {
     pub(super) fn of<'a>(namespaces: impl Iterator<Item = &'a APIServiceNamespace>) -> Self {
-        let said = |namespace| assigned(namespace).map(Ok).or_else(|| not_assigned(namespace).map(Err));
-        let by_ours: BTreeMap<_, _> =
-            namespaces.filter_map(|namespace| Some((namespace.name_any(), said(namespace)?))).collect();
-        let mut by_theirs = BTreeMap::<String, Vec<String>>::new();
-        for (ours, theirs) in &by_ours {
-            theirs.iter().for_each(|theirs| by_theirs.entry(theirs.clone()).or_default().push(ours.clone()));
+        let mut all = Self::default();
+        for namespace in namespaces {
+            let ours = namespace.name_any();
+            if Contract::is_providers(namespace) {
+                all.wanted_by_provider.insert(ours.clone());
+            }
+            if let Some(theirs) = assigned(namespace) {
+                all.by_theirs.entry(theirs.clone()).or_default().push(ours.clone());
+                all.by_ours.insert(ours, Ok(theirs));
+            } else if let Some(words) = not_assigned(namespace) {
+                all.by_ours.insert(ours, Err(words));
+            }
         }
-        Self { by_ours, by_theirs }
+        all
+    }
+
+    /// Whether we asked for one of theirs for this one of ours, or the provider does not say that it did.
+    pub(crate) fn is_asked_for(&self, ours: &str) -> bool {
+        !self.wanted_by_provider.contains(ours)
     }
 
     /// What is said of one of ours.

@@ -1,5 +1,4 @@
-//! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours which is
-//! here.
+//! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours.
 
 mod watched;
 
@@ -161,8 +160,8 @@ impl Copies {
         self.store.enqueue(concerned.map(|place| (place, Readers::ALL)).collect());
     }
 
-    /// What is to be watched, those with objects here first: a provider may assign any number of Namespaces, and who is not here has no
-    /// objects.
+    /// What is to be watched, those with objects here first, then those that are here: where we asked for one and lost ours, copies may be
+    /// left. A provider may assign any number of others, and who is not here has no objects.
     fn wanted(&self, assigned: &Assigned) -> Vec<Scope> {
         if let Some(scope) = self.scope(None) {
             return vec![scope];
@@ -170,12 +169,15 @@ impl Copies {
         let with_objects: BTreeSet<_> =
             self.store.keys().into_iter().filter_map(|place| place.namespace).collect();
         let is_here = |ours: &str| self.local.known.with(|known| known.namespaces.get(ours).is_some());
-        let (first, others): (Vec<_>, Vec<_>) = assigned
-            .given()
-            .filter(|(ours, _)| with_objects.contains(*ours) || is_here(ours))
-            .partition(|(ours, _)| with_objects.contains(*ours));
-        let all = first.into_iter().chain(others);
-        all.map(|(_, theirs)| Scope::Within(theirs.clone())).collect()
+        let rank = |ours: &String| match () {
+            () if with_objects.contains(ours) => Some(0),
+            () if is_here(ours) => Some(1),
+            () => assigned.is_asked_for(ours).then_some(2),
+        };
+        let mut all: Vec<_> =
+            assigned.given().filter_map(|(ours, theirs)| Some((rank(ours)?, theirs))).collect();
+        all.sort();
+        all.into_iter().map(|(_, theirs)| Scope::Within(theirs.clone())).collect()
     }
 
     fn follow(&self, assigned: &Assigned, tasks: &mut JoinSet<()>) {

@@ -85,12 +85,13 @@ impl<'a> Flooder<'a> {
 
     /// Writes so many records of endpoints that take just as much memory as one record may.
     pub(super) async fn write_endpoints(&self, count: usize) {
-        self.write_odd(count, |service| record::endpoints(MEMBER, &beside(service))).await;
-    }
-
-    /// Writes so many Services with thousands of short labels.
-    pub(super) async fn write_labelled(&self, count: usize) {
-        self.write_odd(count, |service| record::labelled(MEMBER, &beside(service))).await;
+        self.write_odd(count, |service| {
+            record::endpoints(
+                MEMBER,
+                &ServiceName::new(&service.namespace, format!("beside-{}", service.name)),
+            )
+        })
+        .await;
     }
 
     /// Writes so many large slices, each of a Service of its own.
@@ -165,9 +166,4 @@ impl<'a> Flooder<'a> {
     fn service(&self, number: usize) -> ServiceName {
         ServiceName::new(&self.namespace, format!("s{number}"))
     }
-}
-
-/// A Service beside this one, which has records already.
-fn beside(service: &ServiceName) -> ServiceName {
-    ServiceName::new(&service.namespace, format!("beside-{}", service.name))
 }

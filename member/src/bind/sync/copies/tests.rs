@@ -64,18 +64,20 @@ async fn a_list_of_a_restored_provider_replaces_newer_versions() {
 }
 
 #[tokio::test]
-async fn only_namespaces_that_are_here_or_have_objects_are_watched_and_nothing_is_kept_of_nobodys() {
+async fn namespaces_that_only_the_provider_wants_are_not_watched_and_nothing_is_kept_of_nobodys() {
     let (copies, mut tasks) = (copies(InformerScope::Namespaced), JoinSet::new());
     for ours in ["elsewhere", "held", "team1"] {
-        fixture::assign(&copies.contract, ours, &format!("p-{ours}"));
+        fixture::assign_for(&copies.contract, "provider", ours, &format!("p-{ours}"));
     }
+    fixture::assign(&copies.contract, "before", "p-before");
     let held = json!({"metadata": {"name": "foo", "namespace": "held", "uid": "u", "resourceVersion": "1"}});
     copies.store.change(Change::Apply(serde_json::from_str::<Here>(&held.to_string()).unwrap()));
     let within = |theirs: &str| Scope::Within(theirs.to_owned());
     let assigned = copies.contract.all_assigned();
-    assert_eq!(copies.wanted(&assigned), [within("p-held"), within("p-team1")], "with objects first");
+    let wanted = ["p-held", "p-team1", "p-before"].map(within);
+    assert_eq!(copies.wanted(&assigned), wanted, "with objects, here, and of before a restore");
     copies.follow(&assigned, &mut tasks);
-    assert_eq!(copies.watched.with(|all| all.len()), 2);
+    assert_eq!(copies.watched.with(|all| all.len()), 3);
     let mut gather = Placed { copies: copies.clone(), assigned: Shared::default(), kept: Vec::new() };
     gather.begin();
     ["p-team1", "nobodys"].into_iter().for_each(|theirs| gather.take(raw(theirs, 3)));
