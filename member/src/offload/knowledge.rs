@@ -42,8 +42,6 @@ use crate::identity::Identity;
 pub(crate) const POD_PACE: Duration = Duration::from_millis(50);
 
 const NOW: Duration = Duration::ZERO;
-/// How often the status of a NamespaceOffloading is looked at: hosts may say something else of it as often as they like.
-const STATUS_PACE: Duration = Duration::from_secs(1);
 /// How often one map is written, at the most: each write is about all that waits, and is read with the whole map.
 const MAP_PACE: Duration = Duration::from_millis(50);
 
@@ -91,7 +89,7 @@ impl Knowledge {
             us,
             // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE`, `OWN_MAP` and `LEASE`, and of `NAMESPACE` and `STATUS`.
             clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE, NOW])),
-            namespaces: Store::new(queues(&[NOW, STATUS_PACE])),
+            namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
             room: Room::default(),
             writing: Writing::default(),

@@ -116,13 +116,16 @@ impl OffloadingStatus {
             let (is_held, moved) = (is_held(offloading), self.knowledge.maps_moved());
             let due = || progress::due(&have, &want, is_held, since, moved);
             let due = (said.is_on_the_way() || !is_labelled).then(due).flatten();
-            if let Some(at) = due.filter(|at| *at > now) {
+            if let Some(at) = progress::paced(due, entry.said_at).filter(|at| *at > now) {
                 self.note(&namespace, &entry, Some(since));
                 return Ok(Outcome::Requeue(at - now));
             }
             self.note(&namespace, &entry, None);
             match namespaces.put_status(&self.writer, STATUS, offloading, &want).await {
-                Ok(_) => self.publish(offloading, &have, &want, said.phase),
+                Ok(_) => {
+                    namespaces.note(&namespace, |entry| entry.said_at = Some(now));
+                    self.publish(offloading, &have, &want, said.phase);
+                }
                 Err(Error::Gone) => return Ok(Outcome::Done),
                 Err(error) => return Err(error),
             }

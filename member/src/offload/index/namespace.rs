@@ -31,6 +31,8 @@ pub(crate) struct NamespaceEntry {
     pub(crate) awaited: BTreeMap<String, i64>,
     /// Since when its status could say more of what is on its way.
     pub(crate) unsaid_since: Option<Instant>,
+    /// When its status was written last.
+    pub(crate) said_at: Option<Instant>,
     /// If it is a twin: what lets us make Pods in it.
     pub(crate) binding: Option<TwinBinding>,
     /// Whether it has the ServiceAccount that Pods run as which name none.

@@ -19,6 +19,8 @@ const MOMENT: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_secs(30);
 /// How soon more of the same is said.
 const NEXT: Duration = Duration::from_secs(10);
+/// How soon after the last status another one is written: hosts may say something else as often as they like.
+const PACE: Duration = Duration::from_secs(1);
 
 /// When `want` is to be said in place of `have`, if all that is new since then is how far twins are that are on their way; nothing if
 /// it is to be said now. `moved`: when a map, or its host, said something else last. One without our finalizer is about to be written
@@ -38,6 +40,11 @@ pub(super) fn due(
     let farther = NamespaceOffloadingStatus { remote_namespaces_conditions: far, ..have.clone() };
     let is_more = before == Phase::InProgress.as_str() && super::is_said(&farther, want);
     is_more.then(|| since + NEXT)
+}
+
+/// When it is to be said, if it is [`due`] then and the last status was written `said_at`. The first one waits for nothing.
+pub(super) fn paced(due: Option<Instant>, said_at: Option<Instant>) -> Option<Instant> {
+    due.max(said_at.map(|at| at + PACE))
 }
 
 /// Reason of `Ready` of a host that does not say for long that the twin is gone.
@@ -114,6 +121,15 @@ mod tests {
         assert_eq!(wait(&ready, &half), None, "a twin was lost");
         let other = NamespaceOffloadingStatus { observed_generation: Some(2), ..half.clone() };
         assert_eq!(wait(&begun, &other), None, "it is about another spec");
+    }
+
+    #[test]
+    fn what_a_host_says_again_and_again_is_written_now_and_then() {
+        let begun = Instant::now();
+        assert_eq!(paced(None, None), None, "the first");
+        assert_eq!(paced(None, Some(begun)), Some(begun + PACE));
+        assert_eq!(paced(Some(begun + NEXT), Some(begun)), Some(begun + NEXT));
+        assert_eq!(paced(Some(begun), Some(begun)), Some(begun + PACE));
     }
 
     #[test]
