@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 pub use self::{
-    metadata::{Meta, annotated, is_written_by, lean, ours, ours_annotated, owned, sourced},
+    metadata::{Meta, annotated, is_written_by, lean, ours, ours_annotated, owned, sourced, unlabelled},
     tolerant::Tolerant,
 };
 

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`view`], [`index`] | what is known of each other cluster and of each Namespace; depends on nothing below |
 //! | [`knowledge`] | the index, and the queues of the controllers |
+//! | [`pace`] | how often homes are answered that may bring nothing here |
 //! | [`room`] | how much is kept of what others ask for: pure |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`withdrawn`] | whether what is gone was taken back |
 //! | [`peer`], [`node`], [`namespace`], [`own_map`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
+//! | [`secret`] | a Secret that we keep, or leave to whose it is |
 //! | [`key`] | our key pair, and its public half in our offers |
 //! | [`certificate`] | the certificate of the webhook, and whether it answers; also without a session |
 //! | [`run`] | all of it in one session |

@@ -36,6 +36,11 @@ pub fn ours_annotated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Obje
     Ours::deserialize(deserializer).map(Ours::into_meta)
 }
 
+/// [`lean`] without labels and finalizers, for what others write: nothing of them is kept but names and times.
+pub fn unlabelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    Bare::deserialize(deserializer).map(Bare::into_meta)
+}
+
 /// [`annotated`] with the owners, whoever they are.
 pub fn owned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let all = Ours::deserialize(deserializer)?;
@@ -135,6 +140,33 @@ impl<L: Into<BTreeMap<String, String>>> Lean<L> {
             deletion_timestamp: self.deletion_timestamp,
             labels: self.labels.map(L::into),
             finalizers: self.finalizers,
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bare {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+}
+
+impl Bare {
+    fn into_meta(self) -> ObjectMeta {
+        ObjectMeta {
+            name: self.name,
+            namespace: self.namespace,
+            uid: self.uid,
+            resource_version: self.resource_version,
+            generation: self.generation,
+            creation_timestamp: self.creation_timestamp,
+            deletion_timestamp: self.deletion_timestamp,
             ..ObjectMeta::default()
         }
     }

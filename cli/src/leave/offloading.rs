@@ -35,28 +35,40 @@ async fn is_set_up(here: &Eraser<'_>) -> Result<bool, Error> {
     let peers = OffloadPeer::crd_name();
     let crds = member_crds();
     let Some(crd) = crds.iter().find(|crd| crd.name == peers) else { return Ok(false) };
-    match here.cluster.read(crd).await {
-        Ok(found) => Ok(found.is_some()),
-        // Who may not see that has no rights of offloading either.
-        Err(error) if matches!(error.failure(), Failure::Forbidden(_)) => Ok(false),
+    Ok(if_allowed(here.cluster.read(crd).await)?.flatten().is_some())
+}
+
+/// Nothing for who may not: he has no rights of offloading, and then there is none of it.
+fn if_allowed<T>(done: Result<T, Error>) -> Result<Option<T>, Error> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if matches!(error.failure(), Failure::Forbidden(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Nothing asks the webhook any more.
 pub(super) async fn forget_webhook(here: &mut Eraser<'_>) -> Result<(), Error> {
+    let forgotten = here.delete_ours(&webhook::configuration(None)).await;
     match is_set_up(here).await? {
-        true => here.delete_ours(&webhook::configuration(None)).await,
-        false => Ok(()),
+        true => forgotten,
+        false => if_allowed(forgotten).map(drop),
     }
 }
 
-/// Does the member's work: Namespaces of this cluster are its own again, and those of others go.
+/// Does the member's work: Namespaces of this cluster are its own again, and those of others go. What has our mark goes also where the
+/// CRD of OffloadPeers was deleted before.
 pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
-    if !is_set_up(here).await? {
-        return Ok(());
+    forget_webhook(here).await?;
+    if is_set_up(here).await? {
+        give_back(here).await?;
+        return take_away(here, us).await;
     }
-    here.delete_ours(&webhook::configuration(None)).await?;
+    if_allowed(take_away(here, us).await).map(drop)
+}
+
+/// Namespaces are not offloaded any more, and no NamespaceOffloading is waited for.
+async fn give_back(here: &mut Eraser<'_>) -> Result<(), Error> {
     for namespace in here.list::<Namespace>(None, label::SCHEDULING_ENABLED).await? {
         let none = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: null}}});
         here.change(&namespace, &none, "not offloaded").await?;
@@ -64,6 +76,11 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
     for offloading in here.list::<NamespaceOffloading>(None, "").await? {
         release(here, offloading, label::FINALIZER, "not waited for").await?;
     }
+    Ok(())
+}
+
+/// Nodes and twins that have our mark.
+async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
     let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
     let nodes = here.list::<Node>(None, &nodes).await?;

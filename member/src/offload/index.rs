@@ -33,6 +33,7 @@ pub(crate) const MAP: Readers = Readers::one(2);
 pub(crate) const EXCHANGE: Readers = Readers::one(3);
 pub(crate) const OWN_MAP: Readers = Readers::one(4);
 pub(crate) const LEASE: Readers = Readers::one(5);
+pub(crate) const TWINS: Readers = Readers::one(6);
 
 /// Controllers of Namespaces, by the numbers of their queues.
 pub(crate) const NAMESPACE: Readers = Readers::one(0);
@@ -229,8 +230,12 @@ impl Part<String, ClusterEntry> for OwnMap {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        let is_other = entry.own_map.as_ref().is_none_or(|map| map.spec != self.spec);
-        NODE.and(EXCHANGE).when(replace(&mut entry.own_map, self)).and(OWN_MAP.when(is_other))
+        let before = entry.own_map.as_ref();
+        let is_other = before.is_none_or(|map| map.spec != self.spec);
+        // Of which twins it says something else, `knowledge` finds out.
+        let concerns_all = before.is_none_or(|map| map.reads() != self.reads());
+        let readers = NODE.when(replace(&mut entry.own_map, self));
+        readers.and(EXCHANGE.when(concerns_all)).and(OWN_MAP.when(is_other))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {

@@ -75,6 +75,8 @@ pub(crate) struct Knowledge {
     standings: Shared<BTreeMap<String, Standing>>,
     /// When one of our maps, or its host, said something else last.
     moved: Shared<Option<Instant>>,
+    /// Namespaces of whose twins something else was said, by host, until their Pods are looked at again.
+    touched: Shared<BTreeMap<String, BTreeSet<String>>>,
     /// What opens Pods for us, and makes what we seal; none until it is read.
     key: watch::Sender<Option<PrivateKey>>,
     /// Why there is none, if somebody has to mend that.
@@ -87,8 +89,8 @@ impl Knowledge {
         let queues = |paces: &'static [Duration]| paces.iter().map(|pace| Queue::new(*pace));
         Self {
             us,
-            // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE`, `OWN_MAP` and `LEASE`, and of `NAMESPACE` and `STATUS`.
-            clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE, NOW])),
+            // In the order of `PEER`, `NODE`, `MAP`, `EXCHANGE`, `OWN_MAP`, `LEASE` and `TWINS`, and of `NAMESPACE` and `STATUS`.
+            clusters: Store::new(queues(&[NOW, NOW, MAP_PACE, NOW, MAP_PACE, NOW, NOW])),
             namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
             room: Room::default(),
@@ -97,6 +99,7 @@ impl Knowledge {
             leases,
             standings: Shared::default(),
             moved: Shared::default(),
+            touched: Shared::default(),
             key: watch::Sender::new(None),
             key_refused: Shared::default(),
         }

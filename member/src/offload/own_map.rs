@@ -70,7 +70,7 @@ impl OwnMaps {
         drop(underway);
         // The answer has what the host said meanwhile, which no watch tells any more.
         let after = self.knowledge.clusters.get(&cluster).unwrap_or_default();
-        self.knowledge.own_map_changed(&entry, &after);
+        self.knowledge.own_map_changed(&cluster, &entry, &after);
         let touched = changes.keys.into_keys().map(|namespace| (namespace, NAMESPACE.and(STATUS)));
         self.knowledge.namespaces.enqueue(touched.collect());
         written?;

@@ -15,11 +15,14 @@ use kube::ResourceExt;
 
 use crate::offload::view::PeerPod;
 
-/// Most records of one home whose content is kept: what four or five Nodes run, and 32 MB at the most.
+/// Most records of one home whose content is kept: what four or five Nodes run, and 32 MB at the most. Pods that have finished do not count.
 pub(crate) const RECORDS_MAX: usize = 500;
 
 /// Of how many records of one home it is known that they are there: of as many as it may have it is said that they are too much.
 const KNOWN_MAX: usize = 2 * RECORDS_MAX;
+
+/// Of how many Pods of one home that have finished the records are known: they take no room of those that run.
+const FINISHED_MAX: usize = 10 * RECORDS_MAX;
 
 /// When a record was made, and its name: the older one comes first.
 type Age = (Option<Time>, String);
@@ -45,6 +48,8 @@ struct Home {
     kept: BTreeSet<String>,
     /// The others that are known, with the keys of their entries. None while there is room.
     over: BTreeMap<Age, String>,
+    /// Those of Pods that have finished, by name: nobody makes such a Pod again, so nothing of its content is needed.
+    finished: BTreeSet<String>,
     /// How many there are beside these, of which nothing is known; one that is written again counts again.
     left_out: usize,
 }
@@ -74,6 +79,13 @@ enum Place {
 impl Home {
     fn place(&mut self, record: &PeerPod, entry: String, is_accepted: bool) -> Place {
         let (name, age) = (record.name_any(), age(record));
+        if record.has_finished() && (self.finished.contains(&name) || self.finished.len() < FINISHED_MAX) {
+            self.kept.remove(&name);
+            self.over.remove(&age);
+            self.finished.insert(name);
+            return Place::Over;
+        }
+        self.finished.remove(&name);
         if self.kept.contains(&name) {
             return Place::Kept;
         }
@@ -91,7 +103,9 @@ impl Home {
     }
 
     fn remove(&mut self, record: &PeerPod) {
-        if !self.kept.remove(&record.name_any()) && self.over.remove(&age(record)).is_none() {
+        let name = record.name_any();
+        let was_kept = self.kept.remove(&name) || self.finished.remove(&name);
+        if !was_kept && self.over.remove(&age(record)).is_none() {
             self.left_out = self.left_out.saturating_sub(1);
         }
     }
@@ -114,7 +128,7 @@ impl Home {
 
     /// Whether a list would tell of records that are left out. Not before half of what is known has gone: a list is long.
     fn wants_list(&mut self) -> bool {
-        let wants = self.left_out > 0 && self.known() < RECORDS_MAX;
+        let wants = self.left_out > 0 && self.known() < RECORDS_MAX && self.finished.len() < FINISHED_MAX;
         if wants {
             self.left_out = 0;
         }
@@ -122,7 +136,7 @@ impl Home {
     }
 
     fn is_empty(&self) -> bool {
-        self.known() == 0 && self.left_out == 0
+        self.known() == 0 && self.finished.is_empty() && self.left_out == 0
     }
 }
 
@@ -139,10 +153,7 @@ impl Room {
     pub(crate) fn admit(&self, change: Change<PeerPod>) -> Admitted {
         self.0.with(|all| match change {
             Change::Apply(record) => match record.key() {
-                Some(entry) => {
-                    let change = all.fitted(record, entry).map(Change::Apply);
-                    Admitted { change, ..Admitted::default() }
-                }
+                Some(entry) => all.fitted(record, entry),
                 // It says nothing any more.
                 None => all.without(&record).with(Change::Apply(record)),
             },
@@ -174,12 +185,12 @@ impl Room {
 }
 
 impl Homes {
-    fn fitted(&mut self, record: PeerPod, entry: String) -> Option<PeerPod> {
+    fn fitted(&mut self, record: PeerPod, entry: String) -> Admitted {
         let id = home(&record);
         let is_accepted = self.accepted.contains(&id);
         let home = self.homes.entry(id).or_default();
-        let had_all = home.left_out == 0;
-        match home.place(&record, entry, is_accepted) {
+        let (had_all, known) = (home.left_out == 0, home.known());
+        let fitting = match home.place(&record, entry, is_accepted) {
             Place::Kept => Some(record),
             Place::Over => Some(record.without_content()),
             Place::LeftOut => {
@@ -188,7 +199,12 @@ impl Homes {
                 }
                 None
             }
-        }
+        };
+        // It has finished: others have its room.
+        let gave_room = home.known() < known;
+        let due = if gave_room && is_accepted { home.promote() } else { Vec::new() };
+        let wants_list = gave_room && home.wants_list();
+        Admitted { change: fitting.map(Change::Apply), due, wants_list }
     }
 
     /// The record goes, or says nothing any more.

@@ -89,6 +89,10 @@ impl OffloadingStatus {
             self.tally.put::<1>(&namespace, None);
             return Ok(Outcome::Done);
         };
+        // Before anything is computed: hosts may say something else as often as they like.
+        if let Some(wait) = progress::wait(None, entry.said_at, Instant::now()) {
+            return Ok(Outcome::Requeue(wait));
+        }
         let clusters = self.knowledge.all_clusters();
         let is_deleting = offloading.metadata.deletion_timestamp.is_some();
         let name = self.knowledge.twins_name(&namespace, offloading);
@@ -116,9 +120,9 @@ impl OffloadingStatus {
             let (is_held, moved) = (is_held(offloading), self.knowledge.maps_moved());
             let due = || progress::due(&have, &want, is_held, since, moved);
             let due = (said.is_on_the_way() || !is_labelled).then(due).flatten();
-            if let Some(at) = progress::paced(due, entry.said_at).filter(|at| *at > now) {
+            if let Some(wait) = progress::wait(due, entry.said_at, now) {
                 self.note(&namespace, &entry, Some(since));
-                return Ok(Outcome::Requeue(at - now));
+                return Ok(Outcome::Requeue(wait));
             }
             self.note(&namespace, &entry, None);
             match namespaces.put_status(&self.writer, STATUS, offloading, &want).await {

@@ -11,7 +11,7 @@ use api::{
         offer::{OffloadOffer, OffloadOfferSpec},
         quantity::Resources,
     },
-    view::{Lenient, is_written_by, lean, ours_annotated},
+    view::{Lenient, is_written_by, lean, ours_annotated, unlabelled},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -147,11 +147,18 @@ pub(crate) struct OwnMap {
     pub(crate) status: Lenient<NamespaceMapStatus>,
 }
 
+impl OwnMap {
+    /// Whether what we want can be read, and what the host says.
+    pub(crate) fn reads(&self) -> (bool, bool) {
+        (matches!(self.spec.0, Ok(Some(_))), self.status.0.is_ok())
+    }
+}
+
 /// A NamespaceMap whose destination we are.
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
 #[resource(inherit = NamespaceMap)]
 pub(crate) struct PeerMap {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "unlabelled")]
     pub(crate) metadata: ObjectMeta,
     /// What the home wants.
     #[serde(default)]
@@ -176,7 +183,7 @@ pub(crate) struct OwnOffer {
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
 #[resource(inherit = OffloadOffer)]
 pub(crate) struct PeerOffer {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "unlabelled")]
     pub(crate) metadata: ObjectMeta,
     /// What we may use there.
     #[serde(default)]

@@ -48,6 +48,10 @@ const VOLUMES: [&str; 2] = ["emptyDir", "downwardAPI"];
 
 /// How the name of a volume begins that Kubernetes adds by itself: it holds the token of the Pod's ServiceAccount.
 const TOKEN_VOLUME: &str = "kube-api-access-";
+/// What that is made of.
+const TOKEN_SOURCES: [&str; 3] = ["serviceAccountToken", "configMap", "downwardAPI"];
+/// The ConfigMap among it.
+const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// Lists of containers of a spec.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -125,9 +129,7 @@ fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> 
     let mut tokens = Vec::new();
     for volume in items(spec, "volumes") {
         match kind(volume) {
-            Some("projected") if name(volume).starts_with(TOKEN_VOLUME) => {
-                tokens.push(name(volume).to_owned())
-            }
+            Some("projected") if is_token(volume) => tokens.push(name(volume).to_owned()),
             Some("projected") => projected(volume)?,
             Some(kind) if !VOLUMES.contains(&kind) => {
                 let field = format!("spec.volumes[{}].{kind}", name(volume));
@@ -147,6 +149,17 @@ fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> 
 /// What a volume is made of.
 fn kind(volume: &Map<String, Value>) -> Option<&str> {
     volume.iter().find(|(key, value)| *key != "name" && !value.is_null()).map(|(kind, _)| kind.as_str())
+}
+
+/// Whether Kubernetes added it, by all that it is: somebody may have given a volume of his own such a name.
+fn is_token(volume: &Map<String, Value>) -> bool {
+    let sources = volume.get("projected").and_then(|projected| projected.get("sources"));
+    let sources = sources.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let of = |kind: &str| sources.iter().filter_map(move |source| source.get(kind)).collect::<Vec<_>>();
+    name(volume).starts_with(TOKEN_VOLUME)
+        && sources.len() == TOKEN_SOURCES.len()
+        && TOKEN_SOURCES.iter().all(|kind| of(kind).len() == 1)
+        && of("configMap").iter().all(|config| config.get("name").is_some_and(|name| name == ROOT_CA))
 }
 
 fn projected(volume: &Map<String, Value>) -> Result<(), DoesNotTravel> {

@@ -33,7 +33,11 @@ fn pod() -> Value {
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "me", "downwardAPI": {"items": []}},
                 {"name": "all", "projected": {"sources": [{"downwardAPI": {}}]}},
-                {"name": "kube-api-access-x", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+                {"name": "kube-api-access-x", "projected": {"sources": [
+                    {"serviceAccountToken": {"path": "token"}},
+                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                    {"downwardAPI": {"items": []}},
+                ]}},
             ],
             "affinity": {"nodeAffinity": {}}, "nodeSelector": {"a": "b"}, "nodeName": "freeport-east", "priority": 7,
             "priorityClassName": "high", "preemptionPolicy": "Never", "schedulerName": "mine", "hostNetwork": true, "hostPID": true,
@@ -125,6 +129,16 @@ fn what_does_not_travel_is_named() {
         (json!({"name": "v", "csi": {"driver": "d"}}), "csi"),
         (json!({"name": "kube-api-access-v", "secret": {"secretName": "s"}}), "secret"),
         (json!({"name": "v", "projected": {"sources": [{"secret": {}}]}}), "projected.sources[].secret"),
+        (
+            json!({"name": "kube-api-access-v", "projected": {"sources": [{"secret": {}}]}}),
+            "projected.sources[].secret",
+        ),
+        (
+            json!({"name": "kube-api-access-v", "projected": {"sources": [
+                {"downwardAPI": {}}, {"configMap": {"name": "mine"}}, {"serviceAccountToken": {}},
+            ]}}),
+            "projected.sources[].configMap",
+        ),
         (
             json!({"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}),
             "projected.sources[].serviceAccountToken",

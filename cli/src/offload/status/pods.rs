@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::{
     offload::{
         namespace::{NamespaceOffloadingSpec, PodOffloadingStrategy},
-        review::is_placed,
+        review::{is_placed, review},
         selector::{Candidate, selects},
     },
     view::{Lenient, annotated},
@@ -13,7 +13,7 @@ use api::{
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::view::Conditions;
 
@@ -38,12 +38,14 @@ pub(super) struct PodView {
     pub(super) status: Lenient<PodStatusView>,
 }
 
-/// Where a Pod runs.
+/// Where a Pod runs, and may.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PodSpecView {
     pub(super) node_name: Option<String>,
     pub(super) runtime_class_name: Option<String>,
+    affinity: Value,
+    tolerations: Value,
 }
 
 /// How far a Pod is.
@@ -70,11 +72,19 @@ pub(super) fn older(
 ) -> Vec<String> {
     let none = BTreeMap::new();
     let is_misplaced = |pod: &&PodView| {
-        let Ok(PodSpecView { node_name: Some(node), runtime_class_name }) = &pod.spec.0 else { return false };
+        let Ok(PodSpecView { node_name, runtime_class_name, affinity, tolerations }) = &pod.spec.0 else {
+            return false;
+        };
+        let unbound =
+            json!({"runtimeClassName": runtime_class_name, "affinity": affinity, "tolerations": tolerations});
+        let Some(node) = node_name else {
+            // The webhook would change it, or not let it in.
+            let reviewed = review(&json!({"metadata": pod.metadata, "spec": unbound}), spec);
+            return reviewed.map_or(true, |patch| !patch.is_empty());
+        };
         let there = nodes.get(node.as_str());
         // The strategy has no say in where it runs, and had none.
-        let class = json!({"runtimeClassName": runtime_class_name});
-        if is_placed(&json!({"metadata": pod.metadata}), &class) {
+        if is_placed(&json!({"metadata": pod.metadata}), &unbound) {
             return false;
         }
         let is_selected = there.is_some_and(|there| {
@@ -94,8 +104,6 @@ pub(super) fn older(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn pod(name: &str, node: Option<&str>, class: Option<&str>) -> PodView {
@@ -119,7 +127,14 @@ mod tests {
         let pods = [
             pod("here", Some("worker"), None),
             pod("there", Some("freeport-east"), None),
-            pod("nowhere", None, None),
+            pod("waiting", None, None),
+            with(pod("reviewed", None, None), |pod| {
+                let spec = pod.spec.0.as_mut().unwrap();
+                let kept = json!({"key": "liqo.io/type", "operator": "In", "values": ["virtual-node"]});
+                spec.affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                    {"nodeSelectorTerms": [{"matchExpressions": [kept]}]}}});
+                spec.tolerations = json!([{"key": "virtual-node.liqo.io/not-allowed", "operator": "Exists"}]);
+            }),
             pod("chosen", Some("freeport-east"), Some("liqo")),
             with(pod("everywhere", Some("worker"), None), |pod| {
                 let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "u", "controller": true}]);
@@ -136,10 +151,11 @@ mod tests {
         let select = |region: &str| json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "region", "operator": "In", "values": [region]}]}]});
         for (strategy, selector, want) in [
             ("Local", Value::Null, &["there"][..]),
-            ("Remote", Value::Null, &["here"]),
-            ("Remote", select("b"), &["here", "there"]),
-            ("LocalAndRemote", select("a"), &[]),
-            ("LocalAndRemote", select("b"), &["there"]),
+            ("Remote", Value::Null, &["here", "waiting"]),
+            ("Remote", select("b"), &["here", "there", "waiting", "reviewed"]),
+            ("LocalAndRemote", Value::Null, &["waiting"]),
+            ("LocalAndRemote", select("a"), &["waiting", "reviewed"]),
+            ("LocalAndRemote", select("b"), &["there", "waiting", "reviewed"]),
         ] {
             let spec = json!({"podOffloadingStrategy": strategy, "clusterSelector": selector});
             let spec = serde_json::from_value(spec).unwrap();

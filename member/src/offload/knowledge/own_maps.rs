@@ -7,7 +7,7 @@ use kit::objects::Change;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{ClusterEntry, NAMESPACE, STATUS},
+    index::{ClusterEntry, NAMESPACE, STATUS, TWINS},
     view::OwnMap,
 };
 
@@ -22,7 +22,7 @@ impl Knowledge {
         for id in ids {
             let (before, after) = (before.get(id).unwrap_or(&none), after.get(id).unwrap_or(&none));
             if !Arc::ptr_eq(before, after) {
-                self.own_map_changed(before, after);
+                self.own_map_changed(id, before, after);
             }
         }
     }
@@ -33,16 +33,27 @@ impl Knowledge {
     }
 
     /// Our map for a cluster says something else, or its host does.
-    pub(crate) fn own_map_changed(&self, before: &ClusterEntry, after: &ClusterEntry) {
+    pub(crate) fn own_map_changed(&self, host: &str, before: &ClusterEntry, after: &ClusterEntry) {
         let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
         self.moved.with(|moved| *moved = Some(Instant::now()));
+        let touched = differing(before, after).into_iter();
+        let known: BTreeSet<_> = touched.filter(|name| self.namespaces.get(name).is_some()).collect();
+        if !known.is_empty() {
+            self.touched.with(|touched| {
+                touched.entry(host.to_owned()).or_default().extend(known.iter().cloned());
+            });
+            self.clusters.enqueue([(host.to_owned(), TWINS)].into());
+        }
         let is_put_back = before.own_map.is_some() != after.own_map.is_some();
         if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
             return self.enqueue_offloaded(NAMESPACE.and(STATUS));
         }
-        let touched = differing(before, after).into_iter();
-        let known = touched.filter(|name| self.namespaces.get(name).is_some());
-        self.namespaces.enqueue(known.map(|name| (name, NAMESPACE.and(STATUS))).collect());
+        self.namespaces.enqueue(known.into_iter().map(|name| (name, NAMESPACE.and(STATUS))).collect());
+    }
+
+    /// Namespaces of whose twins at this host something else was said since this was asked last.
+    pub(crate) fn touched(&self, host: &str) -> BTreeSet<String> {
+        self.touched.with(|touched| touched.remove(host)).unwrap_or_default()
     }
 }
 
@@ -69,6 +80,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{identity::Identity, offload::index::EXCHANGE};
+    use kit::index::Part;
 
     fn entry(desired: &Value, said: &Value) -> ClusterEntry {
         let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
@@ -88,5 +101,32 @@ mod tests {
         assert_eq!(differing(&before, &wanted), ["db".to_owned(), "web".to_owned()].into());
         let vanished = differing(&before, &ClusterEntry::default());
         assert_eq!(vanished, ["shop".to_owned(), "web".to_owned()].into());
+    }
+
+    #[test]
+    fn what_a_host_says_of_a_twin_concerns_its_pods_alone() {
+        let us = Identity { cluster: "west".into(), common_area: "area".into() };
+        let known = Knowledge::new(us, "freeport".into(), None);
+        for name in ["shop", "web"] {
+            let namespace = json!({"metadata": {"name": name}});
+            known.change_namespaces(Change::Apply(serde_json::from_value(namespace).unwrap()));
+        }
+        let desired = json!({"shop": "shop-west", "web": "web-west"});
+        let map = |said: &Value| entry(&desired, said).own_map.unwrap();
+        known.change_own_maps(Change::Apply(map(&json!({}))));
+        assert_eq!(known.touched("east"), ["shop".to_owned(), "web".to_owned()].into());
+        let accepted = json!({"shop": {"remoteNamespace": "shop-west", "phase": "Accepted"}});
+        known.change_own_maps(Change::Apply(map(&accepted)));
+        assert_eq!(known.touched("east"), ["shop".to_owned()].into());
+        assert_eq!(known.touched("east"), BTreeSet::new(), "once");
+        known.change_own_maps(Change::Apply(map(&json!("garbled"))));
+        assert_eq!(known.touched("east"), ["shop".to_owned()].into());
+
+        let mut cluster = ClusterEntry::default();
+        let mut garbled = map(&json!({}));
+        garbled.status = serde_json::from_value(json!(7)).unwrap();
+        let all = [map(&json!({})), map(&accepted), garbled, map(&json!({}))];
+        let all = all.map(|map| map.put(&mut cluster).has(EXCHANGE));
+        assert_eq!(all, [true, false, true, true], "it came, says something else, cannot be read, can again");
     }
 }

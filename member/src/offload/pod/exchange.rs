@@ -13,7 +13,7 @@ use kit::{
     watch::{Source, Trouble, Watches},
     write::{Error, Writer},
 };
-use kube::{Api, runtime::watcher};
+use kube::{Api, ResourceExt, runtime::watcher};
 use presence::vouch::Vouching;
 use tokio::{
     sync::{mpsc, watch},
@@ -88,6 +88,9 @@ impl Exchanges {
         let look = |host| self.clone().look(host, begin.clone());
         let (queue, metrics) = (self.knowledge.clusters.queue(3), self.access.env.metrics.clone());
         let mut driven = std::pin::pin!(drive("offload-exchange", queue, metrics, stop.clone(), look));
+        let look = |host| self.clone().look_at_twins(host);
+        let (queue, metrics) = (self.knowledge.clusters.queue(6), self.access.env.metrics.clone());
+        let mut twins = std::pin::pin!(drive("offload-twins", queue, metrics, stop.clone(), look));
         let mut learned = std::pin::pin!(ranges::learn(
             self.access.env.client.clone(),
             self.services.clone(),
@@ -97,6 +100,7 @@ impl Exchanges {
         loop {
             tokio::select! {
                 () = &mut driven => break,
+                () = &mut twins => break,
                 () = &mut learned => {}
                 Some(host) = begun.recv() => if let Some(exchange) = self.added(&host, stop) {
                     tasks.spawn(self.clone().exchange(host, exchange, asked.subscribe()));
@@ -123,6 +127,22 @@ impl Exchanges {
             // If nobody receives it, all end.
             (None, true) => drop(begin.send(host)),
             (None, false) => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Something else is known of twins at a host: has the Pods of their Namespaces looked at again.
+    async fn look_at_twins(self, host: String) -> Result<Outcome, Error> {
+        let touched = self.knowledge.touched(&host);
+        // One that has not begun looks at all of them.
+        if let Some(exchange) = self.running.with(|running| running.get(&host).cloned()) {
+            let is_touched = |entry: &PodEntry| {
+                let pod = entry.pod.as_ref().and_then(ResourceExt::namespace);
+                pod.is_some_and(|namespace| touched.contains(&namespace))
+            };
+            let uids = exchange.store.keys().into_iter();
+            let uids = uids.filter(|uid| exchange.store.get(uid).is_some_and(|entry| is_touched(&entry)));
+            exchange.store.enqueue(uids.map(|uid| (uid, POD)).collect());
         }
         Ok(Outcome::Done)
     }

@@ -45,6 +45,9 @@ const SCHEDULED: &str = "PodScheduled";
 /// Those that say whether it takes traffic.
 const READY: [&str; 2] = ["Ready", "ContainersReady"];
 
+/// Reason of `Ready` of a Pod whose containers are ready, as a kubelet gives it.
+const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
+
 /// What a Pod is to say of itself, and what is told beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Said {
@@ -146,6 +149,7 @@ pub(super) fn mirrored(
         state.message = Some(shortened(format!("in cluster {host}: {words}"), QUOTE_MAX));
     }
     state.conditions = merged(&have.conditions, state.conditions);
+    gated(pod, &have.conditions, &mut state.conditions, now);
     match refused.filter(|_| !state.is_final()) {
         Some(Condition { reason, message, .. }) => {
             let message = shortened(message.clone(), QUOTE_MAX);
@@ -239,6 +243,31 @@ fn merged(have: &[PodCondition], mut said: Vec<PodCondition>) -> Vec<PodConditio
     }
     all.extend(said);
     all
+}
+
+/// Readiness gates stay at home with those who open them, so of the host's Ready counts only that its containers are.
+fn gated(pod: &BoundPod, have: &[PodCondition], said: &mut [PodCondition], now: Timestamp) {
+    let spec = pod.spec.read().unwrap_or_default();
+    let gates = spec["readinessGates"].as_array().map_or(&[][..], Vec::as_slice);
+    let gates = gates.iter().filter_map(|gate| gate["conditionType"].as_str());
+    let is_open = |gate: &str| have.iter().any(|c| c.type_ == gate && c.status == "True");
+    let (open, closed): (Vec<_>, Vec<_>) = gates.partition(|gate| is_open(gate));
+    if open.is_empty() && closed.is_empty() {
+        return;
+    }
+    let Some(ready) = said.iter_mut().find(|condition| condition.type_ == READY[0]) else { return };
+    if !closed.is_empty() && ready.status == "True" {
+        ready.status = "False".to_owned();
+        ready.reason = Some(GATES_NOT_READY.to_owned());
+        ready.message = Some(format!("these readiness gates are not True: {}", closed.join(", ")));
+    }
+    // It turns when a gate does, which the host does not know.
+    let before =
+        have.iter().find(|condition| condition.type_ == ready.type_ && condition.status == ready.status);
+    ready.last_transition_time = match before {
+        Some(before) => before.last_transition_time.clone(),
+        None => Some(now.to_string()),
+    };
 }
 
 /// The merge patch of the status that turns `have` into `want`, where the status as a whole is `raw`.

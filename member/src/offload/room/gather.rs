@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kit::{index::Part, watch::Gather};
 use kube::ResourceExt;
 
-use super::{Age, Home, KNOWN_MAX, RECORDS_MAX, Room, age, home, warn};
+use super::{Age, FINISHED_MAX, Home, KNOWN_MAX, RECORDS_MAX, Room, age, home, warn};
 use crate::offload::view::PeerPod;
 
 /// Those that have room already come first, then the older ones: a list takes nobody's room.
@@ -25,6 +25,8 @@ struct Gathering {
     kept: BTreeMap<Rank, PeerPod>,
     /// Without it.
     over: BTreeMap<Rank, PeerPod>,
+    /// Those of Pods that have finished, without it.
+    finished: Vec<PeerPod>,
     left_out: usize,
 }
 
@@ -62,12 +64,17 @@ impl Gather<PeerPod> for Gathered {
             warn(id);
         }
         self.room.install(homes.iter().map(|(id, gathering)| (id.clone(), gathering.home())).collect());
-        homes.into_values().flat_map(|of| of.kept.into_values().chain(of.over.into_values())).collect()
+        let all = |of: Gathering| of.kept.into_values().chain(of.over.into_values()).chain(of.finished);
+        homes.into_values().flat_map(all).collect()
     }
 }
 
 impl Gathering {
     fn take(&mut self, rank: Rank, record: PeerPod, may_have_room: bool) {
+        if record.has_finished() && self.finished.len() < FINISHED_MAX {
+            self.finished.push(record.without_content());
+            return;
+        }
         let is_late = self.over.first_key_value().is_some_and(|(first, _)| rank > *first);
         if may_have_room && !is_late {
             self.kept.insert(rank, record);
@@ -89,6 +96,7 @@ impl Gathering {
         Home {
             kept: self.kept.values().map(ResourceExt::name_any).collect(),
             over: over.collect(),
+            finished: self.finished.iter().map(ResourceExt::name_any).collect(),
             left_out: self.left_out,
         }
     }

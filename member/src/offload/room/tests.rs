@@ -136,3 +136,41 @@ fn a_home_that_is_accepted_while_a_list_is_read_has_its_room_after_it() {
     let admitted = room.admit(Change::Reset(gathered.end()));
     assert_eq!(admitted.due, [("shop-west/web-1".to_owned(), "1.west.east.u1".to_owned())]);
 }
+
+/// Its Pod has finished here.
+fn finished(mut record: PeerPod) -> PeerPod {
+    record.status = serde_json::from_value(json!({"pod": {"phase": "Succeeded"}})).unwrap();
+    record
+}
+
+#[test]
+fn a_pod_that_has_finished_gives_its_room_to_one_that_waits() {
+    let room = accepting(&["west"]);
+    let all = || (0..600).map(|number| record("west", number));
+    all().for_each(|record| drop(applied(&room, record)));
+    for number in 0..600 {
+        let Admitted { change, due, wants_list } =
+            room.admit(Change::Apply(finished(record("west", number))));
+        let Some(Change::Apply(known)) = change else { panic!("{change:?}") };
+        assert!(known.is_over() && known.asked().unwrap().sealed.is_empty() && !wants_list);
+        let next = (number < 100).then(|| record("west", RECORDS_MAX + number).name_any());
+        assert_eq!(due.first().map(|(_, name)| name.clone()), next);
+    }
+    assert_eq!(room.left_out("west"), 0);
+    let more = (600..1200).map(|number| record("west", number));
+    let (kept, over) = listed(&room, all().map(finished).chain(more));
+    assert_eq!((kept.len(), over.len()), (RECORDS_MAX, 700), "nor do they after a list");
+    assert_eq!(room.left_out("west"), 100);
+    assert_eq!(removed(&room, finished(record("west", 0))), (vec![], false), "it had no room");
+    assert_eq!(removed(&room, record("west", 600)).0.len(), 1);
+}
+
+#[test]
+fn as_pods_of_a_flood_finish_the_others_are_listed() {
+    let room = accepting(&["west"]);
+    let all = || (0..2 * KNOWN_MAX).map(|number| record("west", number));
+    all().for_each(|record| drop(applied(&room, record)));
+    let wants_list =
+        all().take(RECORDS_MAX + 1).map(|record| room.admit(Change::Apply(finished(record))).wants_list);
+    assert_eq!(wants_list.filter(|wants| *wants).count(), 1);
+}

@@ -42,9 +42,11 @@ pub(super) fn due(
     is_more.then(|| since + NEXT)
 }
 
-/// When it is to be said, if it is [`due`] then and the last status was written `said_at`. The first one waits for nothing.
-pub(super) fn paced(due: Option<Instant>, said_at: Option<Instant>) -> Option<Instant> {
-    due.max(said_at.map(|at| at + PACE))
+/// How long it is not to be said yet, if it is [`due`] then and the last status was written `said_at`; nothing if it may be now. The first
+/// one waits for no pace.
+pub(super) fn wait(due: Option<Instant>, said_at: Option<Instant>, now: Instant) -> Option<Duration> {
+    let at = due.max(said_at.map(|at| at + PACE))?;
+    (at > now).then(|| at - now)
 }
 
 /// Reason of `Ready` of a host that does not say for long that the twin is gone.
@@ -59,7 +61,7 @@ pub(super) fn unanswered(said: &mut Summary, hosts: &[String]) {
             continue;
         }
         let message = format!(
-            "cluster {host} has not said that the twin is gone: freeport offload use {host} --remove lets this go without it, and the twin \
+            "cluster {host} has not said that the twin is gone: freeport offload use {host} --remove --yes lets this go without it, and the twin \
              may stay there"
         );
         let is_about = |verdict: &Verdict| verdict.type_ == OFFLOADING_REQUIRED;
@@ -126,10 +128,13 @@ mod tests {
     #[test]
     fn what_a_host_says_again_and_again_is_written_now_and_then() {
         let begun = Instant::now();
-        assert_eq!(paced(None, None), None, "the first");
-        assert_eq!(paced(None, Some(begun)), Some(begun + PACE));
-        assert_eq!(paced(Some(begun + NEXT), Some(begun)), Some(begun + NEXT));
-        assert_eq!(paced(Some(begun), Some(begun)), Some(begun + PACE));
+        assert_eq!(wait(None, None, begun), None, "the first");
+        assert_eq!(wait(None, Some(begun), begun), Some(PACE));
+        assert_eq!(wait(None, Some(begun), begun + PACE / 4), Some(PACE * 3 / 4));
+        assert_eq!(wait(None, Some(begun), begun + PACE), None);
+        assert_eq!(wait(Some(begun + NEXT), Some(begun), begun + PACE), Some(NEXT - PACE));
+        assert_eq!(wait(Some(begun), Some(begun), begun), Some(PACE));
+        assert_eq!(wait(Some(begun), None, begun + PACE), None);
     }
 
     #[test]

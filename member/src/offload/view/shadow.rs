@@ -8,7 +8,7 @@ use api::{
         requests::Requests,
         shadow_pod::{ShadowPod, ShadowPodSpec, ShadowPodStatus},
     },
-    view::{Lenient, is_written_by, lean, ours_annotated},
+    view::{Lenient, is_written_by, lean, ours_annotated, unlabelled},
 };
 use k8s_openapi::api::{core::v1 as core, rbac::v1 as rbac};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -19,7 +19,7 @@ use serde_json::Value;
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]
 #[resource(inherit = ShadowPod)]
 pub(crate) struct PeerPod {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "unlabelled")]
     pub(crate) metadata: ObjectMeta,
     /// What the home wants.
     #[serde(default)]
@@ -67,6 +67,11 @@ impl PeerPod {
     /// Whether it has to be read again.
     pub(crate) fn is_due(&self) -> bool {
         self.content == Content::Due
+    }
+
+    /// Whether its Pod has finished, as this cluster has said.
+    pub(crate) fn has_finished(&self) -> bool {
+        self.status.0.as_ref().is_ok_and(|said| said.pod.as_ref().is_some_and(PodState::is_final))
     }
 
     /// What the home wants, as far as it decodes and is named as what it says.

@@ -93,3 +93,14 @@ proptest! {
         odd::list::<BoundPod>(&odd).unwrap();
     }
 }
+
+#[test]
+fn labels_of_what_others_write_take_no_memory() {
+    let labels: std::collections::BTreeMap<_, _> = (0..1000).map(|n| (format!("l{n}"), "")).collect();
+    let metadata = json!({"name": "r", "uid": "u", "labels": labels, "annotations": labels, "finalizers": ["example.com/x"]});
+    let record = json!({"metadata": metadata}).to_string();
+    let want = ObjectMeta { name: Some("r".into()), uid: Some("u".into()), ..ObjectMeta::default() };
+    assert_eq!(serde_json::from_str::<PeerPod>(&record).unwrap().metadata, want);
+    assert_eq!(serde_json::from_str::<PeerMap>(&record).unwrap().metadata, want);
+    assert_eq!(serde_json::from_str::<PeerOffer>(&record).unwrap().metadata, want);
+}

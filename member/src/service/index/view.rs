@@ -13,7 +13,7 @@ use api::{
     name,
     resource_export::{HEADLESS, check_size},
     slice,
-    view::{Lenient, is_written_by, lean, or_default, ours, ours_annotated},
+    view::{Lenient, is_written_by, lean, or_default, ours, ours_annotated, unlabelled},
 };
 use k8s_openapi::api::{
     core::v1 as core,
@@ -37,10 +37,6 @@ pub(crate) struct Export {
     /// Conditions that we write.
     #[serde(default)]
     pub(crate) status: Lenient<ServiceExportStatus>,
-}
-
-fn unlabelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    Ok(ObjectMeta { labels: None, finalizers: None, ..lean(deserializer)? })
 }
 
 fn exportable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ServiceExportSpec>, D::Error> {

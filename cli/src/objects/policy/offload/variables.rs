@@ -71,11 +71,12 @@ variables.written.?spec.orValue({}) == variables.before.?spec.orValue({})",
 variables.labelsOfNamespace[?'app.kubernetes.io/managed-by'].orValue('') == 'freeport' &&
 'liqo.io/remote-cluster-id' in variables.labelsOfNamespace",
     ),
-    // A label alone makes nobody's Pod the member's: it was there before, or the member puts it back.
+    // A label alone makes nobody's Pod the member's: it was there before, or the member puts it back. What the member made it may
+    // delete, whoever took the label off.
     (
         "isHosted",
         "
-variables.isInTwin && variables.labels[?'liqo.io/managed-by'].orValue('') == 'shadowpod' &&
+variables.isInTwin && (variables.labels[?'liqo.io/managed-by'].orValue('') == 'shadowpod' || !variables.stays) &&
 (request.operation == 'CREATE' || size(variables.entries) > 0 ||
  variables.labelsBefore[?'liqo.io/managed-by'].orValue('') == 'shadowpod')",
     ),

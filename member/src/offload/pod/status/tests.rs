@@ -174,3 +174,31 @@ fn a_pod_that_no_node_of_the_host_takes_says_so() {
     assert_eq!(state.message.as_deref(), Some("in cluster east: too little cpu"));
     assert_eq!(json!(state.conditions), json!([condition("PodScheduled", "True")]), "here it has a Node");
 }
+
+#[test]
+fn a_pod_is_ready_when_its_gates_are_open_here() {
+    let gate = |status: &str| condition("example.com/behind-balancer", status);
+    let said = json!({"pod": {"phase": "Running", "conditions": [condition("ContainersReady", "True"), condition("Ready", "True")]}});
+    let said: ShadowPodStatus = serde_json::from_value(said).unwrap();
+    let mut pod = pod(&json!({}));
+    let gates = json!([{"conditionType": "example.com/behind-balancer"}]);
+    pod.spec = serde_json::from_value(json!({"containers": [], "readinessGates": gates})).unwrap();
+    let mirrored = |have: &Value, second| {
+        mirrored(&pod, &PodState::of(have), &said, "east", &[], at(second)).map(|said| json!(said.state))
+    };
+    let ready = |status: &Value, type_: &str| {
+        let conditions = status["conditions"].as_array().unwrap();
+        let of_type = conditions.iter().find(|condition| condition["type"] == type_).unwrap();
+        (of_type["status"].as_str().unwrap().to_owned(), of_type["lastTransitionTime"].clone())
+    };
+    let mut now = mirrored(&json!({"phase": "Running"}), 5).unwrap();
+    assert_eq!(ready(&now, "Ready"), ("False".into(), json!("1970-01-01T00:00:05Z")), "nobody has said so");
+    assert_eq!(ready(&now, "ContainersReady").0, "True");
+    assert_eq!(mirrored(&now, 6), None, "a second look writes nothing");
+    now["conditions"].as_array_mut().unwrap().push(gate("False"));
+    assert_eq!(mirrored(&now, 7), None);
+    *now["conditions"].as_array_mut().unwrap().last_mut().unwrap() = gate("True");
+    let now = mirrored(&now, 8).unwrap();
+    assert_eq!(ready(&now, "Ready"), ("True".into(), json!("1970-01-01T00:00:08Z")));
+    assert_eq!(mirrored(&now, 9), None);
+}
