@@ -4,7 +4,7 @@
 use std::{error::Error, io};
 
 use jiff::Timestamp;
-use kube::{core::Status, runtime::watcher};
+use kube::core::Status;
 use rustls::CertificateError;
 
 /// Why an API server does not do what is asked.
@@ -54,18 +54,8 @@ pub fn classify(error: &kube::Error) -> Failure {
     }
 }
 
-/// [`classify`] for what a watch says.
-pub fn classify_watch(error: &watcher::Error) -> Failure {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => classify(error),
-        watcher::Error::WatchError(status) => answered(status),
-        watcher::Error::NoResourceVersion => Failure::Other(error.to_string()),
-    }
-}
-
-fn answered(status: &Status) -> Failure {
+/// What an API server says in place of an answer.
+pub(crate) fn answered(status: &Status) -> Failure {
     let details = status.details.as_ref();
     let terminating =
         details.is_some_and(|d| d.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));

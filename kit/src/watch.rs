@@ -1,6 +1,8 @@
 //! A watch whose failures stay its own: it backs off by itself, tells nobody but the log and a metric, and goes on.
 
 mod failing;
+mod feed;
+mod gather;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,20 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, future::BoxFuture};
+use futures::future::BoxFuture;
 use kube::{Api, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::failing::Failing;
-use crate::{
-    backoff::Backoff,
-    failure::{Failure, classify_watch},
-    index::Shared,
-    metrics::Metrics,
-    objects::Change,
+pub use self::gather::Gather;
+use self::{
+    failing::Failing,
+    feed::{Feed, Reader, Step},
+    gather::Decode,
 };
+use crate::{backoff::Backoff, failure::Failure, metrics::Metrics, objects::Change};
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
@@ -30,13 +31,6 @@ const OPEN_AFTER: Duration = Duration::from_secs(15);
 
 /// Pauses between attempts of a watch that fails.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(800), longest: Duration::from_secs(8) };
-
-/// How often the server is asked to end a watch, so that a connection that died unseen is noticed.
-const RENEW_EVERY: u32 = 60;
-
-/// Objects of a page of a list. A page is in memory as text and decoded before any of it is reduced to what is kept, and an object
-/// may have more than a megabyte.
-const PAGE: u32 = 50;
 
 /// How long an API server may take to follow a change of a CRD that a watch has told of.
 pub const IN_FORCE: Duration = Duration::from_secs(5);
@@ -48,45 +42,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub trait Guard: Send + Sync {
     /// Asks the API server. The error is that of the request: then it is not known.
     fn still_holds(&self) -> BoxFuture<'_, kube::Result<bool>>;
-}
-
-/// What is kept of a list while it is read: others may have put more into it than there is memory for.
-pub trait Gather<P> {
-    /// A list begins; what was read of another one is worth nothing.
-    fn begin(&mut self);
-    /// The next object of the list.
-    fn take(&mut self, object: P);
-    /// The list ends: what is kept of it.
-    fn end(&mut self) -> Vec<P>;
-}
-
-/// All of it.
-impl<P> Gather<P> for Vec<P> {
-    fn begin(&mut self) {
-        self.clear();
-    }
-
-    fn take(&mut self, object: P) {
-        self.push(object);
-    }
-
-    fn end(&mut self) -> Vec<P> {
-        std::mem::take(self)
-    }
-}
-
-impl<P, G: Gather<P>> Gather<P> for Shared<G> {
-    fn begin(&mut self) {
-        self.with(|gather| gather.begin());
-    }
-
-    fn take(&mut self, object: P) {
-        self.with(|gather| gather.take(object));
-    }
-
-    fn end(&mut self) -> Vec<P> {
-        self.with(|gather| gather.end())
-    }
 }
 
 /// Several watches that together are worth something only when each has delivered its first list.
@@ -192,8 +147,8 @@ impl Watches {
         (api, config): (Api<P>, watcher::Config),
         source: Source,
         metrics: Metrics,
-        (mut initial, one_by_one): (G, bool),
-        mut sink: S,
+        (initial, one_by_one): (G, bool),
+        sink: S,
     ) -> impl Future<Output = ()> + Send + use<P, S, G>
     where
         G: Gather<P> + Send,
@@ -201,75 +156,12 @@ impl Watches {
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         lock(&self.0.unlisted).insert(source.kind);
-        let (state, mut again) = (self.0.clone(), self.0.again.subscribe());
-        let config = config.timeout(RENEW_EVERY).page_size(PAGE);
-        let open = move || watcher(api.clone(), config.clone()).boxed();
+        let (state, again) = (self.0.clone(), self.0.again.subscribe());
+        let url = api.resource_url().to_owned();
+        let feed = Feed::new(api.into_client(), &url, P::metadata_api(), config);
         async move {
-            let mut events = open();
-            let mut listed = false;
-            let (mut pauses, mut pause) = (PAUSES.waits(), None);
-            loop {
-                let next = async {
-                    if let Some(pause) = pause {
-                        tokio::time::sleep(pause).await;
-                    }
-                    events.next().await
-                };
-                let event = tokio::select! {
-                    Some(event) = next => event,
-                    Ok(()) = again.changed() => {
-                        (events, pause) = (open(), None);
-                        continue;
-                    }
-                    else => return,
-                };
-                pause = None;
-                // `Init` only begins a list, which may fail again.
-                if !matches!(event, Ok(watcher::Event::Init) | Err(_))
-                    && lock(&state.failing).remove(source.kind).is_some()
-                {
-                    tracing::info!(cluster = source.cluster, kind = source.kind, "the watch is open again");
-                }
-                match event {
-                    // What was told of a list that broke off goes.
-                    Ok(watcher::Event::Init) if one_by_one && !listed => sink(Change::Reset(Vec::new())),
-                    Ok(watcher::Event::InitApply(object)) if one_by_one && !listed => {
-                        sink(Change::Apply(object));
-                    }
-                    Ok(watcher::Event::Init) => initial.begin(),
-                    Ok(watcher::Event::InitApply(object)) => initial.take(object),
-                    Ok(watcher::Event::InitDone) => {
-                        metrics.listed(source.cluster, source.kind);
-                        let is_first = !std::mem::replace(&mut listed, true);
-                        if !is_first && !state.still_holds().await {
-                            tracing::warn!(
-                                cluster = source.cluster,
-                                "the API server was restored from a backup or emptied: reading everything again"
-                            );
-                            state.restored.cancel();
-                            return;
-                        }
-                        if !(one_by_one && is_first) {
-                            sink(Change::Reset(initial.end()));
-                        }
-                        if lock(&state.unlisted).remove(source.kind) {
-                            state.changed.notify_waiters();
-                        }
-                    }
-                    Ok(watcher::Event::Apply(object)) => sink(Change::Apply(object)),
-                    Ok(watcher::Event::Delete(object)) => sink(Change::Remove(object)),
-                    Err(error) => {
-                        metrics.watch_failed(source.cluster, source.kind);
-                        *lock(&state.failed) = Some(Instant::now());
-                        let wait = pauses.wait();
-                        pause = Some(wait);
-                        let trouble = Trouble { source, failure: classify_watch(&error) };
-                        if Failing::again(&mut lock(&state.failing), trouble, (Instant::now(), wait)) {
-                            tracing::warn!(cluster = source.cluster, kind = source.kind, %error, "watch failed, trying again");
-                        }
-                    }
-                }
-            }
+            let mut reader = Decode::new(initial, sink, one_by_one);
+            state.follow(feed, again, (source, metrics), &mut reader).await;
         }
     }
 
@@ -316,6 +208,68 @@ impl Watches {
 }
 
 impl State {
+    /// Reads `feed` to `reader`, until the API server turns out to be restored. `again` is told when all is to be listed again.
+    async fn follow(
+        &self,
+        mut feed: Feed,
+        mut again: watch::Receiver<u64>,
+        (source, metrics): (Source, Metrics),
+        reader: &mut dyn Reader,
+    ) {
+        let Source { cluster, kind } = source;
+        let mut is_first = true;
+        let (mut pauses, mut pause) = (PAUSES.waits(), None);
+        loop {
+            let next = async {
+                if let Some(pause) = pause {
+                    tokio::time::sleep(pause).await;
+                }
+                feed.next(reader).await
+            };
+            let step = tokio::select! {
+                step = next => step,
+                Ok(()) = again.changed() => {
+                    feed.again();
+                    pause = None;
+                    continue;
+                }
+            };
+            pause = None;
+            // A list that begins may fail again.
+            if matches!(step, Ok(Step::Told | Step::Listed)) && lock(&self.failing).remove(kind).is_some() {
+                tracing::info!(cluster, kind, "the watch is open again");
+            }
+            match step {
+                Ok(Step::Begun | Step::Told) => {}
+                Ok(Step::Listed) => {
+                    metrics.listed(cluster, kind);
+                    if !std::mem::take(&mut is_first) && !self.still_holds().await {
+                        tracing::warn!(
+                            cluster,
+                            "the API server was restored from a backup or emptied: reading everything again"
+                        );
+                        self.restored.cancel();
+                        return;
+                    }
+                    reader.end();
+                    if lock(&self.unlisted).remove(kind) {
+                        self.changed.notify_waiters();
+                    }
+                }
+                Err(error) => {
+                    metrics.watch_failed(cluster, kind);
+                    *lock(&self.failed) = Some(Instant::now());
+                    let wait = pauses.wait();
+                    pause = Some(wait);
+                    let trouble = Trouble { source, failure: Failure::from(&error) };
+                    if Failing::again(&mut lock(&self.failing), trouble, (Instant::now(), wait)) {
+                        tracing::warn!(cluster, kind, %error, "watch failed, trying again");
+                    }
+                }
+            }
+        }
+    }
+
     async fn still_holds(&self) -> bool {
         let Some(guard) = &self.guard else { return true };
         loop {

@@ -23,6 +23,8 @@ pub(crate) enum What {
     Idle,
     /// A member that starts in a cluster with many Services that nobody exports.
     Unused,
+    /// Many members, all but three of them hollow: played by this program.
+    Hollow,
 }
 
 /// Measures what Services cost, beside the floor. Clusters and daemons share this machine: ratios count and not seconds.
@@ -49,6 +51,12 @@ pub(crate) struct Args {
     /// Services that nobody exports, of ten endpoints each.
     #[arg(long, default_value_t = 20_000)]
     pub(crate) unused: usize,
+    /// Hollow members, each number in a turn of its own.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 500])]
+    pub(crate) hollow: Vec<usize>,
+    /// Services that each of them exports.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) hollow_services: usize,
     /// `NAME=VALUE` in the environment of the daemons, to try something out: another allocator by `LD_PRELOAD`, for example.
     #[arg(long, value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,

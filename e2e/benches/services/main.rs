@@ -10,6 +10,7 @@
 mod args;
 mod endpoints;
 mod floor;
+mod hollow;
 mod meter;
 mod page;
 mod phase;
@@ -83,6 +84,11 @@ async fn measure(args: &Args) -> Run {
     if args.wants(What::Unused) {
         bench.set.turn_to(Side::Freeport).await;
         run.phases.push(phase::unused(&bench.set, args.unused).await);
+        keep(args, &run);
+    }
+    for members in args.hollow.iter().filter(|_| args.wants(What::Hollow)) {
+        bench.set.turn_to(Side::Freeport).await;
+        run.phases.extend(Box::pin(phase::hollow(&bench.set, *members, args.hollow_services)).await);
         keep(args, &run);
     }
     bench.set.world.discard().await;

@@ -139,6 +139,12 @@ impl Seen {
         (ready().min().unwrap(), ready().max().unwrap())
     }
 
+    /// Waits until so many Services are merged, of whatever clusters.
+    pub(crate) async fn merged(&self, count: usize) {
+        let is_import = |(kind, _): &&(String, String)| kind == "ResourceImport";
+        self.becomes(&self.records, |state| state.objects.iter().filter(is_import).count() >= count).await;
+    }
+
     /// Waits until nothing is left, neither records nor imports.
     pub(crate) async fn all_gone(&self) -> Instant {
         for state in self.imports.values().chain([&self.records]) {

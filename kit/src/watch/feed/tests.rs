@@ -1,0 +1,168 @@
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What a reader was told.
+#[derive(Default)]
+struct Heard(Vec<String>);
+
+impl Heard {
+    fn said(&mut self, what: &str, object: &str) -> serde_json::Result<()> {
+        let object: Value = serde_json::from_str(object)?;
+        self.0.push(format!("{what} {}", object["metadata"]["name"].as_str().unwrap_or("nameless")));
+        // A kind whose `data` is a map.
+        serde_json::from_value::<Option<std::collections::BTreeMap<String, String>>>(object["data"].clone())
+            .map(drop)
+    }
+}
+
+impl Reader for Heard {
+    fn begin(&mut self) {
+        self.0.push("begin".to_owned());
+    }
+
+    fn listed(&mut self, object: &str) -> serde_json::Result<()> {
+        self.said("listed", object)
+    }
+
+    fn end(&mut self) {
+        self.0.push("end".to_owned());
+    }
+
+    fn changed(&mut self, object: &str, is_there: bool) -> serde_json::Result<()> {
+        self.said(if is_there { "there" } else { "gone" }, object)
+    }
+}
+
+/// An API server that gives these answers in turn, then none; and what it was asked.
+fn answers(all: &[(u16, String)]) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let all = Arc::new(Mutex::new(all.iter().cloned().collect::<VecDeque<_>>()));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let questions = asked.clone();
+    let answer = move |request: http::Request<Body>| {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        questions.lock().unwrap().push(query);
+        let next = all.lock().unwrap().pop_front();
+        async move {
+            match next {
+                Some((status, text)) => {
+                    let answer = http::Response::builder().status(status);
+                    Ok::<_, Infallible>(answer.body(Body::from(text.into_bytes())).unwrap())
+                }
+                None => std::future::pending().await,
+            }
+        }
+    };
+    (Client::new(tower::service_fn(answer), "x"), asked)
+}
+
+fn object(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "resourceVersion": version}})
+}
+
+fn page(version: &str, more: &str, items: &[Value]) -> (u16, String) {
+    (200, json!({"metadata": {"resourceVersion": version, "continue": more}, "items": items}).to_string())
+}
+
+/// Events as API servers write them: the type comes first.
+fn events(all: &[(&str, Value)]) -> (u16, String) {
+    let lines = all.iter().map(|(kind, object)| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"));
+    (200, lines.collect())
+}
+
+/// What was told in so many steps, errors included, and what was asked.
+async fn told(answers_: &[(u16, String)], steps: usize) -> (Vec<String>, Vec<String>) {
+    let (client, asked) = answers(answers_);
+    let mut feed = Feed::new(client, "/api/v1/configmaps", false, watcher::Config::default().labels("a=b"));
+    let mut heard = Heard::default();
+    for _ in 0..steps {
+        match feed.next(&mut heard).await {
+            Ok(Step::Listed) => heard.end(),
+            Ok(_) => {}
+            Err(error) => heard.0.push(format!("error: {}", Failure::from(&error))),
+        }
+    }
+    let asked = asked.lock().unwrap().clone();
+    (heard.0, asked)
+}
+
+#[tokio::test]
+async fn pages_are_told_object_by_object_and_a_watch_goes_on_where_the_list_ended() {
+    let all = [
+        page("", "more", &[object("a", "1"), object("b", "2")]),
+        page("9", "", &[object("c", "3")]),
+        events(&[("MODIFIED", object("a", "11")), ("DELETED", object("b", "12"))]),
+        events(&[("BOOKMARK", json!({"metadata": {"resourceVersion": "20"}, "kind": "", "apiVersion": ""}))]),
+        events(&[("ADDED", object("d", "21"))]),
+    ];
+    let (heard, asked) = told(&all, 6).await;
+    assert_eq!(heard, ["begin", "listed a", "listed b", "listed c", "end", "there a", "gone b", "there d"]);
+    assert!(asked.iter().all(|query| query.contains("labelSelector=a%3Db")), "{asked:?}");
+    assert!(asked[1].contains("continue=more"), "{asked:?}");
+    let from = |query: &String| {
+        query.split('&').find(|part| part.starts_with("resourceVersion=")).map(str::to_owned)
+    };
+    let from: Vec<_> = asked[2..].iter().filter_map(from).collect();
+    assert_eq!(from, ["resourceVersion=9", "resourceVersion=12", "resourceVersion=20"]);
+}
+
+#[tokio::test]
+async fn a_version_that_is_gone_is_listed_anew() {
+    let gone = json!({"kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410});
+    let all = [
+        page("9", "", &[object("a", "1")]),
+        events(&[("ERROR", gone.clone())]),
+        page("19", "", &[object("b", "11")]),
+        (410, gone.to_string()),
+        page("29", "", &[]),
+    ];
+    let (heard, _) = told(&all, 8).await;
+    assert_eq!(
+        heard,
+        [
+            "begin",
+            "listed a",
+            "end",
+            "error: too old",
+            "begin",
+            "listed b",
+            "end",
+            "error: too old",
+            "begin",
+            "end"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_the_place_and_an_object_that_does_not_decode_the_watch() {
+    let odd = json!({"metadata": {"name": "odd", "resourceVersion": "10"}, "data": 7});
+    let all = [
+        page("9", "", &[]),
+        (403, json!({"kind": "Status", "status": "Failure", "message": "no", "code": 403}).to_string()),
+        events(&[("ADDED", odd.clone()), ("ADDED", object("a", "11"))]),
+    ];
+    let (heard, asked) = told(&all, 5).await;
+    assert_eq!(heard[..3], ["begin", "end", "error: forbidden (403): no"]);
+    assert_eq!(heard[3], "there odd");
+    assert!(heard[4].starts_with("error: invalid type"), "{heard:?}");
+    assert_eq!(heard[5..], ["there a"]);
+    assert!(asked[2].contains("resourceVersion=9"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_list_without_a_version_or_with_what_does_not_decode_begins_again() {
+    let odd = json!({"metadata": {"name": "odd"}, "data": 7});
+    let all = [page("", "", &[]), page("9", "", &[odd]), page("10", "", &[])];
+    let (heard, _) = told(&all, 6).await;
+    assert_eq!(heard[..4], ["begin", "error: the list has no resourceVersion", "begin", "listed odd"]);
+    assert!(heard[4].starts_with("error: invalid type"), "{heard:?}");
+    assert_eq!(heard[5..], ["begin", "end"]);
+}
