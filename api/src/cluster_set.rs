@@ -80,7 +80,7 @@ pub struct ClusterSetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_statuses: Vec<ClusterStatus>,
     /// `Ready`: whether exports and imports flow. In a member also `ImportsComplete`: whether everything is imported that others
-    /// export.
+    /// export, and `ExportsDeclared`: whether everything that is exported has its ServiceExport.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<AntreaCondition>,
     /// Generation of the spec this status is about.
@@ -116,6 +116,8 @@ pub fn server_uri(server: &str) -> Option<http::Uri> {
 pub const READY: &str = "Ready";
 /// Condition type of a member's ClusterSet: everything is imported that others export.
 pub const IMPORTS_COMPLETE: &str = "ImportsComplete";
+/// Condition type of a member's ClusterSet: everything that is exported has its ServiceExport.
+pub const EXPORTS_DECLARED: &str = "ExportsDeclared";
 /// Condition type of a cluster in a member's ClusterSet: it leads (Antrea).
 pub const IS_LEADER: &str = "IsLeader";
 

@@ -108,6 +108,14 @@ pub struct ServicePayload {
     pub withdrawn: bool,
 }
 
+/// Of a [`ServicePayload`] whether it is taken back, whatever else it says.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(default)]
+pub struct Withdrawal {
+    /// As in [`ServicePayload`].
+    pub withdrawn: bool,
+}
+
 /// What a Service without an address has in place of one.
 pub const HEADLESS: &str = "None";
 

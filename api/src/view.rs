@@ -1,6 +1,7 @@
 //! Decoding only what is used. A view type stands for a kind but holds just the fields a controller reads, so that a
 //! watched object costs a fraction of the full type in time and memory, and cannot be written back by mistake.
 
+mod meta;
 mod metadata;
 mod tolerant;
 
@@ -10,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 pub use self::{
-    metadata::{Meta, annotated, is_written_by, lean, ours, ours_annotated, owned, sourced, unlabelled},
+    meta::{Annotated, Identity, Meta, Named, Part},
+    metadata::{annotated, is_written_by, lean, ours, ours_annotated, owned, sourced, unlabelled},
     tolerant::Tolerant,
 };
 

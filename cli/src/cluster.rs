@@ -9,6 +9,7 @@ use std::{
 
 use api::view::Meta;
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
+use kit::list::Pages;
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
     api::ListParams,
@@ -28,9 +29,6 @@ use crate::{
 
 /// How long one request may take. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
-
-/// Objects in one answer, as many as kubectl asks for.
-const PAGE: u32 = 500;
 
 /// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
 #[derive(Clone, Debug, Default)]
@@ -191,17 +189,29 @@ impl Cluster {
     where
         K: Clone + Debug + DeserializeOwned,
     {
-        let mut params = ListParams::default().labels(labels).limit(PAGE);
-        let mut found = Vec::new();
-        loop {
-            let page = known(api.list(&params));
-            let Some(page) = self.request(format!("list {plural}"), page).await? else { return Ok(found) };
-            found.extend(page.items);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(found),
-            }
+        match self.each(plural, api, labels, |object| object).await {
+            Err(error) if matches!(error.failure(), Failure::Missing) => Ok(vec![]),
+            all => all,
         }
+    }
+
+    /// What `keep` makes of each object with these labels, page by page. `part` is what a message calls them.
+    pub(crate) async fn each<K, T>(
+        &self,
+        part: &str,
+        api: &Api<K>,
+        labels: &str,
+        keep: impl Fn(K) -> T,
+    ) -> Result<Vec<T>, Error>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let mut pages = Pages::of(api.clone(), ListParams::default().labels(labels));
+        let mut found = Vec::new();
+        while let Some(page) = self.request(format!("list {part}"), pages.next()).await? {
+            found.extend(page.into_iter().map(&keep));
+        }
+        Ok(found)
     }
 
     /// An error: the state of the cluster does not allow what was asked for.

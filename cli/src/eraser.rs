@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::label;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     core::discovery::ApiResource,
 };
 use serde_json::{Value, json};
@@ -28,9 +28,6 @@ pub(crate) type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
 /// Pause between two reads of something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
-
-/// Objects in one answer, as many as kubectl asks for.
-const PAGE: u32 = 500;
 
 /// Deletes and changes objects in one cluster.
 pub(crate) struct Eraser<'a> {
@@ -84,34 +81,21 @@ impl<'a> Eraser<'a> {
     ) -> Result<Vec<Object>, Error> {
         let resource = ApiResource::erase::<K>(&());
         let api = self.cluster.api(&resource, namespace);
-        let mut params = ListParams::default().labels(labels).limit(PAGE);
-        let mut all = Vec::new();
-        loop {
-            let doing = format!("list {}", resource.plural);
-            let Some(page) = self.cluster.request(doing, known(api.list(&params))).await? else {
-                return Ok(all);
-            };
-            all.extend(page.items.into_iter().map(|item| Object {
-                resource: resource.clone(),
-                name: item.name_any(),
-                namespace: item.namespace(),
-                body: json!(item),
-            }));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(all),
-            }
-        }
+        let found = self.cluster.pages(&resource.plural, &api, labels).await?;
+        let object = |item: Dynamic| Object {
+            resource: resource.clone(),
+            name: item.name_any(),
+            namespace: item.namespace(),
+            body: json!(item),
+        };
+        Ok(found.into_iter().map(object).collect())
     }
 
     /// Number of objects of a kind in all Namespaces; none without their CRD.
     pub(crate) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
         let resource = ApiResource::erase::<K>(&());
         let api = self.cluster.metadata(&resource, None);
-        let params = ListParams::default().labels(labels);
-        let list = known(api.list(&params));
-        let found = self.cluster.request(format!("list {}", resource.plural), list).await?;
-        Ok(found.map_or(0, |list| list.items.len()))
+        Ok(self.cluster.pages(&resource.plural, &api, labels).await?.len())
     }
 
     /// Deletes an object and says so, unless there is none or somebody has deleted it already, and it waits for its finalizers.

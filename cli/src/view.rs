@@ -8,17 +8,16 @@ use api::{
     lease::LeaseView,
     mcs::{ServiceExport, ServiceImport},
     membership,
-    resource_export::{ResourceExport, ResourceExportStatus, ServicePayload},
+    resource_export::{ResourceExport, ResourceExportStatus, Withdrawal},
     resource_import::{Exporter, ResourceImport},
-    slice::SlicePayload,
-    view::{Lenient, lean},
+    view::{Lenient, lean, sourced},
 };
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     jiff::{SignedDuration, Timestamp},
 };
 use kube::{Resource, api::ObjectMeta};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 /// A ClusterSet, of a member or of a Common Area.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
@@ -76,11 +75,11 @@ fn filled(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// A ResourceExport.
+/// A ResourceExport. Of what it exports only that is kept which a command looks at.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
 pub(crate) struct RecordView {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "sourced")]
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
     pub(crate) spec: Lenient<RecordSpec>,
@@ -88,7 +87,7 @@ pub(crate) struct RecordView {
     pub(crate) status: Lenient<ResourceExportStatus>,
 }
 
-/// What a record is about. Its payload does not decode where another version or program wrote it.
+/// What a record is about.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct RecordSpec {
@@ -97,8 +96,15 @@ pub(crate) struct RecordSpec {
     pub(crate) kind: Option<String>,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
-    pub(crate) service: Lenient<Option<ServicePayload>>,
-    pub(crate) endpoint_slice: Lenient<Option<SlicePayload>>,
+    pub(crate) service: Lenient<Option<Withdrawal>>,
+    pub(crate) endpoint_slice: Lenient<Option<Endpoints>>,
+}
+
+/// How many endpoints there are.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Endpoints {
+    pub(crate) endpoints: Vec<IgnoredAny>,
 }
 
 impl RecordSpec {
@@ -241,7 +247,7 @@ mod tests {
         assert_eq!(set.ready().unwrap().status.as_deref(), Some("True"));
         let record: RecordView = serde_json::from_value(json!({
             "metadata": {"name": "r"},
-            "spec": {"clusterID": "east", "kind": "Service", "service": {"serviceSpec": {"ports": 80}}},
+            "spec": {"clusterID": "east", "kind": "Service", "service": {"withdrawn": 80}},
         }))
         .unwrap();
         let spec = record.spec.0.unwrap();

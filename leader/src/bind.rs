@@ -16,7 +16,6 @@
 //! | [`namespace`] | a Namespace here for one of a consumer |
 //! | [`turns`] | one request of a consumer after the other |
 //! | [`rights`] | what a consumer may do: pure |
-//! | [`restored`] | whether this cluster was restored from a backup |
 //!
 //! It needs no Common Area, and its failures are its own.
 
@@ -32,7 +31,6 @@ mod lean;
 mod live;
 mod namespace;
 mod request;
-mod restored;
 mod rights;
 mod turns;
 
@@ -61,8 +59,8 @@ use self::{
     known::Place,
     namespace::Namespaces,
     request::Requests,
-    restored::restored,
 };
+use crate::restored::restored;
 
 /// How often it is looked whether accounts, credentials and rights are still there: they are in no watch.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);

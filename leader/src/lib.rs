@@ -12,6 +12,7 @@
 //! | [`feature`] | what the area asks of a feature | |
 //! | [`service::report`] | all records | `status` of records that are refused |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
+//! | [`restored`] | the version of this cluster, now and then | nothing; has what is watched of it listed again |
 //! | [`offload`] | names of NamespaceMaps, OffloadOffers and ShadowPods, now and then | nothing; deletes what clusters left behind |
 
 mod antrea;
@@ -22,6 +23,7 @@ mod fairness;
 mod feature;
 mod limits;
 mod offload;
+mod restored;
 mod schemas;
 mod service;
 
@@ -93,7 +95,15 @@ async fn serve_areas(env: Env, quota: Quota) {
         env.metrics.clone(),
         move |change| drop(sender.send(change)),
     ));
-    let schemas = schemas::watch(&env, &mut watching);
+    let schemas = schemas::watch(&env, &watches, &mut watching);
+    let again = env.clone();
+    watching.spawn(async move {
+        loop {
+            restored::restored(&again).await;
+            tracing::warn!("this cluster was restored from a backup: listing Common Areas and CRDs again");
+            watches.list_again();
+        }
+    });
     let (mut areas, mut serving) = (Areas::default(), JoinSet::new());
     loop {
         tokio::select! {

@@ -16,7 +16,7 @@ use api::{
         view::{NamespaceMapView, OffloadOfferView, ShadowPodView},
     },
     unwritten::OFFLOADING,
-    view::Meta,
+    view::Named,
 };
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
@@ -26,7 +26,7 @@ use kit::{
     watch::Watches,
     write::{Error, Writer},
 };
-use kube::{Resource, ResourceExt, core::NamespaceResourceScope};
+use kube::{Resource, ResourceExt, api::ListParams, core::NamespaceResourceScope};
 use presence::leases::News;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -168,16 +168,16 @@ impl Offloading {
         Ok(())
     }
 
-    fn pages<K>(&self) -> Pages<K>
+    fn pages<K>(&self) -> Pages<Named<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        Pages::new(self.access.api::<Meta<K>>())
+        Pages::of(self.access.api::<Named<K>>(), ListParams::default())
     }
 }
 
 /// The names of the next records of a kind; none where there are no such records.
-async fn page<K>(pages: &mut Pages<K>) -> Result<Option<Vec<String>>, Error>
+async fn page<K>(pages: &mut Pages<Named<K>>) -> Result<Option<Vec<String>>, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {

@@ -21,12 +21,12 @@ use tokio::{
 pub(crate) type Said = Option<String>;
 
 /// Watches the CRDs. Nothing waits for the lists: without the right to read CRDs nothing is said.
-pub(crate) fn watch(env: &Env, tasks: &mut JoinSet<()>) -> watch::Receiver<Said> {
+pub(crate) fn watch(env: &Env, watches: &Watches, tasks: &mut JoinSet<()>) -> watch::Receiver<Said> {
     let (schemas, changed) = (Shared::<Schemas>::default(), Arc::new(Notify::new()));
     let (said, receiver) = watch::channel(None);
     for name in crd::records().iter().map(ResourceExt::name_any) {
         let (schemas, changed) = (schemas.clone(), changed.clone());
-        tasks.spawn(Watches::default().watch(
+        tasks.spawn(watches.watch(
             Api::<Installed>::all(env.client.clone()),
             watcher::Config::default().fields(&format!("metadata.name={name}")),
             Source { cluster: "local", kind: "CustomResourceDefinition" },

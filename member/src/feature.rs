@@ -65,9 +65,19 @@ impl Access {
     }
 }
 
-/// What of the set a feature does not import here, though nothing failed.
+/// What a shortfall is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// What others export is not all imported here.
+    Imports,
+    /// What is exported is not all declared by a ServiceExport.
+    Exports,
+}
+
+/// What is not as a feature wants it to be, though nothing failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shortfall {
+    pub(crate) about: About,
     /// Why, in CamelCase.
     pub(crate) reason: &'static str,
     /// A sentence, with how many, and the names of the first.
@@ -151,7 +161,7 @@ pub(crate) trait Run: Send + Sync {
         None
     }
 
-    /// What it does not import here, though nothing failed; none while that is not known.
+    /// What is not as it should be, though nothing failed; none while that is not known.
     fn shortfalls(&self) -> Option<Vec<Shortfall>> {
         Some(vec![])
     }

@@ -5,11 +5,12 @@
 //! | [`index`] | what is known of each Service name; depends on nothing below |
 //! | [`offer`] | what this cluster exports: pure |
 //! | [`antrea`] | members and leaders that run Antrea's controllers |
+//! | [`irregular`] | Services about which somebody has to decide |
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`] | the controllers |
 //! | [`watches`], [`families`], [`allowance`] | how it is learned, and how much of it |
 //! | [`here`] | what needs no leader |
-//! | [`shortfalls`] | what is not imported, in words |
+//! | [`shortfalls`] | what is not as it should be though nothing failed, in words |
 //! | [`leave`], [`signs`] | before and after sessions |
 
 mod allowance;
@@ -19,6 +20,7 @@ mod families;
 mod here;
 mod import;
 mod index;
+mod irregular;
 mod knowledge;
 mod leave;
 mod offer;
@@ -253,7 +255,12 @@ impl Run for ServicesRun {
     }
 
     fn shortfalls(&self) -> Option<Vec<Shortfall>> {
-        self.room.with(|room| room.has_begun().then(|| shortfalls::of(room)))
+        let irregular = &self.knowledge.irregular;
+        self.room.with(|room| {
+            let said =
+                || irregular.with(|irregular| shortfalls::of(room, irregular, self.allowance.left_out()));
+            room.has_begun().then(said)
+        })
     }
 
     fn local_again(&self) {

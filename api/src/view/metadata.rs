@@ -1,23 +1,27 @@
 //! The metadata of objects, reduced to what is used of it: everyone who may write an object may put times into its managedFields that
 //! we cannot hold.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
-use kube::Resource;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::label;
 
 /// Decodes metadata without managedFields, annotations and owners: `#[serde(deserialize_with = "lean")]`.
 pub fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    Lean::<BTreeMap<String, String>>::deserialize(deserializer).map(Lean::into_meta)
+    Lean::<BTreeMap<String, String>, Vec<String>>::deserialize(deserializer).map(Lean::into_meta)
 }
 
 /// [`lean`] of a record: of its labels those that say whose it is. Kubernetes bounds neither how many labels an object has nor their size
 /// together, and in memory they take many times what they take on the wire.
 pub fn sourced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    Lean::<SourceLabels>::deserialize(deserializer).map(Lean::into_meta)
+    Lean::<SourceLabels, Vec<String>>::deserialize(deserializer).map(Lean::into_meta)
+}
+
+/// [`sourced`] without finalizers, of which there may be as many.
+pub(super) fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    Lean::<SourceLabels, IgnoredAny>::deserialize(deserializer).map(Lean::into_meta)
 }
 
 /// [`lean`] with annotations.
@@ -116,7 +120,7 @@ impl Ours {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Lean<L> {
+struct Lean<L, F> {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
@@ -125,10 +129,10 @@ struct Lean<L> {
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
     labels: Option<L>,
-    finalizers: Option<Vec<String>>,
+    finalizers: Option<F>,
 }
 
-impl<L: Into<BTreeMap<String, String>>> Lean<L> {
+impl<L: Into<BTreeMap<String, String>>, F: Finalizers> Lean<L, F> {
     fn into_meta(self) -> ObjectMeta {
         ObjectMeta {
             name: self.name,
@@ -139,7 +143,7 @@ impl<L: Into<BTreeMap<String, String>>> Lean<L> {
             creation_timestamp: self.creation_timestamp,
             deletion_timestamp: self.deletion_timestamp,
             labels: self.labels.map(L::into),
-            finalizers: self.finalizers,
+            finalizers: self.finalizers.and_then(F::kept),
             ..ObjectMeta::default()
         }
     }
@@ -172,6 +176,23 @@ impl Bare {
     }
 }
 
+/// Finalizers, or nothing in their place.
+trait Finalizers {
+    fn kept(self) -> Option<Vec<String>>;
+}
+
+impl Finalizers for Vec<String> {
+    fn kept(self) -> Option<Vec<String>> {
+        Some(self)
+    }
+}
+
+impl Finalizers for IgnoredAny {
+    fn kept(self) -> Option<Vec<String>> {
+        None
+    }
+}
+
 /// The labels that say whose a record is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -192,73 +213,6 @@ impl From<SourceLabels> for BTreeMap<String, String> {
             (label::SOURCE_KIND, labels.source_kind),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
-    }
-}
-
-/// The metadata of an object of kind `K`; asked for, the API server sends no more. Unlike kube's `PartialObjectMeta` it decodes
-/// whatever an API server holds: everyone who may write an object may put times into its managedFields that we cannot hold.
-#[derive(Deserialize)]
-#[serde(bound = "")]
-pub struct Meta<K> {
-    /// Without managedFields and owners.
-    #[serde(deserialize_with = "annotated")]
-    pub metadata: ObjectMeta,
-    #[serde(skip)]
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<K> Meta<K> {
-    /// What has this name, to be read.
-    pub fn named(name: &str) -> Self {
-        Self {
-            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-            kind: PhantomData,
-        }
-    }
-}
-
-impl<K> Clone for Meta<K> {
-    fn clone(&self) -> Self {
-        Self { metadata: self.metadata.clone(), kind: PhantomData }
-    }
-}
-
-impl<K> fmt::Debug for Meta<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.metadata.fmt(f)
-    }
-}
-
-impl<K: Resource> Resource for Meta<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn metadata_api() -> bool {
-        true
-    }
-
-    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }
 
@@ -289,19 +243,6 @@ mod tests {
         let status = made(serde_json::json!([{"manager": label::MEMBER, "subresource": "status"}]));
         assert!(!is_written_by(&status, label::MEMBER), "nothing but its status");
         assert_eq!(status.owner_references, None);
-    }
-
-    #[test]
-    fn a1_a_time_that_we_cannot_hold_hides_no_metadata() {
-        let entry =
-            serde_json::json!({"manager": "x", "operation": "Update", "time": "9999-12-31T23:59:59Z"});
-        let odd = serde_json::json!({"metadata": {"name": "odd", "uid": "u", "managedFields": [entry]}});
-        assert!(
-            serde_json::from_value::<kube::core::PartialObjectMeta>(odd.clone()).is_err(),
-            "what this is for"
-        );
-        let odd: Meta<k8s_openapi::api::core::v1::Secret> = serde_json::from_value(odd).unwrap();
-        assert_eq!(odd.meta().uid.as_deref(), Some("u"));
     }
 
     /// Issue 14, A4.

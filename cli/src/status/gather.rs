@@ -7,7 +7,7 @@ use api::{
     lease::LeaseView,
     membership,
     offload::view::{NamespaceOffloadingView, OffloadPeerView},
-    view::Meta,
+    view::{Meta, Named},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -16,7 +16,7 @@ use k8s_openapi::{
         core::v1::{ConfigMap, Namespace, ServiceAccount},
     },
 };
-use kube::{Api, Resource, ResourceExt, api::ListParams};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::found::{Area, Entry, Found, Gap, Offloading, Part, Record, Why, is_merged_service};
@@ -30,9 +30,6 @@ use crate::{
     },
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
-
-/// Objects in one answer: large lists come in pages.
-const PAGE: u32 = 500;
 
 /// Asks for everything, or for what concerns ClusterSet `asked`.
 pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Found, Error> {
@@ -89,14 +86,14 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
 
 async fn areas(cluster: &Cluster, asked: Option<&str>) -> Result<Part<Vec<Area>>, Error> {
     let wanted = format!("{}={}", label::COMMON_AREA, label::TRUE);
-    let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
-    let namespaces = match list(cluster, &namespaces, "namespaces".into(), &wanted).await? {
-        Ok(namespaces) => namespaces,
+    let namespaces: Api<Named<Namespace>> = Api::all(cluster.client.clone());
+    let named = |namespace: Named<Namespace>| namespace.name_any();
+    let names = match list(cluster, &namespaces, "namespaces".into(), &wanted, named).await? {
+        Ok(names) => names,
         Err(gap) => return Ok(Err(gap)),
     };
     let mut areas = Vec::new();
-    for namespace in namespaces {
-        let name = namespace.name_any();
+    for name in names {
         let sets: Part<Vec<ClusterSetView>> = within(cluster, &name).await?;
         if asked.is_none_or(|asked| holds(&name, &sets, asked)) {
             areas.push(area(cluster, name, sets).await?);
@@ -116,15 +113,16 @@ fn holds(namespace: &str, sets: &Part<Vec<ClusterSetView>>, asked: &str) -> bool
 async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<ClusterSetView>>) -> Result<Area, Error> {
     let leases: Part<Vec<LeaseView>> = within(cluster, &namespace).await?;
     let accounts: Part<Vec<Meta<ServiceAccount>>> = within(cluster, &namespace).await?;
-    let records: Part<Vec<RecordView>> = within(cluster, &namespace).await?;
-    let imports: Part<Vec<ResourceImportView>> = within(cluster, &namespace).await?;
+    let records = each_within(cluster, &namespace, |record: RecordView| Record::from(record)).await?;
+    let is_merged = |import: ResourceImportView| is_merged_service(&import);
+    let imports = each_within(cluster, &namespace, is_merged).await?;
     let joined = |account: &Meta<ServiceAccount>| account.annotations().get(label::CLUSTER_ID).cloned();
     Ok(Area {
         sets,
         leases: leases.map(|leases| leases.into_iter().map(|lease| (lease.name_any(), lease)).collect()),
         joined: accounts.map(|accounts| accounts.iter().filter_map(joined).collect()),
-        records: records.map(|records| records.into_iter().map(Record::from).collect()),
-        imports: imports.map(|imports| imports.iter().filter(|import| is_merged_service(import)).count()),
+        records,
+        imports: imports.map(|imports| imports.into_iter().filter(|is_merged| *is_merged).count()),
         namespace,
     })
 }
@@ -225,8 +223,7 @@ where
     V: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Entry>,
 {
     let objects: Api<V> = Api::all(cluster.client.clone());
-    let found = list(cluster, &objects, V::plural(&()).into(), "").await?;
-    Ok(found.map(|objects| objects.into_iter().map(Into::into).collect()))
+    list(cluster, &objects, V::plural(&()).into(), "", V::into).await
 }
 
 /// Exports or imports of all Namespaces. If it is not known whether the cluster belongs to a set, only objects that exist show
@@ -243,8 +240,7 @@ where
         return Ok(None);
     }
     let objects: Api<V> = Api::all(cluster.client.clone());
-    let found = list(cluster, &objects, V::plural(&()).into(), labels).await?;
-    let entries: Part<Vec<Entry>> = found.map(|objects| objects.into_iter().map(Into::into).collect());
+    let entries = list(cluster, &objects, V::plural(&()).into(), labels, V::into).await?;
     let tells = match &entries {
         Ok(entries) => !entries.is_empty(),
         Err(Gap { why, .. }) => !matches!(why, Why::NoCrd),
@@ -260,29 +256,36 @@ where
         + DeserializeOwned
         + std::fmt::Debug,
 {
-    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
-    list(cluster, &objects, format!("{} in {namespace}", K::plural(&())), "").await
+    each_within(cluster, namespace, |object: K| object).await
 }
 
-/// All objects behind `api`, page by page. `part` is how the report calls them.
-async fn list<K: Clone + DeserializeOwned + std::fmt::Debug>(
+/// What `keep` makes of each of them.
+async fn each_within<K, T>(
+    cluster: &Cluster,
+    namespace: &str,
+    keep: impl Fn(K) -> T,
+) -> Result<Part<Vec<T>>, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
+    list(cluster, &objects, format!("{} in {namespace}", K::plural(&())), "", keep).await
+}
+
+/// What `keep` makes of each object behind `api`. `part` is how the report calls them.
+async fn list<K: Clone + DeserializeOwned + std::fmt::Debug, T>(
     cluster: &Cluster,
     api: &Api<K>,
     part: String,
     labels: &str,
-) -> Result<Part<Vec<K>>, Error> {
-    let mut params = ListParams::default().labels(labels).limit(PAGE);
-    let mut all = Vec::new();
-    loop {
-        let page = match cluster.request(format!("list {part}"), api.list(&params)).await {
-            Ok(page) => page,
-            Err(error) => return gap(part, error).map(Err),
-        };
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(Ok(all)),
-        }
+    keep: impl Fn(K) -> T,
+) -> Result<Part<Vec<T>>, Error> {
+    match cluster.each(&part, api, labels, keep).await {
+        Ok(all) => Ok(Ok(all)),
+        Err(error) => gap(part, error).map(Err),
     }
 }
 

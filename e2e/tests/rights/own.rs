@@ -53,6 +53,13 @@ fn disguised() -> Vec<Attempt> {
         changed("a finalizer, which would hold it for ever", "must not get finalizers", |r| {
             r["metadata"]["finalizers"] = json!(["east.example.com/held"]);
         }),
+        changed("a record with 1,000 labels", "at most 32 labels and 32 annotations", |r| {
+            let labels = r["metadata"]["labels"].as_object_mut().unwrap();
+            labels.extend((0..1000).map(|n| (format!("l{n}"), json!(""))));
+        }),
+        changed("a record with 1,000 annotations", "at most 32 labels and 32 annotations", |r| {
+            r["metadata"]["annotations"] = (0..1000).map(|n| (format!("a{n}"), json!(""))).collect();
+        }),
         changed("raw data", "must not have", |r| r["spec"]["raw"] = json!({"data": "eA=="})),
         changed("an external entity", "must not have", |r| r["spec"]["externalEntity"] = json!({})),
         changed("no cluster", "is of cluster \"\", which", |r| {

@@ -3,3 +3,13 @@
 mod edits;
 mod flood;
 mod objects;
+
+use e2e::{daemon::DAEMONS, fixture::World};
+use futures::future::join_all;
+
+/// Which process each daemon is.
+async fn processes(world: &World) -> Vec<Option<u32>> {
+    let processes =
+        DAEMONS.map(|daemon| async move { world.fleet.process(daemon).await.unwrap().unwrap().pid() });
+    join_all(processes).await
+}

@@ -1,5 +1,7 @@
 //! Why a write did not happen.
 
+use crate::failure::{self, Failure};
+
 /// Why a write did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,6 +38,17 @@ pub enum Error {
     /// What we want to send is not a JSON object.
     #[error("the object cannot be encoded as JSON: {0}")]
     Encode(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// Why it failed, for a status: the same words for the same cause.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Unreachable(error) => failure::classify(error),
+            Self::Gone => Failure::NamespaceMissing,
+            other => Failure::Other(other.to_string()),
+        }
+    }
 }
 
 /// Errors of reads are told apart as those of writes.

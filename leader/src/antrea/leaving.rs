@@ -12,11 +12,12 @@ use api::{
     antrea::{Members, announce_finalizer},
     label,
     resource_export::ResourceExport,
-    view::Meta,
+    view::Named,
 };
 use kit::{
     drive::drive,
     index::Shared,
+    list::Pages,
     objects::{Change, Objects},
     queue::{Outcome, Queue},
     write::{Error, Writer},
@@ -117,11 +118,17 @@ impl Leaving {
     /// goes.
     async fn delete_records(&self, cluster: &str) -> Result<bool, Error> {
         let of_member = ListParams::default().labels(&format!("{}={cluster}", label::SOURCE_CLUSTER_ID));
-        let records = self.access.api::<Meta<ResourceExport>>().list(&of_member).await?.items;
-        for record in records.iter().filter(|record| record.metadata.deletion_timestamp.is_none()) {
-            self.writer.delete(record, false).await?;
+        let mut pages = Pages::of(self.access.api::<Named<ResourceExport>>(), of_member);
+        let mut is_empty = true;
+        while let Some(records) = pages.next().await? {
+            for record in &records {
+                is_empty = false;
+                if record.metadata.deletion_timestamp.is_none() {
+                    self.writer.delete(record, false).await?;
+                }
+            }
         }
-        Ok(records.is_empty())
+        Ok(is_empty)
     }
 }
 

@@ -16,7 +16,7 @@ use api::{
         export::APIServiceNamespace,
         label,
     },
-    view::Meta,
+    view::Named,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
@@ -27,7 +27,7 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Api, Resource, ResourceExt, core::ObjectMeta};
+use kube::{Api, Resource, ResourceExt, api::ListParams, core::ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -251,8 +251,8 @@ impl Namespaces {
 
     /// All rights of the consumer in a Namespace, of whatever API: exports and schemas may be gone before.
     async fn take_back(&self, within: &str, cluster_namespace: &str) -> Result<(), Error> {
-        let all = Api::<Meta<RoleBinding>>::namespaced(self.env.client.clone(), within);
-        let names = list::metadata(&all, |binding| binding.name_any()).await?;
+        let all = Api::<Named<RoleBinding>>::namespaced(self.env.client.clone(), within);
+        let names = list::all(&all, ListParams::default(), |binding| binding.name_any()).await?;
         for name in names.iter().filter(|name| rights::may_be_of(name, cluster_namespace)) {
             let mut binding = RoleBinding::default();
             binding.metadata.name = Some(name.clone());

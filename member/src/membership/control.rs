@@ -201,8 +201,8 @@ impl Control {
         }
         members.remove(&running.target.us.cluster);
         let is_connected = matches!(health, Health::Connected { .. });
-        let imports = shortfalls.filter(|_| is_connected).map(|shortfalls| verdict::imports(&shortfalls));
-        Ok(Report { verdict: verdict::of(&health, &running.target), imports, members })
+        let complete = shortfalls.filter(|_| is_connected).map(|shortfalls| verdict::complete(&shortfalls));
+        Ok(Report { verdict: verdict::of(&health, &running.target), complete, members })
     }
 
     /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried

@@ -5,7 +5,7 @@ pub(super) mod write;
 use std::collections::BTreeMap;
 
 use api::{
-    cluster_set::{ClusterSetStatus, ClusterStatus, IMPORTS_COMPLETE, IS_LEADER, READY},
+    cluster_set::{ClusterSetStatus, ClusterStatus, EXPORTS_DECLARED, IMPORTS_COMPLETE, IS_LEADER, READY},
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,15 +21,15 @@ use super::{
 pub(super) struct Report {
     /// About this cluster.
     pub(super) verdict: Verdict,
-    /// About what is imported here, if that is known.
-    pub(super) imports: Option<verdict::Imports>,
+    /// About what is imported and exported here, if that is known.
+    pub(super) complete: Option<Vec<verdict::Complete>>,
     /// About the other members, by cluster ID: known only while the leader answers.
     pub(super) members: BTreeMap<String, Standing>,
 }
 
 impl From<Verdict> for Report {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, imports: None, members: BTreeMap::new() }
+        Self { verdict, complete: None, members: BTreeMap::new() }
     }
 }
 
@@ -62,15 +62,20 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
         entry.conditions.iter().any(is_ready)
     };
     let ready_here = AntreaCondition::of(&report.verdict, &have.conditions, now);
-    let imports = match &report.imports {
-        Some(imports) => Some(AntreaCondition::of(&imports.verdict, &have.conditions, now)),
-        // What was said stands while nothing is known of it, until this cluster has left.
-        None => set.condition(IMPORTS_COMPLETE).filter(|_| report.verdict.reason != LEFT).cloned(),
+    let complete: Vec<_> = match &report.complete {
+        Some(all) => all.iter().map(|one| AntreaCondition::of(&one.verdict, &have.conditions, now)).collect(),
+        None if report.verdict.reason == LEFT => vec![],
+        // What was said stands while nothing is known of it.
+        None => {
+            let said =
+                [IMPORTS_COMPLETE, EXPORTS_DECLARED].into_iter().filter_map(|type_| set.condition(type_));
+            said.cloned().collect()
+        }
     };
     ClusterSetStatus {
         total_clusters: i32::try_from(clusters.len()).ok(),
         ready_clusters: i32::try_from(clusters.iter().filter(ready).count()).ok(),
-        conditions: [ready_here].into_iter().chain(imports).collect(),
+        conditions: [ready_here].into_iter().chain(complete).collect(),
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
     }
@@ -112,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        feature::Shortfall,
+        feature::{About, Shortfall},
         membership::fixture::{state, target},
         session::Health,
     };
@@ -138,9 +143,14 @@ mod tests {
     fn what_was_said_of_imports_stands_while_nothing_is_known_of_them() {
         let state = state(|_| {});
         let mut set = state.chosen().unwrap().clone();
-        let few = Shortfall { reason: "TooManyImports", message: "few".into(), is_problem: true };
+        let few = Shortfall {
+            about: About::Imports,
+            reason: "TooManyImports",
+            message: "few".into(),
+            is_problem: true,
+        };
         let mut connected = report(&CONNECTED, &[]);
-        connected.imports = Some(verdict::imports(&[few]));
+        connected.complete = Some(verdict::complete(&[few]));
         set.status.0 = Ok(desired(&set, &connected, &now()));
         assert_eq!((set.reason(), imports(&set)), (Some("Connected"), Some("TooManyImports")));
         let lost = report(&Health::Lost { failure: Failure::Unreachable("refused") }, &[]);
@@ -154,8 +164,8 @@ mod tests {
 
     fn report(health: &Health, members: &[(&str, Standing)]) -> Report {
         let members = members.iter().map(|(id, standing)| ((*id).to_owned(), standing.clone())).collect();
-        let imports = matches!(health, Health::Connected { .. }).then(|| verdict::imports(&[]));
-        Report { verdict: verdict::of(health, &target()), imports, members }
+        let complete = matches!(health, Health::Connected { .. }).then(|| verdict::complete(&[]));
+        Report { verdict: verdict::of(health, &target()), complete, members }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the status of a ClusterSet says about this cluster: what is wrong, and what can be done about it. Pure.
 
 mod blind;
-mod imports;
+mod complete;
 mod lost;
 
 use api::{
@@ -13,7 +13,7 @@ use api::{
 use kit::client;
 use presence::wire;
 
-pub(super) use self::imports::{Imports, imports};
+pub(super) use self::complete::{Complete, complete};
 use super::object::LEFT;
 use crate::{identity::Target, session::Health};
 

@@ -46,7 +46,12 @@ impl Allowance {
         metrics: &Metrics,
     ) -> Option<Change<P>> {
         let change = shares.with(|shares| shares.change(change));
-        metrics.left_out(self.slices.with(|of| of.left_out()) + self.antrea.with(|of| of.left_out()));
+        metrics.left_out(self.left_out());
         change
+    }
+
+    /// How many records are not kept.
+    pub(super) fn left_out(&self) -> usize {
+        self.slices.with(|of| of.left_out()) + self.antrea.with(|of| of.left_out())
     }
 }

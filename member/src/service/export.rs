@@ -24,7 +24,13 @@ use kube::{Resource, ResourceExt};
 pub(crate) use self::vanished::ExportCrd;
 use super::{
     antrea::{leader, peers},
-    index::{EXPORT, IMPORT, STATUS, entry::Unexported, known::Known, view::OwnRecord},
+    index::{
+        EXPORT, IMPORT, STATUS,
+        entry::{ServiceEntry, Unexported},
+        known::Known,
+        view::OwnRecord,
+    },
+    irregular::note,
     knowledge::Knowledge,
     offer::{
         Offer, offer,
@@ -72,6 +78,12 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     }));
     steps.extend(removed);
     steps
+}
+
+/// Whether it is exported though its ServiceExport is gone and nobody deleted it.
+fn has_vanished(entry: &ServiceEntry) -> bool {
+    let is_kept = entry.unexported.is_some_and(|why| why != Unexported::Decided);
+    is_kept && entry.export.is_none() && entry.own_service.is_some()
 }
 
 /// Our Service record, if there is one or has to be one.
@@ -138,9 +150,10 @@ pub(crate) struct Exporting {
 impl Exporting {
     /// Brings our records of one Service name up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let Some(known) = self.knowledge.known(&service) else {
-            return Ok(Outcome::Done);
-        };
+        let known = self.knowledge.known(&service);
+        let has_vanished = known.as_ref().is_some_and(|known| has_vanished(&known.entry));
+        self.knowledge.irregular.with(|all| note(&mut all.vanished, &service, has_vanished));
+        let Some(known) = known else { return Ok(Outcome::Done) };
         if known.entry.unexported.is_none() && self.find_out_why_gone(&known).await? {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }

@@ -40,6 +40,7 @@ pub(crate) use self::{
 };
 use super::{
     index::{IMPORT, entry::ServiceEntry, known::Known},
+    irregular::note,
     knowledge::Knowledge,
 };
 use crate::identity::Identity;
@@ -74,10 +75,13 @@ impl Importing {
         let may_be_here = self.may_be_here(&service, known.as_ref().map_or(Need::Nothing, Need::of));
         let Some(known) = known.filter(|known| may_be_here && known.namespace.active) else {
             self.vouching.keep(&service, &BTreeSet::new());
+            self.knowledge.irregular.with(|all| note(&mut all.not_ours, &service, false));
             return Ok(Outcome::Done);
         };
         let writers = self.writers(&known);
         let plan = desired(&known, &writers);
+        let not_ours = matches!(plan, Plan::Import(_)) && known.entry.is_anothers();
+        self.knowledge.irregular.with(|all| note(&mut all.not_ours, &service, not_ours));
         let doubts = plan.doubts().to_vec();
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),

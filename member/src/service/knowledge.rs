@@ -21,6 +21,7 @@ use super::{
         known::{Known, UnderAntrea},
         view::{Namespace, OwnRecord, is_ours},
     },
+    irregular::Irregular,
 };
 
 /// A slice record is written at once, then at most this often.
@@ -31,6 +32,8 @@ const EXPORT_PACE: Duration = Duration::from_millis(250);
 pub(crate) struct Knowledge {
     /// By Service name.
     pub(crate) services: Store<ServiceName, ServiceEntry>,
+    /// What the controllers found.
+    pub(crate) irregular: Shared<Irregular>,
     namespaces: Shared<Index<String, NamespaceEntry>>,
     cluster: Shared<Arc<Cluster>>,
 }
@@ -45,7 +48,12 @@ impl Knowledge {
             // Other Services may want the same names for their records.
             Wire::Antrea => Store::new(queues).with_related(namesakes),
         };
-        Self { services, namespaces: Shared::default(), cluster: Shared::new(Arc::new(cluster)) }
+        Self {
+            services,
+            irregular: Shared::default(),
+            namespaces: Shared::default(),
+            cluster: Shared::new(Arc::new(cluster)),
+        }
     }
 
     /// Takes in a change of Namespaces: all Services in them are reconciled.

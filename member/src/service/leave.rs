@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport, view::Meta};
+use api::{antrea::Members, label, mcs::ServiceImport, view::Named};
 use k8s_openapi::api::{
     core::v1::{Endpoints, Service},
     discovery::v1::EndpointSlice,
@@ -12,6 +12,7 @@ use kit::{
     backoff::Backoff,
     boot::Env,
     failure::{Failure, classify},
+    list,
     objects::Change,
     write::{Error, Writer},
 };
@@ -49,7 +50,8 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let own = ListParams::default().labels(&format!("{}={}", label::SOURCE_CLUSTER_ID, us.cluster));
     let begun = Instant::now();
     loop {
-        let records = records.list(&own).await.map_err(|error| classify(&error))?.items;
+        let records =
+            list::all(&records, own.clone(), |record| record).await.map_err(|error| classify(&error))?;
         let exporting = exporting(access, records);
         let services = exporting.knowledge.services.keys();
         if services.is_empty() {
@@ -68,7 +70,7 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
             }
             // The leader was faster, or wrote the status of a record: the next list shows it.
             Ok(()) | Err(Error::Stale | Error::Gone) => tokio::time::sleep(PAUSE).await,
-            Err(error) => return Err(failure(&error)),
+            Err(error) => return Err(error.failure()),
         }
     }
 }
@@ -90,14 +92,6 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
         lost: None,
         writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()),
         events: env.events.clone(),
-    }
-}
-
-fn failure(error: &Error) -> Failure {
-    match error {
-        Error::Unreachable(error) => classify(error),
-        Error::Gone => Failure::NamespaceMissing,
-        other => Failure::Other(other.to_string()),
     }
 }
 
@@ -141,7 +135,7 @@ async fn remove<K>(env: &Env, selector: &str) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let objects = listed::<Meta<K>>(&env.client, &ListParams::default().labels(selector)).await?;
+    let objects = listed::<Named<K>>(&env.client, ListParams::default().labels(selector)).await?;
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();
@@ -152,7 +146,7 @@ where
 
 /// Empties the status of ServiceExports, which export nothing any more.
 pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
-    let exports = listed::<Export>(&env.client, &ListParams::default()).await?;
+    let exports = listed::<Export>(&env.client, ListParams::default()).await?;
     let has_status =
         |export: &Export| export.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty());
     let writer = local_writer(env);
@@ -170,12 +164,12 @@ pub(super) async fn clear_status(env: &Env) -> Result<(), Error> {
 }
 
 /// All objects of a kind. With its CRD all of them are gone.
-async fn listed<K>(client: &Client, which: &ListParams) -> Result<Vec<K>, Error>
+async fn listed<K>(client: &Client, which: ListParams) -> Result<Vec<K>, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
-    match Api::<K>::all(client.clone()).list(which).await {
-        Ok(list) => Ok(list.items),
+    match list::all(&Api::<K>::all(client.clone()), which, |object| object).await {
+        Ok(objects) => Ok(objects),
         Err(error) if classify(&error) == Failure::KindMissing => Ok(vec![]),
         Err(error) => Err(error.into()),
     }

@@ -4,28 +4,28 @@ use api::{
     label,
     mcs::ServiceImport,
     resource_export::{ENDPOINT_SLICE, ResourceExport},
-    view::Meta,
+    view::{Meta, Named},
 };
-use kit::failure::{Failure, classify};
+use kit::{
+    failure::{Failure, classify},
+    list,
+};
 use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::feature::Access;
 
-/// Some records are enough.
-const LIMIT: u32 = 100;
-
 /// Whether the Common Area has a slice record, or an import here was measured by a leader of ours.
 pub(super) async fn of_freeport(access: &Access) -> Result<bool, Failure> {
     let slices = format!("{}={ENDPOINT_SLICE}", label::SOURCE_KIND);
-    let records = Api::<Meta<ResourceExport>>::namespaced(access.leader.clone(), &access.us.common_area);
-    let records = records.list(&ListParams::default().limit(LIMIT).labels(&slices)).await;
+    let records = Api::<Named<ResourceExport>>::namespaced(access.leader.clone(), &access.us.common_area);
+    let records = records.list(&ListParams::default().limit(1).labels(&slices)).await;
     if !records.map_err(|error| classify(&error))?.items.is_empty() {
         return Ok(true);
     }
     let ours = ListParams::default().labels(&format!("{}={}", label::MANAGED_BY, label::FREEPORT));
     let imports = Api::<Meta<ServiceImport>>::all(access.env.client.clone());
-    let imports = imports.list(&ours).await.map_err(|error| classify(&error))?;
-    Ok(imports.items.iter().any(is_measured_by_ours))
+    let imports = list::all(&imports, ours, |import| is_measured_by_ours(&import)).await;
+    Ok(imports.map_err(|error| classify(&error))?.contains(&true))
 }
 
 fn is_measured_by_ours(import: &Meta<ServiceImport>) -> bool {

@@ -176,6 +176,18 @@ request.kind.kind + ' ' + variables.objectName + ' must have spec.' + variables.
 ' and spec.' + variables.secondField + ' ' + variables.second +
 (variables.resource == 'shadowpods' ? ' and spec.uid ' + variables.uid : '')",
     },
+    // Kubernetes bounds no number of them, and in memory a short one takes many times what it takes on the wire. What an export carries
+    // is in the spec; Antrea's controllers write four labels. What somebody else added must not keep a member from writing.
+    Check {
+        holds: "
+variables.isStatus || request.operation == 'DELETE' ||
+['labels', 'annotations'].all(field, size(variables.written.metadata[?field].orValue({})) <=
+    [32, request.operation == 'UPDATE' ? size(dyn(oldObject).metadata[?field].orValue({})) : 0].max())",
+        refused: Refused::Invalid,
+        rule: "what a member writes has at most 32 labels and 32 annotations",
+        says: "
+request.kind.kind + ' ' + variables.objectName + ' must have at most 32 labels and 32 annotations'",
+    },
     // It would keep the leader from sweeping what a member left.
     Check {
         holds: "

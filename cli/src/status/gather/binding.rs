@@ -34,9 +34,7 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
     let Some(own) = policy(cluster, true, &bind::provider_policy()).await? else { return Ok(None) };
     let Some(requests) = policy(cluster, true, &bind::requests_policy()).await? else { return Ok(None) };
     let contracts: Api<Tolerant<ClusterBinding>> = Api::all(cluster.client.clone());
-    let contracts = list(cluster, &contracts, "clusterbindings".into(), "").await?;
-    let contracts: Part<Vec<Contract>> =
-        contracts.map(|contracts| contracts.into_iter().map(Into::into).collect());
+    let contracts = list(cluster, &contracts, "clusterbindings".into(), "", Contract::from).await?;
     let (offers, going) = (offers(cluster).await?, going(cluster).await?);
     Ok(Some(Provider { policy: own, requests, offers, contracts, going }))
 }
@@ -45,8 +43,7 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
 async fn going(cluster: &Cluster) -> Result<Vec<Going>, Error> {
     let exports = everywhere::<Tolerant<APIServiceExport>>(cluster).await?;
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    let namespaces = list(cluster, &namespaces, "namespaces".into(), BIND).await?;
-    let namespaces = namespaces.map(|all| all.into_iter().map(Into::into).collect());
+    let namespaces = list(cluster, &namespaces, "namespaces".into(), BIND, Entry::from).await?;
     let going = |kind, objects: Part<Vec<Entry>>| {
         let objects = objects.map(|all| all.into_iter().filter(|entry| entry.deletion.is_some()).collect());
         Going { kind, objects }
@@ -57,9 +54,11 @@ async fn going(cluster: &Cluster) -> Result<Vec<Going>, Error> {
 /// The APIs of all templates; none where these cannot be read.
 async fn offers(cluster: &Cluster) -> Result<Vec<Offered>, Error> {
     let templates: Api<Tolerant<APIServiceExportTemplate>> = Api::all(cluster.client.clone());
-    let templates = list(cluster, &templates, "apiserviceexporttemplates".into(), "").await?;
-    let templates = templates.unwrap_or_default().into_iter().filter_map(|template| template.object.ok());
-    let mut apis: Vec<Resource> = templates.flat_map(|template| template.spec.resources).collect();
+    let offered = |template: Tolerant<APIServiceExportTemplate>| {
+        template.object.map(|template| template.spec.resources).unwrap_or_default()
+    };
+    let templates = list(cluster, &templates, "apiserviceexporttemplates".into(), "", offered).await?;
+    let mut apis: Vec<Resource> = templates.unwrap_or_default().into_iter().flatten().collect();
     apis.sort_by_key(Resource::name);
     apis.dedup_by_key(|api| api.name());
     let mut offers = Vec::new();

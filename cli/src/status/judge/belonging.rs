@@ -1,6 +1,9 @@
 //! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
-use api::{cluster_set::IMPORTS_COMPLETE, membership};
+use api::{
+    cluster_set::{EXPORTS_DECLARED, IMPORTS_COMPLETE},
+    membership,
+};
 use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, said};
@@ -55,7 +58,7 @@ impl Verdict<'_> {
             ),
             Some(_) => {}
         }
-        self.imports(set, &place);
+        self.incomplete(set, &place);
         Belonging {
             cluster_set: set.name_any(),
             cluster_id: set.cluster_id().map(Into::into),
@@ -66,19 +69,32 @@ impl Verdict<'_> {
         }
     }
 
-    /// What is not imported though nothing failed. That this cluster does not have a Namespace may be meant, so it is a note.
-    fn imports(&mut self, set: &ClusterSetView, place: &str) {
-        let Some(said) = set.condition(IMPORTS_COMPLETE).map(said).filter(|said| said.status != TRUE) else {
-            return;
-        };
-        match said.reason.as_str() {
-            "NamespaceMissing" => self.notes.push(format!("{place}: {}", said.message)),
-            _ => self.problem(
-                place,
-                line(&said),
-                "are so many exports meant? `freeport status` in the leader's cluster counts them by cluster; if so, run \
-                 freeport-member with a larger --max-imports",
-            ),
+    /// What is not imported or not declared though nothing failed. That this cluster does not have a Namespace may be meant, so it is a
+    /// note.
+    fn incomplete(&mut self, set: &ClusterSetView, place: &str) {
+        let these = [IMPORTS_COMPLETE, EXPORTS_DECLARED].into_iter().filter_map(|type_| set.condition(type_));
+        for said in these.map(said).filter(|said| said.status != TRUE) {
+            let next = match said.reason.as_str() {
+                "NamespaceMissing" => {
+                    self.notes.push(format!("{place}: {}", said.message));
+                    continue;
+                }
+                "NotOurs" => {
+                    "`kubectl delete serviceimport`, if nobody needs these; freeport-member makes its own then"
+                }
+                "RecordsLeftOut" => {
+                    "`freeport status` in the leader's cluster counts records by cluster and names those that are refused; withdraw \
+                     exports there, or take that cluster's credential away"
+                }
+                "ServiceExportVanished" => {
+                    "create the ServiceExports again; to end an export, delete its ServiceExport then"
+                }
+                _ => {
+                    "are so many exports meant? `freeport status` in the leader's cluster counts them by cluster; if so, run \
+                     freeport-member with a larger --max-imports"
+                }
+            };
+            self.problem(place, line(&said), next);
         }
     }
 

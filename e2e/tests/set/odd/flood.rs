@@ -20,10 +20,10 @@ use e2e::{
     seen::{imported, not_imported},
     waiting::{VOUCHED, eventually, within},
 };
-use futures::future::join_all;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 
 use self::{flooder::Flooder, relay::Relay};
+use super::processes;
 
 const IMPORTER: &str = "freeport-member-west";
 const EXPORTS: usize = 10;
@@ -206,10 +206,4 @@ async fn crash(world: &World, is_enough: &AtomicBool) {
         crashes += 1;
     }
     eprintln!("{crashes} crashes");
-}
-
-async fn processes(world: &World) -> Vec<Option<u32>> {
-    let processes =
-        DAEMONS.map(|daemon| async move { world.fleet.process(daemon).await.unwrap().unwrap().pid() });
-    join_all(processes).await
 }

@@ -15,7 +15,7 @@ use api::{
 };
 use e2e::{
     cluster::Cluster,
-    daemon::{DAEMONS, End, LEADER},
+    daemon::{End, LEADER},
     fixture::{AREA, World, alone},
     odd::{
         Cases, MEMBER,
@@ -30,6 +30,8 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Resource, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use super::processes;
 
 const CONNECTED: (&str, &str) = ("True", "Connected");
 const SEED: u64 = 14;
@@ -60,14 +62,14 @@ fn odd_objects_stop_nothing_that_is_not_about_them() {
             }
             join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;
             join_all([LEADER, "freeport-member-west"].map(|daemon| again(world, daemon))).await;
-            let processes = processes(world).await;
+            let before = processes(world).await;
             join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;
             // A member whose ClusterSet is odd judges nothing.
             let (patched, created): (Vec<_>, Vec<_>) =
                 taken.into_iter().partition(|taken| authors.is_patched(taken));
             join_all(patched.iter().map(|taken| authors.undo(taken))).await;
             within(VOUCHED, "every odd object is judged", || judged(world, &created)).await;
-            assert_eq!(self::processes(world).await, processes, "no daemon was started again");
+            assert_eq!(processes(world).await, before, "no daemon was started again");
             join_all(created.iter().map(|taken| authors.undo(taken))).await;
         }
         authors.leave().await;
@@ -182,10 +184,4 @@ async fn seeing(world: &World) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-async fn processes(world: &World) -> Vec<Option<u32>> {
-    let processes =
-        DAEMONS.map(|daemon| async move { world.fleet.process(daemon).await.unwrap().unwrap().pid() });
-    join_all(processes).await
 }

@@ -14,7 +14,10 @@ use api::{
     view::Meta,
 };
 use kit::{queue::Outcome, write::Error};
-use kube::{Api, Resource, ResourceExt, api::ApiResource};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ApiResource, ListParams},
+};
 
 use super::{
     Bindings, FINALIZER, report,
@@ -143,7 +146,7 @@ impl Bindings {
     /// The objects of an API.
     async fn objects(&self, resource: &ApiResource) -> Result<Vec<Meta<Here>>, Error> {
         let api = Api::<Meta<Here>>::all_with(self.env.client.clone(), resource);
-        Ok(kit::list::metadata(&api, |object| object).await?)
+        Ok(kit::list::all(&api, ListParams::default(), |object| object).await?)
     }
 }
 

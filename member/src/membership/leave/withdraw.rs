@@ -15,7 +15,7 @@ use kit::{
     boot::Env,
     failure::{Failure, classify},
     index::Shared,
-    write::{Error, Writer},
+    write::Writer,
 };
 use kube::{Api, Client};
 use presence::{
@@ -99,7 +99,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
     delete_announce(access).await?;
     let ours = |lease: &LeaseView| lease.holder_cluster() == Some(&access.env.holder.cluster_uid);
     match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
-        Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| failure(&error)),
+        Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| error.failure()),
         None => Ok(()),
     }
 }
@@ -117,7 +117,7 @@ async fn delete_announce(access: &Access) -> Result<(), Failure> {
     let announces =
         Api::<Meta<MemberClusterAnnounce>>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
-        Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| failure(&error)),
+        Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| error.failure()),
         Ok(None) => Ok(()),
         Err(error) if classify(&error) == Failure::KindMissing => Ok(()),
         Err(error) => Err(classify(&error)),
@@ -141,14 +141,6 @@ async fn known_presence(present: &mut watch::Receiver<Presence>) -> Presence {
 
 fn writer(access: &Access) -> Writer {
     Writer::new(access.leader.clone(), label::MEMBER, "leader", access.env.metrics.clone())
-}
-
-fn failure(error: &Error) -> Failure {
-    match error {
-        Error::Unreachable(error) => classify(error),
-        Error::Gone => Failure::NamespaceMissing,
-        other => Failure::Other(other.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::{Report, desired, stays};
 use crate::membership::{
     object::Set,
     state::MembershipState,
-    verdict::{self, Imports},
+    verdict::{self, Complete},
 };
 
 /// What is reported on the ClusterSets of the Namespace.
@@ -61,7 +61,7 @@ pub(in crate::membership) async fn write_status(
     match writer.put_status(set, &want).await {
         Ok(written) => {
             leave_event(env, set, &report.verdict, verdict::is_problem(&report.verdict));
-            if let Some(Imports { verdict, is_problem }) = &report.imports {
+            for Complete { verdict, is_problem } in report.complete.iter().flatten() {
                 leave_event(env, set, verdict, *is_problem);
             }
             state.with(|state| state.cluster_sets.answered(written, lists));

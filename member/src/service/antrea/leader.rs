@@ -155,3 +155,19 @@ fn ports(offered: ServicePayload, entry: &ServiceEntry) -> Vec<core::ServicePort
     ports.sort_by_key(place);
     ports
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a1_no_import_of_antreas_stops_a_list(odd in odd::anything(&[
+            "namespace", "name", "type", "serviceImport", "spec", "ports", "port", "ips", "exporters", "sessionAffinityConfig",
+        ])) {
+            odd::everywhere::<AntreaImport>(&odd).unwrap();
+        }
+    }
+}

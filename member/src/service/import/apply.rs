@@ -25,7 +25,7 @@ use crate::service::index::{
     IMPORT,
     entry::ServiceEntry,
     known::Known,
-    view::{Import, Slice, is_ours},
+    view::{Import, Slice},
 };
 
 /// How many slices of one import are written at once.
@@ -58,11 +58,14 @@ impl Importing {
         if let Some(uid) = desired.accepted.as_ref().filter(|uid| known.accepted() != Some(*uid)) {
             self.knowledge.services.note(service, |entry| entry.accepted = Some(uid.clone()));
         }
-        if let Some(import) = entry.import.as_deref().filter(|import| !is_ours(&import.metadata)) {
+        if let Some(import) = entry.import.as_deref().filter(|_| entry.is_anothers()) {
             let message = "a ServiceImport of this name exists and was not created by Freeport; Freeport does not change it";
             tracing::warn!(%service, message);
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
-            return Ok(Outcome::Done);
+            // What else is here of ours still leads clients to endpoints.
+            if !entry.is_imported() {
+                return Ok(Outcome::Done);
+            }
         }
         let mut refusals = Refusals::default();
         let is_renamed = keep_old_names(known, &mut desired);
@@ -110,8 +113,10 @@ impl Importing {
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
         if refusals.are_all() {
             match written.as_ref().or(entry.import.as_deref()) {
-                Some(import) => self.write_status(import, &desired, &refusals).await?,
-                None => self.warn_of(&want, &refusals),
+                Some(import) if !entry.is_anothers() => {
+                    self.write_status(import, &desired, &refusals).await?
+                }
+                _ => self.warn_of(&want, &refusals),
             }
         }
         let done = if is_renamed { Outcome::Requeue(RENAMED) } else { Outcome::Done };
@@ -146,6 +151,9 @@ impl Importing {
         want: &Import,
         refusals: &mut Refusals,
     ) -> Option<Import> {
+        if entry.is_anothers() {
+            return None;
+        }
         let written = self.knowledge.put_imported(&self.writer, entry.import.as_deref(), want).await;
         refusals.note(Refusal::ServiceImport, written).flatten()
     }

@@ -6,14 +6,14 @@ use api::{
     ServiceName, label, name,
     resource_export::{ENDPOINT_SLICE, ResourceExport},
     resource_import::ResourceImport,
-    view::Meta,
+    view::Named,
 };
-use kit::write::Error;
+use kit::{list, write::Error};
 use kube::{Api, ResourceExt, api::ListParams};
 use presence::vouch::WriterState;
 
 use super::{Importing, continuity::Writers, plan::Doubt};
-use crate::service::index::{known::Known, view::OwnRecord};
+use crate::service::index::{known::Known, view::Offered};
 
 impl Importing {
     /// Looks after what is missing: whether a writer has vouched for it and a read confirmed it, so that the plan changes. A read
@@ -83,20 +83,12 @@ impl Importing {
 
     /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
     async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
-        let records = Api::<OwnRecord>::namespaced(self.leader.clone(), &self.us.common_area);
+        let records = Api::<Offered>::namespaced(self.leader.clone(), &self.us.common_area);
         let record = records.get_opt(&self.antrea.service_export(cluster, service)).await?;
-        let withdrawn = |record: &OwnRecord| {
-            record
-                .spec
-                .0
-                .as_ref()
-                .is_ok_and(|spec| spec.service.as_ref().is_some_and(|service| service.withdrawn))
-        };
         // Antrea's way to say it.
-        let is_going = |record: &OwnRecord| {
-            self.antrea.contains(cluster) && record.metadata.deletion_timestamp.is_some()
-        };
-        let gone = record.as_ref().is_none_or(|record| withdrawn(record) || is_going(record));
+        let is_going =
+            |record: &Offered| self.antrea.contains(cluster) && record.metadata.deletion_timestamp.is_some();
+        let gone = record.as_ref().is_none_or(|record| record.is_withdrawn() || is_going(record));
         if gone {
             tracing::info!(%service, cluster, "the cluster does not export this Service any more, and this is confirmed");
             self.knowledge.services.note(service, |entry| {
@@ -107,7 +99,7 @@ impl Importing {
     }
 
     async fn confirm_import_gone(&self, service: &ServiceName) -> Result<bool, Error> {
-        let api = Api::<Meta<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        let api = Api::<Named<ResourceImport>>::namespaced(self.leader.clone(), &self.us.common_area);
         // Without a resourceVersion the API server answers from what is true now, not from a cache.
         let there = api.get_opt(&self.antrea.service_import(service)).await?;
         if there.is_none() {
@@ -119,7 +111,7 @@ impl Importing {
 
     async fn confirm_slices_gone(&self, known: &Known, cluster: &str) -> Result<bool, Error> {
         let (service, entry) = (&known.service, &known.entry);
-        let api = Api::<Meta<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
+        let api = Api::<Named<ResourceExport>>::namespaced(self.leader.clone(), &self.us.common_area);
         if self.antrea.contains(cluster) {
             return self.confirm_endpoints_gone(known, cluster, api).await;
         }
@@ -131,18 +123,18 @@ impl Importing {
             label::SOURCE_NAME,
             service.name,
         );
-        let listed = api.list(&ListParams::default().labels(&selector)).await?;
-        let is_slice = |record: &Meta<ResourceExport>| {
-            record.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == ENDPOINT_SLICE)
+        let slice = |record: Named<ResourceExport>| {
+            let is_slice = record.labels().get(label::SOURCE_KIND).is_some_and(|kind| kind == ENDPOINT_SLICE);
+            (name::imported_slice(&service.name, &record.name_any()), is_slice)
         };
+        let listed = list::all(&api, ListParams::default().labels(&selector), slice).await?;
         // A cluster without a Lease has left, unless other records of it stand: one that runs Antrea's controllers and is not
         // marked any more keeps its endpoints in a record of another kind.
         let has_lease = self.vouching.state(&name::member_lease(cluster)) != WriterState::Unknown;
-        if !has_lease && !listed.iter().all(is_slice) {
+        if !has_lease && !listed.iter().all(|(_, is_slice)| *is_slice) {
             return Ok(false);
         }
-        let there: BTreeSet<_> =
-            listed.iter().map(|record| name::imported_slice(&service.name, &record.name_any())).collect();
+        let there: BTreeSet<_> = listed.into_iter().map(|(name, _)| name).collect();
         let gone: BTreeSet<_> =
             entry.imported_from(cluster).filter(|slice| !there.contains(*slice)).cloned().collect();
         let new = gone.iter().any(|slice| !entry.slices_gone.contains(slice));
@@ -162,7 +154,7 @@ impl Importing {
         &self,
         known: &Known,
         cluster: &str,
-        records: Api<Meta<ResourceExport>>,
+        records: Api<Named<ResourceExport>>,
     ) -> Result<bool, Error> {
         let service = &known.service;
         let gone = records.get_opt(&self.antrea.endpoints_export(cluster, service)).await?.is_none();

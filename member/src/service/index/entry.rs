@@ -136,6 +136,11 @@ impl ServiceEntry {
         self.import.as_deref().filter(|import| is_ours(&import.metadata))
     }
 
+    /// Whether somebody else made the ServiceImport.
+    pub(crate) fn is_anothers(&self) -> bool {
+        self.import.is_some() && self.own_import().is_none()
+    }
+
     /// The Service that stands for the import, if we made it.
     pub(crate) fn own_derived(&self) -> Option<&Service> {
         self.derived.as_deref().filter(|derived| is_ours(&derived.metadata))

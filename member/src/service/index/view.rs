@@ -22,7 +22,7 @@ use k8s_openapi::api::{
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use self::records::{LeaderImport, OwnRecord, PeerSlice};
+pub(crate) use self::records::{LeaderImport, Offered, OwnRecord, PeerSlice};
 
 /// A ServiceExport of this cluster.
 #[derive(Resource, Clone, Debug, PartialEq, Deserialize)]

@@ -3,8 +3,12 @@
 use super::*;
 
 fn said(reason: &str) -> crate::status::report::Report {
+    said_of("ImportsComplete", reason)
+}
+
+fn said_of(type_: &str, reason: &str) -> crate::status::report::Report {
     let connected = says("Ready", "True", "Connected", "exports and imports flow");
-    let imports = says("ImportsComplete", "False", reason, "shop/web waits");
+    let imports = says(type_, "False", reason, "shop/web waits");
     let set = set(Some("https://hub:6443"), &[connected, imports]);
     report(&Found { sets: Ok(vec![set]), ..good() }, now())
 }
@@ -24,4 +28,19 @@ fn a_namespace_that_is_not_there_may_be_meant() {
     let report = said("NamespaceMissing");
     assert!(report.is_well());
     assert_eq!(report.notes, ["ClusterSet freeport-system/demo: shop/web waits"]);
+}
+
+#[test]
+fn what_somebody_has_to_decide_about_is_a_problem_and_named() {
+    let all = [
+        ("ImportsComplete", "NotOurs", "kubectl delete serviceimport"),
+        ("ImportsComplete", "RecordsLeftOut", "credential"),
+        ("ExportsDeclared", "ServiceExportVanished", "create the ServiceExports again"),
+    ];
+    for (type_, reason, next) in all {
+        let report = said_of(type_, reason);
+        let [problem] = &report.problems[..] else { panic!("{:?}", report.problems) };
+        assert_eq!(problem.what, format!("{type_} is False: {reason}: shop/web waits"));
+        assert!(problem.next.contains(next), "{}", problem.next);
+    }
 }

@@ -1,4 +1,5 @@
 use kit::{index::Index, objects::Change};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -142,4 +143,13 @@ fn a4_records_of_both_kinds_are_one_share_and_weigh_what_they_take_in_memory() {
         kept(shares.change(Change::Apply(record(ENDPOINTS_RECORD, going)))),
         "that it ends takes no room"
     );
+}
+
+proptest! {
+    #[test]
+    fn a1_no_record_of_antreas_stops_a_list(odd in odd::anything(&[
+        "conditions", "clusterID", "namespace", "name", "kind", "service", "serviceSpec", "ports", "port", "endpoints", "subsets", "addresses", "ip",
+    ])) {
+        odd::everywhere::<PeerRecord>(&odd).unwrap();
+    }
 }

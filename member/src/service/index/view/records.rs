@@ -4,7 +4,9 @@ use api::{
     ServiceName,
     condition::AntreaCondition,
     label, name,
-    resource_export::{FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus},
+    resource_export::{
+        FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus, Withdrawal,
+    },
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
     view::{Lenient, Measured, lean, ours, sourced},
@@ -39,6 +41,29 @@ impl OwnRecord {
     pub(crate) fn version(&self) -> String {
         let uid = self.metadata.uid.as_deref().unwrap_or_default();
         format!("{uid}/{}", self.metadata.generation.unwrap_or_default())
+    }
+}
+
+/// Another cluster's record of a Service: whether it still takes part.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub(crate) struct Offered {
+    #[serde(deserialize_with = "sourced")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Lenient<OfferedSpec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct OfferedSpec {
+    service: Option<Withdrawal>,
+}
+
+impl Offered {
+    /// Whether it takes its Service back.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.spec.0.as_ref().is_ok_and(|spec| spec.service.as_ref().is_some_and(|service| service.withdrawn))
     }
 }
 

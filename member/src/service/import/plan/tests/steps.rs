@@ -94,3 +94,31 @@ async fn a6_a_removal_that_fails_does_not_keep_the_others_from_being_done() {
         assert!(!is_done, "{broken} is to be tried again");
     }
 }
+
+/// What is tried where a ServiceImport is here that somebody else made, and whether all was done.
+async fn anothers(mut here: ServiceEntry) -> (Vec<String>, bool) {
+    let families = vec!["IPv4".to_owned()];
+    let made_by_somebody = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "i"}, "spec": {}});
+    here.import = Some(Box::new(serde_json::from_value(made_by_somebody).unwrap()));
+    let desired = imports_in("west", &families, &here);
+    let known = known_with("west", &here, Settings { families, ..Settings::default() });
+    let (client, tried) = breaks_at(None);
+    let done = Box::pin(importing(&client).apply(&known, &writers(), desired)).await;
+    (tried.with(std::mem::take), done.is_ok())
+}
+
+#[tokio::test]
+async fn a6_what_is_here_of_ours_follows_though_the_serviceimport_is_anothers() {
+    assert_eq!(anothers(entry(&["east", "north"])).await, (vec![], true), "nothing is here");
+    let mut here = carried_out_in("west", &["IPv4".to_owned()], entry(&["east", "north"]));
+    here.imported_slices.retain(|_, slice| slice.labels()[label::MCS_SOURCE_CLUSTER] == "east");
+    let mut left = here.imported_slices.values().next().unwrap().clone();
+    left.metadata.name = Some(LEFT[0].into());
+    left.metadata.labels.as_mut().unwrap().insert(label::MCS_SOURCE_CLUSTER.into(), "south".into());
+    here.imported_slices.insert(LEFT[0].into(), left);
+    let (tried, is_done) = anothers(here).await;
+    assert!(is_done && !tried.iter().any(|request| request.contains("serviceimports")), "{tried:?}");
+    assert!(tried.contains(&format!("DELETE endpointslices/{}", LEFT[0])), "{tried:?}");
+    let is_new = |request: &&String| request.starts_with("POST endpointslices/");
+    assert_eq!(tried.iter().filter(is_new).count(), 1, "{tried:?}");
+}

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use api::{bind::offer::APIServiceExportTemplate, view::Meta};
+use api::{label, view::Named};
+use k8s_openapi::api::core::v1::Namespace;
 use kit::boot::Env;
 use kube::{Api, api::ListParams};
 
@@ -13,12 +14,13 @@ use kube::{Api, api::ListParams};
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Returns when this cluster was restored.
-pub(super) async fn restored(env: &Env) {
-    let templates = Api::<Meta<APIServiceExportTemplate>>::all(env.client.clone());
+pub(crate) async fn restored(env: &Env) {
+    let areas = Api::<Named<Namespace>>::all(env.client.clone());
+    let one = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)).limit(1);
     let mut heard = 0;
     loop {
         // Who does not answer is asked again.
-        if let Ok(list) = templates.list(&ListParams::default().limit(1)).await
+        if let Ok(list) = areas.list(&one).await
             && !holds(&mut heard, list.metadata.resource_version.as_deref())
         {
             return;

@@ -1,0 +1,103 @@
+use api::{resource_import::ResourceImportSpec, view::Lenient};
+
+use super::*;
+use crate::service::{
+    index::{
+        entry::{LeaderRecord, ServiceEntry, Unexported},
+        known::UnderAntrea,
+    },
+    offer::fixture::{Settings, entry, known, known_with, own_record},
+};
+
+fn words(known: &Known) -> Vec<(&'static str, &'static str, String)> {
+    desired(known).into_iter().map(|v| (v.type_, v.status.as_str(), v.reason)).collect()
+}
+
+fn says(entry: &ServiceEntry) -> Vec<(&'static str, &'static str, String)> {
+    words(&known("east", entry))
+}
+
+fn verdict(observed: &str, refused: Option<Objection>) -> LeaderRecord {
+    let exporter =
+        Exporter { cluster_id: "east".into(), observed: observed.into(), refused, ..Exporter::default() };
+    let spec = ResourceImportSpec { exporters: Some(vec![exporter]), ..ResourceImportSpec::default() };
+    LeaderRecord { spec, ..LeaderRecord::default() }
+}
+
+#[test]
+fn r10_r11_conditions_follow_the_export_on_its_way() {
+    let mut entry = entry();
+    assert_eq!(says(&entry)[0], (VALID, "True", "Valid".into()));
+    assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()));
+
+    entry.own_service = Some(Box::new(own_record("u1", 2)));
+    entry.leader_import = Some(Box::new(verdict("u1/1", None)));
+    assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()), "a verdict on an older record");
+    assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
+    entry.leader_import = Some(Box::new(verdict("u1/2", None)));
+    assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
+    assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
+    entry.refused = Some("exceeded quota".into());
+    assert_eq!(says(&entry)[1], (READY, "False", "Refused".into()), "one of its slices");
+    assert!(desired(&known("east", &entry))[1].message.ends_with(": exceeded quota"));
+    entry.refused = None;
+    let mut slice = own_record("u2", 1);
+    slice.status = Lenient(Ok(serde_json::from_value(serde_json::json!({"conditions": [{
+        "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
+    }]}))
+    .unwrap()));
+    entry.own_slices.insert("s".into(), Box::new(slice));
+    let of_slice = desired(&known("east", &entry)).remove(1);
+    assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
+    assert!(of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"), "{}", of_slice.message);
+    entry.own_slices.clear();
+    let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
+    entry.leader_import = Some(Box::new(verdict("u1/2", Some(too_many))));
+    assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
+
+    entry.leader_import = Some(Box::new(verdict("u1/2", None)));
+    let exporters = verdict("u1/2", None).spec.exporters.unwrap();
+    let mut settings = Settings {
+        antrea_leads: true,
+        under_antrea: UnderAntrea { rival: None, exporters },
+        ..Settings::default()
+    };
+    let under_antrea = |settings: &Settings| words(&known_with("east", &entry, settings.clone()));
+    assert_eq!(
+        under_antrea(&settings)[1..],
+        [(READY, "True", "Exported".into())],
+        "Antrea's leader reports no conflicts"
+    );
+    settings.under_antrea.rival = Some(ServiceName::new("shop-web", "x"));
+    assert_eq!(
+        under_antrea(&settings)[1..],
+        [(READY, "False", "Failed".into())],
+        "and has one record for both"
+    );
+
+    entry.service = None;
+    assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));
+    (entry.export, entry.unexported) = (None, Some(Unexported::Decided));
+    assert!(says(&entry).is_empty());
+}
+
+#[test]
+fn r39_all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() {
+    let objection = |reason: &str| Objection { reason: reason.into(), message: format!("{reason} it is") };
+    let both = conflict(&[objection("PortConflict"), objection("LabelsConflict")]);
+    assert_eq!((both.status, both.reason.as_str()), (Status::True, "PortConflict,LabelsConflict"));
+    assert_eq!(both.message, "PortConflict it is. LabelsConflict it is");
+
+    let now = Time(Timestamp::UNIX_EPOCH);
+    let have = conditions(&[both], &[], Some(1), &now);
+    let valid = |status| Verdict::new(VALID, status, "Valid", "");
+    let mut pending = conditions(&[valid(Status::True)], &have, Some(2), &now);
+    keep_conflict(&mut pending, &have);
+    assert_eq!(pending[1], have[0]);
+    let mut invalid = conditions(&[valid(Status::False)], &have, Some(2), &now);
+    keep_conflict(&mut invalid, &have);
+    assert_eq!(invalid.len(), 1, "it takes no part");
+    let mut decided = conditions(&[conflict(&[])], &have, Some(2), &now);
+    keep_conflict(&mut decided, &have);
+    assert_eq!(decided.len(), 1);
+}
