@@ -12,7 +12,7 @@
 //! | [`contract`] | what is known of the cluster namespace, and how to write there |
 //! | [`heartbeat`] | shows the provider that we live; keeps the credential up to date |
 //! | [`binding`], [`crd`], [`policy`] | APIServiceBindings and their CRDs |
-//! | [`namespaces`] | the end of APIServiceNamespaces |
+//! | [`namespaces`], [`left`] | the end of APIServiceNamespaces, and which ones stay |
 //! | [`sync`] | the objects of one API |
 
 mod absence;
@@ -25,6 +25,7 @@ mod fixture;
 mod heartbeat;
 mod konnector;
 mod lease;
+mod left;
 mod local;
 mod namespaces;
 mod policy;

@@ -194,6 +194,9 @@ pub fn consumer() -> Vec<Object> {
     let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
     objects.extend(everywhere_as(CONSUMER, &member::ACCOUNT, rights));
     objects.extend(inside_as(CONSUMER, CREDENTIALS, &member::ACCOUNT, own));
+    // Go's konnector has its Lease there where nobody tells it its Namespace.
+    let seen = vec![rule_on(COORDINATION, "leases", &["kube-bind"], &["get"])];
+    objects.extend(inside_as(CONSUMER, "kube-system", &member::ACCOUNT, seen));
     objects.extend(consumer_policy());
     objects
 }

@@ -2,6 +2,7 @@
 
 use api::bind::{
     binding::{APIServiceBinding, ClusterBinding},
+    bound_schema::BoundSchema,
     export::APIServiceExport,
     resource::{InformerScope, Isolation},
 };
@@ -154,6 +155,9 @@ fn b7_m8_a_foreign_crd_is_left_alone_and_what_cannot_go_up_is_said() {
             }
         })
         .await;
+        let schema =
+            leader.api::<BoundSchema>(&backend.cluster_namespace).get(&offered.name()).await.unwrap();
+        assert!(schema.status.is_none(), "the provider is told of a CRD that is not its own: {schema:?}");
         // Its konnector makes another one at once.
         east.crds().delete(&offered.name(), &DeleteParams::default()).await.unwrap();
         binding_says(world, "east", "foreigns", "Ready", "True", "").await;

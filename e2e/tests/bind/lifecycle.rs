@@ -6,7 +6,6 @@ use api::bind::{
     binding::APIServiceBinding,
     bound_schema::BoundSchema,
     export::{APIServiceExport, APIServiceNamespace, Phase},
-    resource::{InformerScope, Isolation},
 };
 use e2e::{
     binding::{
@@ -31,7 +30,7 @@ use serde_json::json;
 
 use super::{backend::Backend, konnector::unbind};
 
-async fn is_gone(world: &World, offered: &Offered) {
+pub(super) async fn is_gone(world: &World, offered: &Offered) {
     let east = world.cluster("east");
     let bindings = Api::<APIServiceBinding>::all(east.client.clone());
     eventually("the binding and its CRD are gone", || async {
@@ -48,7 +47,7 @@ async fn is_gone(world: &World, offered: &Offered) {
 }
 
 /// Waits until the object is gone.
-async fn goes<K>(api: &Api<K>, name: &str)
+pub(super) async fn goes<K>(api: &Api<K>, name: &str)
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -57,13 +56,6 @@ where
         there.map_or(Ok(()), |there| Err(format!("{:?}", there.meta())))
     })
     .await;
-}
-
-/// Copies are to stay when the binding goes.
-async fn keep_copies(bindings: &Api<APIServiceBinding>, name: &str) {
-    let annotations = json!({"multicluster.freeport.dev/deletion-policy": "Orphan"});
-    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-    bindings.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// As `kubectl delete --cascade=foreground` does, where the CRD blocks its owner.
@@ -152,116 +144,6 @@ fn b11_a_binding_without_an_export_goes() {
         }
         backend.release().await;
         leader.take_crd(&offered.name()).await;
-    });
-}
-
-#[test]
-fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
-    const MANY: usize = 30;
-    BINDING.beside(async |world| {
-        let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("lateorphans", "Namespaced");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Namespaced, InformerScope::Namespaced)).await;
-        bind_with(east, "lateorphans", &offered, kubeconfig).await;
-        for nth in 0..MANY {
-            offered.create(east, None, &format!("o{nth}"), json!({"spec": {"size": "l"}})).await;
-        }
-        let there = offered.objects(leader, Some(&backend.cluster_namespace));
-        let copies = async || there.list(&Default::default()).await.unwrap().items;
-        eventually("all copies are there", || async {
-            let is = copies().await.len();
-            if is == MANY { Ok(()) } else { Err(is.to_string()) }
-        })
-        .await;
-        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        keep_copies(&bindings, "lateorphans").await;
-        bindings.delete("lateorphans", &DeleteParams::default()).await.unwrap();
-        is_gone(world, &offered).await;
-        let left = copies().await;
-        let live = left.iter().filter(|copy| copy.metadata.deletion_timestamp.is_none()).count();
-        assert_eq!(live, MANY, "copies were deleted");
-        backend.release().await;
-        leader.take_crd(&offered.name()).await;
-    });
-}
-
-/// As `kubectl delete --cascade=orphan` does: what the binding owns stays, and nothing holds it any more.
-#[test]
-fn a_binding_that_is_deleted_without_its_dependents_leaves_objects_and_copies() {
-    BINDING.beside(async |world| {
-        let (leader, east) = (world.leader(), world.cluster("east"));
-        let offered = Offered::new("leftovers", "Namespaced");
-        offered.install(leader).await;
-        let (backend, kubeconfig) =
-            Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
-        bind_with(east, "leftovers", &offered, kubeconfig).await;
-        let ns = world.namespace("bind-leftovers", &["east"]).await;
-        offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
-        let there = offered.objects(leader, Some(&backend.assign(&ns).await));
-        becomes("is at the provider", &there, "foo", |_| true).await;
-
-        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        bindings.delete("leftovers", &DeleteParams::orphan()).await.unwrap();
-        goes(&bindings, "leftovers").await;
-        let here = offered.objects(east, Some(&ns));
-        let object = here.get("foo").await.unwrap().metadata;
-        assert_eq!((object.deletion_timestamp, object.finalizers), (None, None));
-        assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
-        let asked = leader.api::<APIServiceNamespace>(&backend.cluster_namespace).get(&ns).await.unwrap();
-        assert!(asked.metadata.deletion_timestamp.is_none(), "with it the provider would take the copy");
-        here.delete("foo", &DeleteParams::default()).await.unwrap();
-        vanishes(&here, "foo").await;
-        east.take_crd(&offered.name()).await;
-        east.delete::<Secret>(CREDENTIALS, "leftovers").await;
-        backend.release().await;
-        world.release(&ns).await;
-        leader.take_crd(&offered.name()).await;
-    });
-}
-
-#[test]
-fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
-    BINDING.beside(async |world| {
-        let (leader, east) = (world.leader(), world.cluster("east"));
-        let (leaves, stays) = (Offered::new("leaving", "Namespaced"), Offered::new("staying", "Namespaced"));
-        let (cns, kubeconfig) = contract_for(world, "leaves-east", &[&leaves, &stays]).await;
-        let left = world.namespace("bind-left", &["east"]).await;
-        let other = world.namespace("bind-other", &["east"]).await;
-        for (offered, namespace) in [(&leaves, &left), (&stays, &other)] {
-            granted(world, &cns, offered).await;
-            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
-            offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
-            let there = offered.objects(leader, Some(&format!("{cns}-{namespace}")));
-            becomes("is at the provider", &there, "foo", |_| true).await;
-        }
-        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        keep_copies(&bindings, "leaving").await;
-        unbind(world, "east", &leaves).await;
-
-        // The second one shows that the konnector has looked at the first.
-        let asked = leader.api::<APIServiceNamespace>(&cns);
-        world.release(&left).await;
-        eventually("its Namespace is gone", || async {
-            let going = east.namespaces_going().await;
-            if going.iter().any(|name| name.starts_with(&left)) { Err(format!("{going:?}")) } else { Ok(()) }
-        })
-        .await;
-        world.release(&other).await;
-        goes(&asked, &other).await;
-        assert!(asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none());
-        let there = leaves.objects(leader, Some(&format!("{cns}-{left}")));
-        assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
-        unbind(world, "east", &stays).await;
-        assert!(
-            asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none(),
-            "another binding took it"
-        );
-        leader.release_namespace(&cns).await;
-        for offered in [&leaves, &stays] {
-            leader.take_crd(&offered.name()).await;
-        }
     });
 }
 

@@ -11,6 +11,7 @@ mod konnector;
 mod lifecycle;
 mod moments;
 mod namespaces;
+mod orphans;
 mod quiet;
 mod refused;
 mod requests;

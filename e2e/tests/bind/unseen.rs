@@ -12,8 +12,8 @@ use e2e::{
 };
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -93,6 +93,38 @@ fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goe
         assert!(kept.deletion_timestamp.is_none() && kept.finalizers.is_some(), "{kept:?}");
         unbind(world, "east", &offered).await;
         backend.release().await;
+    });
+}
+
+/// The copy is still there, in another version than the one that is kept in step.
+#[test]
+fn x8_of_an_api_that_is_served_in_another_version_what_is_deleted_takes_its_copy_along() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (offered, backend) = Backend::bound(world, "supersedes").await;
+        let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
+        offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
+        let copy = format!("{}-foo", backend.cluster_namespace);
+        becomes("is at the provider", &there, &copy, |_| true).await;
+
+        let had = leader.crd_versions(&offered.name()).await;
+        let (mut old, mut new) = (had[0].clone(), had[0].clone());
+        (old["served"], old["storage"], new["name"]) = (json!(false), json!(false), json!("v2"));
+        leader.install_crd_versions(&offered.name(), &json!([old, new])).await;
+        let mut resource = offered.api_resource();
+        (resource.version, resource.api_version) = ("v2".into(), format!("{}/v2", resource.group));
+        let newer = Api::<DynamicObject>::all_with(leader.client.clone(), &resource);
+        eventually("the provider serves the new version alone", || async {
+            let copy = newer.get(&copy).await.map_err(|error| error.to_string())?;
+            there.get(&copy.name_any()).await.map_or(Ok(()), |copy| Err(format!("{copy:?}")))
+        })
+        .await;
+        here.delete("foo", &DeleteParams::default()).await.unwrap();
+        vanishes(&here, "foo").await;
+        vanishes(&newer, &copy).await;
+        unbind(world, "east", &offered).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
     });
 }
 

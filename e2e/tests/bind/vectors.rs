@@ -166,7 +166,11 @@ fn b12_a_credential_is_replaced_on_change_and_never_by_one_that_cannot_be_used()
         let before = have().await;
         let mut elsewhere: Value = serde_json::from_slice(&first.0).unwrap();
         elsewhere["contexts"][0]["context"]["namespace"] = json!("default");
-        for wrong in [b"nothing".to_vec(), elsewhere.to_string().into_bytes(), first.0.clone()] {
+        // Nobody listens there.
+        let mut nowhere: Value = serde_json::from_slice(&first.0).unwrap();
+        nowhere["clusters"][0]["cluster"]["server"] = json!("https://127.0.0.1:9");
+        let wrong = [elsewhere.to_string(), nowhere.to_string()].map(String::into_bytes);
+        for wrong in [b"nothing".to_vec()].into_iter().chain(wrong).chain([first.0.clone()]) {
             theirs(&wrong).await;
             always("ours stays", || async {
                 let is = have().await.metadata.resource_version;

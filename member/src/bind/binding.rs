@@ -188,7 +188,7 @@ impl Bindings {
         let verdicts = verdict::connected(&found, *beating.borrow(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
         report::on_export(contract, &name, Some(&found)).await?;
-        report::on_schemas(contract, &name, &self.local).await?;
+        report::on_schemas(contract, &binding, &self.local).await?;
         match contract.known.with(|known| known.exports.get(&name).is_some()) {
             true => Ok(Outcome::Done),
             false => self.let_deleted_go(&binding, contract).await,

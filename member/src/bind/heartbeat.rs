@@ -83,11 +83,16 @@ impl Heartbeat {
         let (mut changes, mut wrote) = (self.contract.changes(), Wrote::default());
         loop {
             changes.mark_unchanged();
-            let beat = async {
-                self.mirror().await?;
-                self.beat(&mut wrote).await
+            // The old credential counts as long as the new one does not.
+            let again = match self.mirror().await {
+                Err(Error::Stale) => Some(AT_MOST_EVERY),
+                Ok(()) => None,
+                Err(error) => {
+                    tracing::warn!(%error, "the provider's new credential was not taken over, trying again");
+                    Some(AGAIN)
+                }
             };
-            let wait = match beat.await {
+            let wait = match self.beat(&mut wrote).await {
                 Ok(Some(wait)) => {
                     self.say(Beat::Arrived);
                     wait
@@ -104,7 +109,7 @@ impl Heartbeat {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(wait) => {}
+                () = tokio::time::sleep(wait.min(again.unwrap_or(wait))) => {}
                 Ok(()) = changes.changed() => {}
             }
         }

@@ -1,5 +1,7 @@
 //! Lease `kube-bind/kube-bind`, for which Go's konnector competes: the two must never work at once.
 //!
+//! One that is not told its Namespace holds `kube-system/kube-bind` instead: who renews that one is waited for as well.
+//!
 //! Watches nothing; reads and writes the Lease every two seconds. Who holds it is gone when it was not renewed for as long as it says, by our
 //! own clock. A holder that cannot renew it stops before others may take it, whatever its requests do meanwhile; one that ends lets others
 //! have it when its last write is done.
@@ -23,6 +25,8 @@ use tokio::time::Instant;
 use super::local::NAMESPACE;
 
 const NAME: &str = "kube-bind";
+/// Where Go's konnector has it without `POD_NAMESPACE`.
+const ELSEWHERE: &str = "kube-system";
 /// How long it counts, as Go's konnector has it.
 const LASTS: Duration = Duration::from_secs(15);
 const PACE: Pace = Pace { every: Duration::from_secs(2), give_up: Duration::from_secs(10) };
@@ -67,12 +71,31 @@ impl Seen {
     }
 }
 
+/// What was last seen of both Leases.
+#[derive(Default)]
+struct Both {
+    ours: Seen,
+    elsewhere: Seen,
+}
+
+impl Both {
+    /// What to do about ours.
+    fn turn(&mut self, leases: [Option<&LeaseView>; 2], us: &str, now: Instant) -> Turn {
+        let [ours, elsewhere] = leases;
+        match (self.ours.turn(ours, us, now), self.elsewhere.turn(elsewhere, us, now)) {
+            (_, Turn::Wait) => Turn::Wait,
+            (turn, _) => turn,
+        }
+    }
+}
+
 /// The Lease, as this process competes for it.
 pub(super) struct Claim {
     leases: Api<LeaseView>,
+    elsewhere: Api<LeaseView>,
     writer: Writer,
     us: String,
-    seen: Seen,
+    seen: Both,
     /// When the konnector before us renewed it last.
     signed: Option<Timestamp>,
     pace: Pace,
@@ -82,9 +105,10 @@ impl Claim {
     pub(super) fn new(env: &Env) -> Self {
         Self {
             leases: Api::namespaced(env.client.clone(), NAMESPACE),
+            elsewhere: Api::namespaced(env.client.clone(), ELSEWHERE),
             writer: Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone()),
             us: env.holder.to_string(),
-            seen: Seen::default(),
+            seen: Both::default(),
             signed: None,
             pace: PACE,
         }
@@ -104,7 +128,9 @@ impl Claim {
                 Ok(true) => return,
                 Ok(false) if !is_said => {
                     is_said = true;
-                    tracing::info!("another konnector holds Lease {NAMESPACE}/{NAME}: waiting for it");
+                    tracing::info!(
+                        "another konnector holds Lease {NAMESPACE}/{NAME}, or {ELSEWHERE}/{NAME}: waiting for it"
+                    );
                 }
                 Ok(false) | Err(Error::Stale) => {}
                 Err(error) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} cannot be had, trying again"),
@@ -148,15 +174,22 @@ impl Claim {
     /// Whether it is ours now.
     async fn renew(&mut self) -> Result<bool, Error> {
         let lease = self.leases.get_opt(NAME).await?;
+        let elsewhere = match self.elsewhere.get_opt(NAME).await {
+            // Rights of an older Freeport lack it, and a konnector there is the exception.
+            Err(kube::Error::Api(status)) if status.code == 403 => None,
+            answer => answer?,
+        };
+        let before = elsewhere.as_ref().and_then(LeaseView::renew_time);
         let now = Timestamp::now();
-        match (self.seen.turn(lease.as_ref(), &self.us, Instant::now()), &lease) {
+        let leases = [lease.as_ref(), elsewhere.as_ref()];
+        match (self.seen.turn(leases, &self.us, Instant::now()), &lease) {
             (Turn::Wait, _) => Ok(false),
             (Turn::Take, Some(lease)) => {
                 let is_new = lease.holder() != Some(self.us.as_str());
                 let mut spec = json!({"holderIdentity": self.us, "leaseDurationSeconds": LASTS.as_secs(), "renewTime": MicroTime(now)});
                 if is_new {
                     // Before it is written: the answer may get lost.
-                    self.signed = lease.renew_time();
+                    self.signed = lease.renew_time().max(before);
                     spec["acquireTime"] = json!(MicroTime(now));
                 }
                 let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": spec});
@@ -164,7 +197,7 @@ impl Claim {
                 Ok(true)
             }
             _ => {
-                self.signed = None;
+                self.signed = before;
                 let metadata = ObjectMeta {
                     name: Some(NAME.to_owned()),
                     namespace: Some(NAMESPACE.to_owned()),
@@ -210,6 +243,24 @@ mod tests {
         assert_eq!(turn(Some(lease("go", 2)), 32), Turn::Take);
     }
 
+    #[test]
+    fn a_konnector_without_its_namespace_is_waited_for_as_well() {
+        let (mut seen, begun) = (Both::default(), Instant::now());
+        let mut turn = |ours: Option<LeaseView>, elsewhere: Option<LeaseView>, after: u64| {
+            let leases = [ours.as_ref(), elsewhere.as_ref()];
+            seen.turn(leases, "us", begun + Duration::from_secs(after))
+        };
+        assert_eq!(turn(None, None, 0), Turn::Create);
+        assert_eq!(turn(None, Some(lease("go", 1)), 0), Turn::Wait);
+        assert_eq!(
+            turn(Some(lease("us", 1)), Some(lease("go", 2)), 10),
+            Turn::Wait,
+            "it comes while we hold ours"
+        );
+        assert_eq!(turn(Some(lease("us", 1)), Some(lease("go", 2)), 26), Turn::Take, "it has ended");
+        assert_eq!(turn(Some(lease("other", 1)), Some(lease("", 3)), 27), Turn::Wait);
+    }
+
     /// An API server that carries out so many writes, and never answers the next one.
     fn answers(mut writes: u32) -> Claim {
         let answer = move |request: http::Request<kube::client::Body>| {
@@ -227,9 +278,10 @@ mod tests {
         };
         let client = kube::Client::new(tower::service_fn(answer), "x");
         let writer = Writer::new(client.clone(), MEMBER, "local", kit::metrics::Metrics::new().unwrap());
+        let elsewhere = Api::namespaced(client.clone(), ELSEWHERE);
         let leases = Api::namespaced(client, NAMESPACE);
         let pace = Pace { every: Duration::from_millis(5), give_up: Duration::from_millis(100) };
-        Claim { leases, writer, us: "us".into(), seen: Seen::default(), signed: None, pace }
+        Claim { leases, elsewhere, writer, us: "us".into(), seen: Both::default(), signed: None, pace }
     }
 
     #[tokio::test]

@@ -1,20 +1,16 @@
 //! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone; and a Namespace that the provider wants is made.
 //!
 //! Watches APIServiceNamespaces and our Namespaces. Writes Namespaces for APIServiceNamespaces that the provider made itself ([`wanted`]).
-//! Deletes APIServiceNamespaces that are ours; the provider then deletes its Namespace.
+//! Deletes APIServiceNamespaces that are ours, and marks those in which copies are to stay ([`left`]); the provider then deletes its Namespace.
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
 //! that was not seen, unless our cluster was restored from a backup that may lack it ([`absence`](super::absence)).
 
 mod wanted;
 
-use api::{
-    bind::{binding::APIServiceBinding, export::APIServiceNamespace},
-    label::MEMBER,
-    view::Meta,
-};
+use api::{bind::export::APIServiceNamespace, label::MEMBER, view::Meta};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::write::{Error, Writer};
-use kube::{Api, ResourceExt};
+use kube::{Api, ResourceExt, api::ApiResource};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -24,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     absence::{Absence, Gaps},
     contract::Contract,
+    left,
     local::Local,
     policy::leaves_copies,
 };
@@ -80,24 +77,18 @@ impl Namespaces {
     }
 
     async fn pass(&mut self) -> Result<(), Error> {
-        let exports: BTreeSet<_> =
-            self.contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
-        let (live, leaves_copies) = self.local.known.with(|known| {
-            let live: BTreeSet<_> = known.namespaces.iter().map(ResourceExt::name_any).collect();
-            let is_ours = |binding: &&APIServiceBinding| exports.contains(&binding.name_any());
-            (live, known.bindings.iter().filter(is_ours).any(leaves_copies))
-        });
+        let live: BTreeSet<_> =
+            self.local.known.with(|known| known.namespaces.iter().map(ResourceExt::name_any).collect());
         self.seen.extend(live.iter().cloned());
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
         let mut failed = self.make_wanted(&all, &live).await;
-        if leaves_copies {
-            return failed;
-        }
+        // What leaves copies is told by its CRDs; without one nothing is taken back until it is there again.
+        let Some(left) = self.left() else { return failed };
         let over =
             |namespace: &&APIServiceNamespace| is_over(namespace, &live, &self.seen, &self.absence.gaps);
         for namespace in all.iter().filter(over) {
             let name = namespace.name_any();
-            if let Err(error) = self.take_back(namespace, &name).await {
+            if let Err(error) = self.take_back(namespace, &name, &left).await {
                 tracing::warn!(namespace = name, %error, "the APIServiceNamespace was not deleted, trying again");
                 failed = Err(error);
             }
@@ -106,12 +97,24 @@ impl Namespaces {
     }
 
     /// The watch of our Namespaces may be behind that of the provider: what is new there is not gone here. So the API server is asked.
-    async fn take_back(&self, namespace: &APIServiceNamespace, name: &str) -> Result<(), Error> {
+    async fn take_back(
+        &self,
+        namespace: &APIServiceNamespace,
+        name: &str,
+        left: &[ApiResource],
+    ) -> Result<(), Error> {
         if !self.absence.is_certain(&self.here, name).await? {
             return Ok(());
         }
         tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
-        self.contract.writer.delete(namespace, false).await
+        left::take_back(&self.contract, namespace, left).await
+    }
+
+    /// The APIs of bindings of this contract that leave copies; nothing where that is not known.
+    fn left(&self) -> Option<Vec<ApiResource>> {
+        let exports =
+            self.contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
+        left::namespaced(&self.local, &left::leaving(&self.local, &self.local.bound(exports)))
     }
 }
 

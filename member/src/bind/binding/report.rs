@@ -17,12 +17,12 @@ use serde_json::json;
 use super::{Bindings, Found, verdict::ASIDE};
 use crate::bind::{
     contract::Contract,
+    crd::is_of,
     local::{Crd, CrdCondition, Local},
 };
 
 /// Conditions of CRDs of which `False` is the good answer.
-const BAD_WHEN_TRUE: &[&str] =
-    &["NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
+const BAD_WHEN_TRUE: &[&str] = &["NonStructuralSchema", "Terminating"];
 
 /// On the binding.
 pub(super) async fn on_binding(
@@ -113,16 +113,20 @@ pub(super) async fn on_export(contract: &Contract, name: &str, found: Option<&Fo
     .await
 }
 
-/// On the BoundSchemas of the export of that name: how their CRDs are here.
-pub(super) async fn on_schemas(contract: &Contract, name: &str, local: &Local) -> Result<(), Error> {
+/// On the BoundSchemas of the export of the binding: how its CRDs are here.
+pub(super) async fn on_schemas(
+    contract: &Contract,
+    binding: &APIServiceBinding,
+    local: &Local,
+) -> Result<(), Error> {
+    let name = binding.name_any();
     let schemas: Vec<_> = contract.known.with(|known| {
-        let names = known.exports.get(name).map(|export| export.spec.resources.clone()).unwrap_or_default();
+        let names = known.exports.get(&name).map(|export| export.spec.resources.clone()).unwrap_or_default();
         names.iter().filter_map(|resource| known.schemas.get(&resource.name()).cloned()).collect()
     });
     for schema in schemas {
-        let Some(crd) = local.known.with(|known| known.crds.get(&schema.name_any()).cloned()) else {
-            continue;
-        };
+        let crd = local.known.with(|known| known.crds.get(&schema.name_any()).cloned());
+        let Some(crd) = crd.filter(|crd| is_of(crd, binding)) else { continue };
         let have = schema.status.clone().unwrap_or_default();
         let want = as_installed(&crd, &have, Timestamp::now());
         write::<BoundSchema, _>(&contract.writer, &schema, &have, &want).await?;

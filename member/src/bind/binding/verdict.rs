@@ -40,6 +40,11 @@ fn evicted() -> Answer {
     )
 }
 
+fn unheard() -> Answer {
+    let message = "the provider does not take the heartbeat";
+    Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into())
+}
+
 /// Without a provider. `was_said` is whether the binding has conditions already.
 pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     let away = |why: String| Answer::No(Severity::Warning, "ProviderUnavailable", why);
@@ -60,8 +65,11 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         }
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
+    // Who does not get as far as that sends no heartbeat either.
+    let heartbeat = connected.is_some().then(|| Verdict::new("Heartbeating", unheard()));
     let connected = connected.map(|answer| Verdict::new("Connected", answer));
-    [Verdict::new("SecretValid", secret)].into_iter().chain(informers).chain(connected).collect()
+    let all = [Verdict::new("SecretValid", secret)].into_iter();
+    all.chain(informers).chain(connected).chain(heartbeat).collect()
 }
 
 /// With one.
@@ -74,10 +82,7 @@ pub(super) fn connected(
     let was_said = said(binding, "Heartbeating");
     let heartbeat = match beating {
         Some(Beat::Arrived) => Some(Answer::Yes),
-        Some(Beat::Failed | Beat::Evicted) => {
-            let message = "the provider does not take the heartbeat";
-            Some(Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into()))
-        }
+        Some(Beat::Failed | Beat::Evicted) => Some(unheard()),
         // What was said before a restart may still be so.
         None if was_said => None,
         None => Some(not_yet("Pending", "no heartbeat was sent yet")),
@@ -150,7 +155,7 @@ pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
 mod tests {
     use kit::failure::Failure;
 
-    use super::*;
+    use super::{super::Untold, *};
 
     #[test]
     fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
@@ -159,5 +164,15 @@ mod tests {
         };
         assert!(says_evicted(Failure::Unauthorized) && says_evicted(Failure::NamespaceMissing));
         assert!(!says_evicted(Failure::Unreachable("it is away")));
+    }
+
+    #[test]
+    fn where_nobody_answers_no_heartbeat_arrives() {
+        let untold = || Untold { kinds: vec!["Secret"], why: None };
+        let heartbeat = Verdict::new("Heartbeating", unheard());
+        for link in [Link::Failing(Failure::Unreachable("it is away")), Link::Untold(untold())] {
+            assert!(unconnected(&link, true).contains(&heartbeat), "{}", link.state());
+        }
+        assert!(unconnected(&Link::Connecting, true).is_empty(), "what was said may still be so");
     }
 }

@@ -12,12 +12,15 @@ use tracing::Instrument;
 
 use crate::bind::{
     absence::Absence,
-    binding::Bindings,
+    binding::{Bindings, Wanted},
     contract::Contract,
     heartbeat::Beating,
     local::Local,
     sync::{Bound, Sync, Unsynced},
 };
+
+/// The bindings, by the APIs of which objects are being kept in step, for a moment longer than they are wanted.
+type Active = BTreeMap<String, String>;
 
 /// The APIs whose objects are kept in step.
 pub(super) struct Syncs {
@@ -44,7 +47,7 @@ impl Syncs {
     pub(super) async fn keep(mut self, bindings: Bindings, stop: &CancellationToken) {
         let (mut wanted, mut tasks) = (bindings.bound(), JoinSet::new());
         let (mut changes, mut unsynced) = (self.contract.changes(), self.unsynced.changes());
-        let mut active = BTreeMap::<String, usize>::new();
+        let mut active = Active::new();
         loop {
             let now = wanted.borrow_and_update().clone();
             self.running.retain(|api, (bound, ending)| {
@@ -54,7 +57,7 @@ impl Syncs {
                 }
                 stays
             });
-            for (api, bound) in now {
+            for (api, bound) in beginning(now, &active) {
                 if self.running.contains_key(&api) {
                     continue;
                 }
@@ -70,15 +73,15 @@ impl Syncs {
                 );
                 let span = tracing::info_span!("api", name = api);
                 let run = Box::pin(sync.run(ending.clone()).instrument(span));
-                *active.entry(bound.binding.clone()).or_default() += 1;
-                let binding = bound.binding.clone();
+                active.insert(api.clone(), bound.binding.clone());
+                let ended = api.clone();
                 tasks.spawn(async {
                     run.await;
-                    binding
+                    ended
                 });
                 self.running.insert(api, (bound, ending));
             }
-            bindings.set_active(active.keys().cloned().collect());
+            bindings.set_active(active.values().cloned().collect());
             bindings.enqueue();
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -87,10 +90,7 @@ impl Syncs {
                 Ok(()) = unsynced.changed() => {}
                 Ok(()) = self.beating.changed() => {}
                 Some(ended) = tasks.join_next() => match ended {
-                    Ok(binding) => {
-                        let left = active.remove(&binding).unwrap_or_default().saturating_sub(1);
-                        active.extend((left > 0).then_some((binding, left)));
-                    }
+                    Ok(api) => drop(active.remove(&api)),
                     Err(error) => resume(error),
                 },
             }
@@ -98,5 +98,24 @@ impl Syncs {
         while let Some(ended) = tasks.join_next().await {
             ended.map(drop).unwrap_or_else(resume);
         }
+    }
+}
+
+/// Those that may begin. One that is ending forgets at last which objects of the API were not in step; so the next one waits for that.
+fn beginning(wanted: Wanted, active: &Active) -> Wanted {
+    wanted.into_iter().filter(|(api, _)| !active.contains_key(api)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::fixture;
+
+    #[test]
+    fn an_api_that_is_kept_in_step_otherwise_waits_for_the_end_of_what_was() {
+        let wanted = Wanted::from([("mangodbs".to_owned(), fixture::bound())]);
+        let active = Active::from([("mangodbs".to_owned(), "mango".to_owned())]);
+        assert_eq!(beginning(wanted.clone(), &active).len(), 0);
+        assert_eq!(beginning(wanted, &Active::new()).len(), 1);
     }
 }

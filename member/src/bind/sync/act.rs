@@ -60,7 +60,7 @@ impl Sync {
                 Ok(false)
             }
             (Step::LetGo, Some(here), _) => {
-                self.let_go(here).await?;
+                self.let_go(place, here).await?;
                 Ok(false)
             }
             _ => Ok(false),

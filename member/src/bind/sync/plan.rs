@@ -153,7 +153,12 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     let theirs = there.map(|there| whose(there, Some(here), cns));
     let is_ours = theirs == Some(Whose::Ours);
     if is_going {
-        return there.filter(|there| is_ours && !is_offered(there)).map_or(Step::Release, delete);
+        let ours = there.filter(|there| is_ours && !is_offered(there));
+        return ours.map_or(Step::Release, |there| match delete(there) {
+            // Its operator may take some time, and says in the status what it waits for.
+            Step::Rest if here.error.is_none() && there.error.is_none() => down(pair, there),
+            step => step,
+        });
     }
     match theirs {
         Some(Whose::Anothers(name)) => return Step::Fail(Problem::OwnedByAnother(name)),
@@ -169,8 +174,8 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     if !is_held {
         return Step::Hold;
     }
-    if there.is_some_and(|there| there.metadata.deletion_timestamp.is_some()) {
-        return Step::Rest;
+    if let Some(there) = there.filter(|there| there.metadata.deletion_timestamp.is_some()) {
+        return if is_ours { down(pair, there) } else { Step::Rest };
     }
     let updated = there.filter(|_| is_ours && !rules.is_ending);
     if let Some(fields) = updated.and_then(|there| taken_over(there, MANAGER, FORMER_MANAGERS)) {

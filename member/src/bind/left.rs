@@ -1,0 +1,137 @@
+//! Copies that stay at the provider though their objects here are gone: those of bindings that say so. They would go with the
+//! APIServiceNamespace. So one that has some is marked where it would be taken back, and then neither another binding nor the end of our
+//! Namespace takes it later.
+
+use std::collections::BTreeSet;
+
+use api::{
+    bind::{binding::APIServiceBinding, export::APIServiceNamespace, label},
+    view::Meta,
+};
+use kit::write::Error;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, ListParams},
+};
+use serde_json::json;
+
+use super::{
+    contract::Contract,
+    crd::is_of,
+    local::{Crd, Local},
+    policy::leaves_copies,
+    sync::Here,
+};
+
+/// Takes an APIServiceNamespace back, unless it has copies of these APIs, which are to stay.
+pub(crate) async fn take_back(
+    contract: &Contract,
+    namespace: &APIServiceNamespace,
+    left: &[ApiResource],
+) -> Result<(), Error> {
+    if !marked(contract, namespace, left).await? {
+        contract.writer.delete(namespace, false).await?;
+    }
+    Ok(())
+}
+
+/// Marks it if it has copies of these APIs; whether it has.
+pub(crate) async fn marked(
+    contract: &Contract,
+    namespace: &APIServiceNamespace,
+    left: &[ApiResource],
+) -> Result<bool, Error> {
+    let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(false) };
+    let is_used = match is_used(&contract.client(), &there, left).await {
+        // Who may not read them, or finds the API not served, does not know that there are none.
+        Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => true,
+        answer => answer?,
+    };
+    if is_used {
+        let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
+        contract.writer.merge(namespace, None, patch).await?;
+    }
+    Ok(is_used)
+}
+
+/// Whether one of these APIs has objects in the Namespace.
+pub(crate) async fn is_used(client: &Client, namespace: &str, apis: &[ApiResource]) -> kube::Result<bool> {
+    for api in apis {
+        let objects = Api::<Meta<Here>>::namespaced_with(client.clone(), namespace, api);
+        if !objects.list(&ListParams::default().limit(1)).await?.items.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Those of the bindings of these names that keep their copies.
+pub(crate) fn leaving<'a>(local: &Local, names: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+    local.known.with(|known| {
+        let bindings = names.into_iter().filter_map(|name| known.bindings.get(name));
+        bindings.filter(|binding| leaves_copies(*binding)).map(ResourceExt::name_any).collect()
+    })
+}
+
+/// The APIs with objects in Namespaces that the bindings of these names brought. Nothing where one of them is not known, as while its CRD
+/// is made anew.
+pub(crate) fn namespaced<'a>(
+    local: &Local,
+    names: impl IntoIterator<Item = &'a String>,
+) -> Option<Vec<ApiResource>> {
+    local.known.with(|known| {
+        let (mut all, crds) = (Vec::new(), known.crds.iter().collect::<Vec<_>>());
+        for binding in names.into_iter().filter_map(|name| known.bindings.get(name)) {
+            all.extend(brought(binding, &crds)?);
+        }
+        Some(all)
+    })
+}
+
+fn brought(binding: &APIServiceBinding, crds: &[&Crd]) -> Option<Vec<ApiResource>> {
+    let mut bound = binding.status.iter().flat_map(|status| &status.bound_schemas);
+    // One that is somebody else's is there.
+    let is_there = |name: &str| crds.iter().any(|crd| crd.name_any() == name);
+    if !bound.all(|api| is_there(&format!("{}.{}", api.resource, api.group))) {
+        return None;
+    }
+    let served: Option<Vec<_>> =
+        crds.iter().filter(|crd| is_of(crd, binding)).map(|crd| crd.served()).collect();
+    Some(served?.into_iter().filter(|api| api.is_namespaced).map(|api| api.resource).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crd(scope: &str, established: &str, owner: &str) -> Crd {
+        let versions = json!([{"name": "v1", "served": true}]);
+        let spec = json!({"group": "example.com", "scope": scope, "names": {"plural": "mangos", "kind": "Mango"}, "versions": versions});
+        let status = json!({"conditions": [{"type": "Established", "status": established}]});
+        let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "mango", "uid": owner});
+        let metadata = json!({"name": "mangos.example.com", "ownerReferences": [owner]});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn what_a_binding_brought_is_not_known_while_its_crd_is_made_anew() {
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let mango = json!([{"group": "example.com", "resource": "mangos"}]);
+        let count = |bound: &serde_json::Value, crds: &[Crd]| {
+            let all = json!({"metadata": {"name": "mango", "uid": "b1"}, "spec": {"kubeconfigSecretRef": secret},
+                "status": {"boundSchemas": bound}});
+            brought(&serde_json::from_value(all).unwrap(), &crds.iter().collect::<Vec<_>>())
+                .map(|apis| apis.len())
+        };
+        assert_eq!(count(&mango, &[crd("Namespaced", "True", "b1")]), Some(1));
+        assert_eq!(
+            count(&mango, &[crd("Cluster", "True", "b1")]),
+            Some(0),
+            "its objects are in no Namespace"
+        );
+        assert_eq!(count(&mango, &[crd("Namespaced", "True", "b2")]), Some(0), "it is another one's");
+        assert_eq!(count(&mango, &[crd("Namespaced", "False", "b1")]), None);
+        assert_eq!(count(&mango, &[]), None, "somebody deleted it");
+        assert_eq!(count(&json!([]), &[]), Some(0), "it has not brought anything yet");
+    }
+}
