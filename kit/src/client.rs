@@ -134,6 +134,11 @@ fn tuned(config: Config) -> Result<Client, Error> {
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
+/// Whether a server's certificate can have it: a DNS name or an address.
+pub fn is_server_name(name: &str) -> bool {
+    ServerName::try_from(name).is_ok()
+}
+
 fn authorities(secret: &BTreeMap<String, ByteString>) -> Result<Vec<Vec<u8>>, Error> {
     let pem = secret.get(CA).ok_or(Error::Missing(CA))?;
     let certificates = CertificateDer::pem_slice_iter(&pem.0)

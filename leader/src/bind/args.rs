@@ -8,7 +8,7 @@ use api::{
     },
     name::is_dns_label,
 };
-use kit::certificate::certificates;
+use kit::{certificate::certificates, client::is_server_name};
 
 /// Most characters that follow the prefix in the name of a cluster namespace.
 const HASH_MAX: usize = 13;
@@ -47,7 +47,7 @@ pub struct BindArgs {
     #[arg(long, env = "FREEPORT_BIND_CA_FILE", value_name = "FILE", value_parser = authorities)]
     pub(super) bind_ca_file: Option<Authorities>,
     /// Name in that API server's certificate, where it is another one than the address has.
-    #[arg(long, env = "FREEPORT_BIND_SERVER_NAME", value_name = "NAME")]
+    #[arg(long, env = "FREEPORT_BIND_SERVER_NAME", value_name = "NAME", value_parser = server_name)]
     pub(super) bind_server_name: Option<String>,
     /// What people call this provider.
     #[arg(long, env = "FREEPORT_BIND_PRETTY_NAME", value_name = "NAME", default_value = "Freeport")]
@@ -92,9 +92,20 @@ impl BindArgs {
 }
 
 fn address(text: &str) -> Result<String, String> {
-    api::cluster_set::server_uri(text)
-        .map(|_| text.to_owned())
-        .ok_or_else(|| "must have the form https://HOST[:PORT]".to_owned())
+    let uri = api::cluster_set::server_uri(text);
+    let host = uri.as_ref().and_then(|uri| uri.host()).map(|host| host.trim_matches(['[', ']']));
+    match host.is_some_and(is_server_name) {
+        true => Ok(text.to_owned()),
+        false => Err("must have the form https://HOST[:PORT]".to_owned()),
+    }
+}
+
+/// Consumers could not even ask.
+fn server_name(text: &str) -> Result<String, String> {
+    match is_server_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("must be a DNS name or an address".to_owned()),
+    }
 }
 
 /// Consumers would trust nobody.
@@ -152,11 +163,17 @@ mod tests {
         let all = all.unwrap();
         assert_eq!((all.isolation(), all.scope()), (Isolation::None, InformerScope::Cluster));
         assert_eq!(parse(&[]).unwrap().isolation(), Isolation::Prefixed);
+        for right in ["https://[fd00::1]:6443", "https://10.0.0.1:6443"] {
+            assert!(parse(&["--bind-address", right]).is_ok(), "{right}");
+        }
         for wrong in [
             &["--bind"] as &[&str],
             &["--bind-isolation", "nonsense"],
             &["--bind-scope", ""],
             &["--bind-address", "http://l"],
+            &["--bind-address", "https://a_b..c:6443"],
+            &["--bind-server-name", "not a name"],
+            &["--bind-server-name", ""],
             &["--bind-token-lifetime", "5m"],
         ] {
             assert_eq!(parse(wrong).unwrap_err(), 2, "{wrong:?}");

@@ -6,14 +6,11 @@
 
 mod judge;
 
-use std::time::Duration;
-
 use api::bind::{
     export::Phase,
     identity::cluster_namespace,
     label,
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
-    resource::SecretKey,
 };
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -25,12 +22,12 @@ use kit::{
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use self::judge::{Desired, Refused, answering, desired, granting, response};
+use self::judge::{Desired, Refused, answered_at, answering, desired, granting, is_no_answer, response};
 use super::{
     LOOK_AGAIN, REFUSED,
     credential::{KUBECONFIG, kubeconfig_secret},
     knowledge::Knowledge,
-    live::{SOON, age, is_newer, looks_again},
+    live::{SOON, age, is_newer, left, looks_again},
     refusal,
 };
 
@@ -126,17 +123,21 @@ impl Contracts {
         contract: &str,
         kubeconfig: &ByteString,
     ) -> Result<Outcome, Error> {
-        let at = ask.spec.kubeconfig_secret_ref.clone().unwrap_or_else(|| SecretKey {
-            name: format!("{}-binding-response", ask.name_any()),
-            key: "binding-response".to_owned(),
-        });
+        let at = answered_at(ask);
         let answer = ByteString(response(kubeconfig).to_string().into_bytes());
         let mut secret = Secret { type_: Some("Opaque".to_owned()), ..Secret::default() };
         secret.metadata.name = Some(at.name.clone());
         secret.metadata.namespace = Some(self.env.namespace.clone());
         let written = match self.writer.read(&secret).await {
             Ok(there) => {
-                self.writer.merge(&there, None, answering(&there, ask, &at.key, &answer)).await.map(drop)
+                let patch = answering(&there, ask, &at.key, &answer);
+                match self.writer.merge(&there, None, patch).await {
+                    // What else is refused may be let later.
+                    Err(Error::Refused(why)) if is_no_answer(&there) => {
+                        return self.fail(ask, &Refused::Answer(at.name, why)).await;
+                    }
+                    written => written.map(drop),
+                }
             }
             Err(Error::Gone) => {
                 secret.metadata.owner_references = ask.controller_owner_ref(&()).map(|owner| vec![owner]);
@@ -145,12 +146,7 @@ impl Contracts {
             }
             Err(error) => Err(error),
         };
-        match written {
-            Ok(()) => {}
-            // Somebody's own Secret has that name, for example.
-            Err(Error::Refused(why)) => return self.fail(ask, &Refused::Answer(at.name, why)).await,
-            Err(error) => return Err(error),
-        }
+        written?;
         tracing::info!(request = ask.name_any(), cluster_namespace = contract, "somebody became a consumer");
         let more = json!({"namespace": contract, "kubeconfigSecretRef": at});
         self.say(ask, Phase::Succeeded, ("SecretReady", "the credential is in the Secret"), more).await
@@ -198,10 +194,9 @@ impl Contracts {
         let (Some(ended), Some(stays)) = (ended, ask.spec.ttl_after_finished) else {
             return Ok(Outcome::Done);
         };
-        let since = Duration::try_from(now.duration_since(ended)).unwrap_or_default();
-        match stays.0.checked_sub(since) {
-            Some(left) if !left.is_zero() => Ok(Outcome::Requeue(left)),
-            _ => self.writer.delete(ask, false).await.map(|()| Outcome::Done),
+        match left(ended, stays.0, now) {
+            Some(left) => Ok(Outcome::Requeue(left)),
+            None => self.writer.delete(ask, false).await.map(|()| Outcome::Done),
         }
     }
 }

@@ -90,7 +90,10 @@ impl Credentials {
         .await?;
         let wait = self.renew(name, &account.uid().unwrap_or_default()).await?;
         // A konnector looks for the Secret when it sees this.
-        self.ensure::<ClusterBinding>(self.cluster_binding(contract)).await?;
+        let binding = self.ensure::<ClusterBinding>(self.cluster_binding(contract)).await?;
+        if let Some(patch) = called(&binding, &self.reached.pretty_name) {
+            self.writer.merge(&binding, None, patch).await?;
+        }
         self.queue(contract).await;
         Ok(Outcome::Requeue(wait.min(LOOK_AGAIN)))
     }
@@ -145,9 +148,7 @@ impl Credentials {
         let (Some(token), Some(expires)) = (status.token, status.expiration_timestamp) else {
             return Err(Error::Refused("the API server granted no token".to_owned()));
         };
-        // An API server may give less than was asked for.
-        let life = Duration::try_from(expires.0.duration_since(now)).unwrap_or_default();
-        let half = (life / 2).max(RENEW_EVERY);
+        let half = renews_in(now, expires.0);
         let renew_at = now.checked_add(half).unwrap_or(now).to_string();
         let kubeconfig = kubeconfig(contract, &self.reached, authorities.as_deref(), &token);
         let data = json!({KUBECONFIG: ByteString(kubeconfig.to_string().into_bytes())});
@@ -182,6 +183,18 @@ impl Credentials {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What is to be merged where the provider is called otherwise by now.
+fn called(have: &ClusterBinding, pretty_name: &str) -> Option<Value> {
+    (have.spec.provider_pretty_name != pretty_name)
+        .then(|| json!({"spec": {"providerPrettyName": pretty_name}}))
+}
+
+/// How long a token stays that counts until then: half of that, which may be less than was asked for.
+fn renews_in(now: Timestamp, expires: Timestamp) -> Duration {
+    let life = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
+    (life / 2).max(RENEW_EVERY)
 }
 
 /// Its account on the level of members. It goes with the cluster namespace.
@@ -247,6 +260,22 @@ mod tests {
             pretty_name: "Freeport".into(),
             lifetime: Duration::from_secs(3600),
         }
+    }
+
+    #[test]
+    fn a_token_is_renewed_when_half_of_its_life_is_over() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(renews_in(at(1000), at(4600)), Duration::from_secs(1800));
+        assert_eq!(renews_in(at(1000), at(900)), RENEW_EVERY, "our clock is ahead");
+    }
+
+    #[test]
+    fn a_provider_that_is_called_otherwise_says_so_to_consumers_that_it_has() {
+        let binding = json!({"metadata": {"name": "cluster"},
+            "spec": {"kubeconfigSecretRef": {"name": "k", "key": "k"}, "providerPrettyName": "Old"}});
+        let binding: ClusterBinding = serde_json::from_value(binding).unwrap();
+        assert_eq!(called(&binding, "Old"), None);
+        assert_eq!(called(&binding, "New"), Some(json!({"spec": {"providerPrettyName": "New"}})));
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub(super) fn age(of: &ObjectMeta, now: Timestamp) -> Duration {
     since.and_then(|since| Duration::try_from(since).ok()).unwrap_or_default()
 }
 
+/// For how long what has ended stays yet; nothing where its time is over.
+pub(super) fn left(ended: Timestamp, stays: Duration, now: Timestamp) -> Option<Duration> {
+    let since = Duration::try_from(now.duration_since(ended)).unwrap_or_default();
+    stays.checked_sub(since).filter(|left| !left.is_zero())
+}
+
 /// When to look again before it is refused what is this old; nothing if the refusal stands. `behind` asks the API server.
 pub(super) async fn looks_again(
     age: Duration,
@@ -140,6 +146,15 @@ mod tests {
 
     async fn after(seconds: u64, behind: bool) -> Option<Duration> {
         looks_again(Duration::from_secs(seconds), async { Ok(behind) }).await.unwrap()
+    }
+
+    #[test]
+    fn what_has_ended_stays_until_its_time_is_over() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let left = |now| left(at(1000), Duration::from_secs(600), at(now));
+        assert_eq!((left(1000), left(1599)), (Some(Duration::from_secs(600)), Some(Duration::from_secs(1))));
+        assert_eq!((left(1600), left(9000)), (None, None));
+        assert_eq!(left(900), Some(Duration::from_secs(600)), "our clock is behind");
     }
 
     #[tokio::test]

@@ -31,7 +31,7 @@ use super::{
     REFUSED, free,
     key::Key,
     knowledge::Knowledge,
-    live::{SOON, age, is_behind, looked_at, looks_again},
+    live::{SOON, age, is_behind, left, looked_at, looks_again},
     refusal,
 };
 
@@ -211,10 +211,9 @@ impl Requests {
     ) -> Result<Outcome, Error> {
         let ready = status.conditions.iter().find(|condition| condition.type_ == READY);
         let ended = ready.and_then(|ready| Some(ready.last_transition_time.as_ref()?.0)).unwrap_or(now);
-        let since = Duration::try_from(now.duration_since(ended)).unwrap_or_default();
-        match STAYS.checked_sub(since) {
-            Some(left) if !left.is_zero() => Ok(Outcome::Requeue(left)),
-            _ => self.writer.delete(request, false).await.map(|()| Outcome::Done),
+        match left(ended, STAYS, now) {
+            Some(left) => Ok(Outcome::Requeue(left)),
+            None => self.writer.delete(request, false).await.map(|()| Outcome::Done),
         }
     }
 }

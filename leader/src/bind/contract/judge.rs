@@ -1,6 +1,9 @@
 //! What a request for a contract comes to: pure.
 
-use api::bind::{label, offer::BindableResourcesRequest};
+use api::{
+    bind::{label, offer::BindableResourcesRequest, resource::SecretKey},
+    label::{FREEPORT, MANAGED_BY},
+};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -8,7 +11,10 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::bind::known::{Known, Place, granted_templates};
+use crate::bind::{
+    credential::KUBECONFIG,
+    known::{Known, Place, granted_templates},
+};
 
 /// Why somebody does not become a consumer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +99,24 @@ pub(super) fn desired(ask: &BindableResourcesRequest, name: &str, known: &Known)
 pub(super) fn granting(have: &Place, granted: &str) -> Value {
     let annotations = json!({label::GRANTED_TEMPLATES: granted});
     json!({"metadata": {"resourceVersion": have.resource_version(), "annotations": annotations}})
+}
+
+/// Where the request wants its answer.
+pub(super) fn answered_at(ask: &BindableResourcesRequest) -> SecretKey {
+    match ask.spec.kubeconfig_secret_ref.clone() {
+        Some(at) if at.key.is_empty() => SecretKey { key: KUBECONFIG.to_owned(), ..at },
+        Some(at) => at,
+        None => SecretKey {
+            name: format!("{}-binding-response", ask.name_any()),
+            key: "binding-response".to_owned(),
+        },
+    }
+}
+
+/// Whether the Secret is one that policy `freeport-bind-leader` never lets become an answer: Freeport's own, or of another type.
+pub(super) fn is_no_answer(there: &Secret) -> bool {
+    let is_freeports = there.labels().get(MANAGED_BY).is_some_and(|by| by == FREEPORT);
+    is_freeports || !matches!(there.type_.as_deref().unwrap_or_default(), "" | "Opaque")
 }
 
 /// One more key of a Secret that is there; as kube-bind has it, the request is one of its owners.
@@ -190,6 +214,26 @@ mod tests {
         secret.metadata.owner_references =
             serde_json::from_value(patch["metadata"]["ownerReferences"].clone()).unwrap();
         assert_eq!(uids(&answering(&secret, &asks, "k", &ByteString::default())), ["o", "r"], "not twice");
+    }
+
+    #[test]
+    fn an_answer_without_a_key_is_a_kubeconfig() {
+        let at = |secret: Value| {
+            let mut ask = ask("a", "small");
+            ask.spec.kubeconfig_secret_ref = serde_json::from_value(secret).unwrap();
+            answered_at(&ask).key
+        };
+        assert_eq!(at(json!({"name": "s", "key": ""})), "kubeconfig");
+        assert_eq!(at(json!({"name": "s", "key": "k"})), "k");
+        assert_eq!(at(Value::Null), "binding-response");
+    }
+
+    #[test]
+    fn what_freeport_installed_and_tokens_are_never_answers() {
+        let is_no = |secret: Value| is_no_answer(&serde_json::from_value(secret).unwrap());
+        assert!(is_no(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "freeport"}}})));
+        assert!(is_no(json!({"metadata": {}, "type": "kubernetes.io/service-account-token"})));
+        assert!(!is_no(json!({"metadata": {}, "type": "Opaque"})) && !is_no(json!({"metadata": {}})));
     }
 
     #[test]
