@@ -68,7 +68,9 @@ pub(crate) fn any_right(cluster: &str) -> Value {
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
         {
             "apiGroups": ["offloading.liqo.io", "multicluster.freeport.dev"],
-            "resources": ["namespacemaps", "namespacemaps/status", "offloadoffers"],
+            "resources": [
+                "namespacemaps", "namespacemaps/status", "offloadoffers", "shadowpods", "shadowpods/status",
+            ],
             "verbs": verbs,
         },
         {

@@ -150,6 +150,8 @@ fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
             let label = Do::Patch("web".into(), label_of_its_own(&value));
             soon(parties, by_member, MADE, &pods(), label).await;
         }
+        // Also of one that somebody took it off.
+        soon(parties, false, MADE, &pods(), Do::Patch("web".into(), label_of_its_own(&Value::Null))).await;
         soon(parties, true, MADE, &pods(), Do::Delete("web".into())).await;
         soon(parties, true, EVERYWHERE, &namespaces(), Do::Delete(MADE.into())).await;
     });

@@ -8,7 +8,7 @@ use crate::rights::{
     account::{self, Rights},
     attempt::{Attempt, Do, Refusal, try_all},
     parties::{NOT_OURS, Parties, shared},
-    records::{map, maps, offer, offers},
+    records::{map, maps, offer, offers, shadow, shadows},
 };
 
 fn note() -> Value {
@@ -24,6 +24,10 @@ async fn admin(parties: &Parties, todo: Do, kind: &ApiResource) {
     assert!(done.is_ok(), "{todo:?}: {done:?}");
 }
 
+fn name(record: &Value) -> String {
+    record["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
 fn named(mut record: Value, name: &str) -> Do {
     record["metadata"]["name"] = json!(name);
     Do::Create(record)
@@ -34,7 +38,7 @@ fn changed(mut record: Value, change: impl FnOnce(&mut Value)) -> Do {
     Do::Create(record)
 }
 
-/// Of `north`, whose Role allows whatever one may want to try. `1.south.away` and `1.away.north` are there.
+/// Of `north`, whose Role allows whatever one may want to try. `1.south.away` and `1.away.north` are there, and the Pod of south there.
 fn attempts() -> Vec<Attempt> {
     let of = |what, kind: fn() -> ApiResource, todo, says| Attempt { what, kind: kind(), todo, says };
     let patch = |name: &str, change: Value| Do::Patch(name.into(), change);
@@ -88,6 +92,22 @@ fn attempts() -> Vec<Attempt> {
             patch("1.north.away", json!({"metadata": {"finalizers": ["example.com/forever"]}})),
             "must not have finalizers",
         ),
+        of("another's Pod", shadows, Do::Create(shadow("south", "north")), NOT_OURS),
+        of("the status of a Pod of others", shadows, status(&name(&shadow("south", "away"))), NOT_OURS),
+        of("deletion of another's Pod", shadows, Do::Delete(name(&shadow("south", "away"))), NOT_OURS),
+        of(
+            "a uid that its name does not say",
+            shadows,
+            changed(shadow("north", "away"), |pod| pod["spec"]["uid"] = json!("another")),
+            " and spec.uid ",
+        ),
+        of("a Pod without a uid", shadows, named(shadow("north", "away"), "1.north.away"), "must be named"),
+        of(
+            "what keeps the record of a Pod from going",
+            shadows,
+            changed(shadow("north", "away"), |pod| pod["metadata"]["finalizers"] = json!(["example.com/x"])),
+            "must not have finalizers",
+        ),
     ]
 }
 
@@ -98,6 +118,7 @@ fn a_record_of_offloading_is_its_first_clusters_and_its_status_the_seconds() {
             admin(parties, Do::Create(record), &maps()).await;
         }
         admin(parties, Do::Create(offer("south", "away")), &offers()).await;
+        admin(parties, Do::Create(shadow("south", "away")), &shadows()).await;
         let north = &parties.north;
         let created = Do::Create(map("north", "away"));
         eventually("its rights are known", || async {
@@ -120,6 +141,7 @@ fn a_record_of_offloading_is_its_first_clusters_and_its_status_the_seconds() {
             admin(parties, Do::Delete(name.into()), &maps()).await;
         }
         admin(parties, Do::Delete("1.south.away".into()), &offers()).await;
+        admin(parties, Do::Delete(name(&shadow("south", "away"))), &shadows()).await;
     });
 }
 
@@ -140,8 +162,13 @@ fn ids_with_a_dot_are_told_apart() {
             mine.map_err(|refusal| format!("{refusal:?}"))
         })
         .await;
-        for (client, theirs) in [(&short, map("a.b", "c")), (&long, map("a", "b.c"))] {
-            let refused = Do::DryCreate(theirs).by(client, AREA, &maps()).await.unwrap_err();
+        for (client, theirs, kind) in [
+            (&short, map("a.b", "c"), maps()),
+            (&long, map("a", "b.c"), maps()),
+            (&short, shadow("a.b", "c"), shadows()),
+            (&long, shadow("a", "b.c"), shadows()),
+        ] {
+            let refused = Do::DryCreate(theirs).by(client, AREA, &kind).await.unwrap_err();
             assert!(refused.is_by_policy(NOT_OURS), "{refused:?}");
         }
     });
@@ -155,7 +182,7 @@ fn a_member_writes_its_own_records_of_offloading() {
         admin(parties, Do::Create(map("away", "east")), &maps()).await;
         let status = Do::PatchStatus("1.away.east".into(), said());
         let own = |kind: fn() -> ApiResource, record: Value| {
-            let name = record["metadata"]["name"].as_str().unwrap().to_owned();
+            let name = name(&record);
             [Do::Create(record), Do::Patch(name.clone(), note()), Do::Delete(name)].map(|todo| (kind(), todo))
         };
         for (kind, todo) in [
