@@ -7,10 +7,12 @@
 //! | `namespace` | `freeport offload namespace` |
 //! | `selector` | what `--selector` says: pure |
 //! | `progress` | how far a NamespaceOffloading is: pure |
+//! | `away` | why nobody acts for this cluster, where that is so |
 //! | `twins` | in which clusters a Namespace has a twin: pure |
 //! | `unoffload` | `freeport unoffload namespace` |
 //! | [`status`](mod@status) | `freeport offload status` |
 
+mod away;
 mod install;
 mod namespace;
 mod peer;
@@ -20,9 +22,12 @@ pub(crate) mod status;
 mod twins;
 mod unoffload;
 
-use api::offload::peer::OffloadPeer;
+use std::fmt::Debug;
+
+use api::offload::{namespace::NamespaceOffloading, peer::OffloadPeer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{Api, api::ListParams};
+use kube::{Api, Resource, api::ListParams};
+use serde::de::DeserializeOwned;
 
 pub(crate) use self::install::{check, is_without_liqo, leader_lacks_records};
 pub use self::{
@@ -45,15 +50,38 @@ pub struct Offloading {
 
 /// Refuses a cluster where offloading is not set up.
 async fn is_set_up(cluster: &Cluster) -> Result<(), Error> {
-    let peers: Api<OffloadPeer> = Api::all(cluster.client.clone());
-    let one = ListParams::default().limit(1);
-    let list = known(peers.list_metadata(&one));
-    match cluster.request("list offloadpeers", list).await? {
-        Some(_) => Ok(()),
-        None => {
-            Err(cluster.refuse("offloading is not set up here: run `freeport join --offload` again".into()))
-        }
+    needs::<OffloadPeer>(cluster).await
+}
+
+/// Refuses a cluster where no Namespace can be offloaded.
+async fn can_offload(cluster: &Cluster) -> Result<(), Error> {
+    is_set_up(cluster).await?;
+    needs::<NamespaceOffloading>(cluster).await
+}
+
+async fn needs<K>(cluster: &Cluster) -> Result<(), Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    match lacks::<K>(cluster).await? {
+        None => Ok(()),
+        Some(crd) => Err(cluster.refuse(format!(
+            "offloading is not set up here, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
+        ))),
     }
+}
+
+/// The CRD of a kind, if it is missing.
+async fn lacks<K>(cluster: &Cluster) -> Result<Option<String>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let objects: Api<K> = Api::all(cluster.client.clone());
+    let plural = K::plural(&());
+    let one = ListParams::default().limit(1);
+    let list = known(objects.list_metadata(&one));
+    let found = cluster.request(format!("list {plural}"), list).await?;
+    Ok(found.is_none().then(|| format!("{plural}.{}", K::group(&()))))
 }
 
 /// The condition of this type.

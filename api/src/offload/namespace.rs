@@ -142,6 +142,9 @@ pub const OFFLOADING_REQUIRED: &str = "OffloadingRequired";
 /// Condition type of a cluster: the twin is there.
 pub const READY: &str = "Ready";
 
+/// Condition type of a NamespaceOffloading that offloads nothing: why. It is there only while that is so.
+pub const VALID: &str = "Valid";
+
 /// Condition type of a NamespaceOffloading: new Pods of the Namespace are placed as the strategy says.
 pub const PLACEMENT_ENFORCED: &str = "PlacementEnforced";
 /// Reason of [`PLACEMENT_ENFORCED`], True: the webhook answers.

@@ -183,7 +183,9 @@ impl Host<'_> {
             Some(_) => (Status::Unknown, "UnknownPhase"),
         };
         let message = match answer {
-            Some(entry) => format!("{}: {}", entry.remote_namespace, in_words(entry)),
+            // What the reason says is not said again.
+            Some(entry) if entry.phase == reason => told(&[&entry.remote_namespace], entry),
+            Some(entry) => told(&[&entry.remote_namespace, &entry.phase], entry),
             None if self.has_no_room => {
                 format!(
                     "the NamespaceMap for cluster {cluster} has {ENTRIES_MAX} Namespaces, which is all it may have; this one waits until \
@@ -198,7 +200,12 @@ impl Host<'_> {
 
 /// A host's own words.
 pub fn in_words(entry: &MappedNamespace) -> String {
-    let words = [Some(entry.phase.as_str()), entry.reason.as_deref(), entry.message.as_deref()];
-    let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+    told(&[&entry.phase], entry)
+}
+
+/// These words, and why.
+fn told(words: &[&str], entry: &MappedNamespace) -> String {
+    let why = [entry.reason.as_deref(), entry.message.as_deref()].into_iter().flatten();
+    let words: Vec<_> = words.iter().copied().chain(why).filter(|word| !word.is_empty()).collect();
     words.join(": ")
 }

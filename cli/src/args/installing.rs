@@ -175,8 +175,9 @@ pub(super) fn after_init(options: &InitOptions, installed: &Installed, say: Say<
     }
     start_daemons(installed, say);
     let leader = options.cluster.name.as_deref().unwrap_or("LEADER");
+    let offload = if options.offload.is_some() { " --offload" } else { "" };
     say(&format!(
-        "next: freeport join --clusterset {} --cluster-id ID --context CLUSTER --leader-context {leader}, for each other cluster",
+        "next: freeport join --clusterset {} --cluster-id ID --context CLUSTER --leader-context {leader}{offload}, for each other cluster",
         options.cluster_set
     ));
 }

@@ -91,6 +91,9 @@ struct AcceptArgs {
     /// Names that Namespaces may have here, besides NAME-ID; * is any text.
     #[arg(long, value_name = "PATTERN")]
     namespace: Vec<String>,
+    /// Do it also where twins are here that may go with the labels of an earlier consent; otherwise it only says which.
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -247,6 +250,7 @@ impl From<AcceptArgs> for AcceptOptions {
             remove: args.remove,
             labels: BTreeMap::from_iter(args.label),
             namespaces: args.namespace,
+            yes: args.yes,
         }
     }
 }

@@ -25,7 +25,8 @@ use serde_json::{Value, json};
 
 use self::printed::{offloading, print};
 use super::{
-    is_set_up,
+    away::explained,
+    can_offload,
     progress::{Progress, progress},
     selector,
     twins::{goes, lost},
@@ -81,7 +82,7 @@ pub async fn offload_namespaces(
     if options.dry_run {
         return print(&namespaces, &spec, options.as_json, say);
     }
-    is_set_up(&cluster).await?;
+    can_offload(&cluster).await?;
     if !options.yes {
         keeps_twins(&cluster, &namespaces, &spec).await?;
     }
@@ -241,7 +242,7 @@ async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>)
             Progress::Done(message) => Ok(Ok(message)),
             // In the words of another cluster.
             Progress::Failed(message) => Ok(Err(printable(&message))),
-            Progress::Waits(message) => Err(printable(&message)),
+            Progress::Waits(message) => Err(explained(cluster, printable(&message)).await),
         })
     };
     let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));

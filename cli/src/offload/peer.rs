@@ -5,14 +5,21 @@
 mod tests;
 mod using;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    name,
-    offload::{label::is_reserved, peer::OffloadPeer, view::OffloadPeerView},
+    label as general, name,
+    offload::{
+        label::{REMOTE_CLUSTER_ID, is_reserved},
+        peer::OffloadPeer,
+        twin::check_twin,
+        view::OffloadPeerView,
+    },
+    view::Meta,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
@@ -41,6 +48,8 @@ pub struct AcceptOptions {
     pub labels: BTreeMap<String, String>,
     /// Names that twins may have besides those of strategy DefaultName; none: as before.
     pub namespaces: Vec<String>,
+    /// Do it also where twins may go with the labels of an earlier consent; otherwise refuse, and say which.
+    pub yes: bool,
 }
 
 /// Allows another cluster to bring Namespaces and Pods, or takes that back. Safe to run again: it changes only what differs.
@@ -59,9 +68,42 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
         ));
         return Ok(());
     }
+    if !options.yes {
+        keeps_twins(&cluster, options).await?;
+    }
     consent.give("incoming", &incoming).await?;
     (consent.say)(&format!("next, in cluster {peer}: freeport offload use {us}"));
     Ok(())
+}
+
+/// Refuses a consent with other labels than the one before, by which twins were selected that are here.
+async fn keeps_twins(cluster: &Cluster, options: &AcceptOptions) -> Result<(), Error> {
+    let peer = &options.peer;
+    if !narrows(read(cluster, peer).await?.as_ref(), options) {
+        return Ok(());
+    }
+    let labels = format!("{}={},{REMOTE_CLUSTER_ID}={peer}", general::MANAGED_BY, general::FREEPORT);
+    let twins = cluster.all(&Api::<Meta<Namespace>>::all(cluster.client.clone()), &labels).await?;
+    match twins.iter().map(ResourceExt::name_any).collect::<Vec<_>>() {
+        twins if twins.is_empty() => Ok(()),
+        twins => Err(cluster.refuse(format!(
+            "twins of cluster {peer} are here: {}; those that it selected by a label that this consent does not give go, with all that is \
+             in them; nothing was changed; run it again with the same labels as before, and with --yes",
+            twins.join(", ")
+        ))),
+    }
+}
+
+/// Whether the consent may lack labels that this cluster had as a node there: of one that was taken back nothing is known, and of one that
+/// is there, labels that are not named stay.
+fn narrows(there: Option<&OffloadPeerView>, options: &AcceptOptions) -> bool {
+    let incoming = match there.map(|there| there.spec.0.as_ref()) {
+        Some(Ok(spec)) => spec.incoming.as_ref(),
+        Some(Err(_)) | None => None,
+    };
+    incoming.is_none_or(|incoming| {
+        incoming.node_labels.iter().any(|(key, had)| options.labels.get(key).is_some_and(|to| to != had))
+    })
 }
 
 fn check(peer: &str) -> Result<(), Error> {
@@ -88,6 +130,12 @@ fn incoming(options: &AcceptOptions) -> Result<Value, Error> {
     if let Some(pattern) = options.namespaces.iter().find(is_pattern) {
         return Err(Error::Argument(format!(
             "--namespace {pattern:?} must be the name of a Namespace, in which * stands for any text"
+        )));
+    }
+    let never = |pattern: &&String| check_twin(pattern, &BTreeSet::new()).is_err();
+    if let Some(pattern) = options.namespaces.iter().find(never) {
+        return Err(Error::Argument(format!(
+            "--namespace {pattern:?} matches no twin: kube-*, default and {SYSTEM} never are twins"
         )));
     }
     let mut incoming = json!({});

@@ -1,7 +1,7 @@
 //! How far a NamespaceOffloading is: pure.
 
 use api::offload::{
-    namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY},
+    namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY, VALID},
     phase::Phase,
     view::NamespaceOffloadingView,
 };
@@ -28,6 +28,9 @@ pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress
     let Ok(status) = &offloading.status.0 else { return waits("its status cannot be read") };
     if status.observed_generation != offloading.metadata.generation {
         return waits("freeport-member has not seen it yet");
+    }
+    if let Some(invalid) = condition(&status.conditions, VALID).filter(|valid| valid.status == "False") {
+        return Progress::Failed(format!("{}: {}", invalid.reason, invalid.message));
     }
     let phase = status.offloading_phase.as_deref().unwrap_or_default();
     let is = |other: Phase| phase == other.as_str();
@@ -126,6 +129,9 @@ mod tests {
         let failed = Progress::Failed("east: CreationLoopBackOff: m".into());
         assert_eq!(with("AllFailed", &json!([]), &refused), failed);
         assert!(matches!(progress(None), Progress::Failed(_)));
+        let invalid = json!([said("Valid", "False", "NameTooLong")]);
+        let failed = Progress::Failed("NameTooLong: m".into());
+        assert_eq!(with("NoClusterSelected", &invalid, &refused), failed, "it offloads nothing");
     }
 
     #[test]

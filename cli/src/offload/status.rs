@@ -14,6 +14,7 @@ use api::{
     label as general,
     offload::{
         label,
+        namespace::NamespaceOffloading,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
     view::Meta,
@@ -26,7 +27,7 @@ pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
 };
-use super::is_set_up;
+use super::{away::away, is_set_up, lacks};
 use crate::{Error, KubeContext, cluster::Cluster};
 
 /// What to look at.
@@ -46,6 +47,12 @@ pub(super) struct Read {
     twins: Vec<Meta<Namespace>>,
     /// Of offloaded Namespaces.
     pods: Vec<PodView>,
+    /// Namespaces of whose Pods the webhook is asked.
+    labelled: Vec<Meta<Namespace>>,
+    /// The CRD of NamespaceOffloadings, where it is missing.
+    lacks: Option<String>,
+    /// Why nobody acts for this cluster, where that is so.
+    away: Option<String>,
 }
 
 /// Reads the cluster and makes a report.
@@ -70,12 +77,18 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
     for namespace in offloadings.iter().filter_map(|offloading| offloading.metadata.namespace.as_deref()) {
         pods.extend(cluster.all(&Api::<PodView>::namespaced(client(), namespace), "").await?);
     }
+    let labelled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
+    let mut labelled = cluster.all(&Api::<Meta<Namespace>>::all(client()), &labelled).await?;
+    labelled.retain(|namespace| only.is_none_or(|only| namespace.meta().name.as_deref() == Some(only)));
     let read = Read {
         peers: cluster.all(&Api::all(client()), "").await?,
         nodes: cluster.all(&Api::all(client()), &virtual_nodes).await?,
         offloadings,
         twins,
         pods,
+        labelled,
+        lacks: lacks::<NamespaceOffloading>(&cluster).await?,
+        away: away(&cluster).await,
     };
     Ok(report::report(&cluster.name, &read))
 }

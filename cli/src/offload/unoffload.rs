@@ -20,7 +20,8 @@ use kube::{
 };
 
 use super::{
-    is_set_up,
+    away::explained,
+    can_offload,
     namespace::read,
     twins::{clusters, goes, with_twin},
 };
@@ -57,7 +58,7 @@ pub async fn unoffload_namespaces(
         return Err(Error::Argument(format!("{bad:?} is not the name of a Namespace")));
     }
     let cluster = Cluster::connect(&options.cluster).await?;
-    is_set_up(&cluster).await?;
+    can_offload(&cluster).await?;
     for namespace in &options.namespaces {
         can_come_home(&cluster, namespace).await?;
     }
@@ -125,7 +126,7 @@ async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>)
     let probe = async || {
         Ok(match read(cluster, namespace).await? {
             None => Ok(()),
-            Some(there) => Err(what_is_left(&there)),
+            Some(there) => Err(explained(cluster, what_is_left(&there)).await),
         })
     };
     let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));

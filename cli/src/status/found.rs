@@ -103,6 +103,8 @@ pub(super) struct Offloading {
     pub(super) namespaces: Part<Vec<Entry>>,
     /// When the API server asks the webhook, if it does.
     pub(super) webhook: Part<Option<Object>>,
+    /// Deployment of the webhook, if it has one.
+    pub(super) server: Option<Part<Option<Deployment>>>,
 }
 
 /// A Common Area.

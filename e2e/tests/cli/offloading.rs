@@ -257,4 +257,28 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
             .await
             .succeeded();
     }
+
+    // Also where the CRD of OffloadPeers is gone.
+    let peers = "--context spoke delete crd offloadpeers.multicluster.freeport.dev";
+    clusters.kubectl(peers).await.succeeded();
+    for object in [
+        twin("late-leader", "1.leader.east"),
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "freeport-leader", "labels": ours(json!({"liqo.io/type": "virtual-node"}))},
+        }),
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "freeport-webhook", "labels": ours(json!({}))},
+        }),
+    ] {
+        apply(clusters, "spoke", &object).await;
+    }
+    let said = clusters.freeport("leave --force --context spoke").await.succeeded();
+    for done in ["deleted MutatingWebhookConfiguration freeport-webhook", "deleted 1 Node", "deleted "] {
+        assert!(said.contains(&format!("spoke: {done}")), "{done}: {said}");
+    }
+    let twin = "--context spoke get namespace late-leader --ignore-not-found -o jsonpath={.status.phase}";
+    let twin = clusters.kubectl(twin).await.succeeded();
+    assert!(["", "Terminating"].contains(&twin.as_str()), "{twin}");
 }

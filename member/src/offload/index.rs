@@ -132,6 +132,11 @@ impl ClusterEntry {
         self.own_map.as_ref()?.status.0.as_ref().ok()
     }
 
+    /// Whether it has said in our map that it leaves, and offers nothing since. What merely vanished says nothing.
+    pub(crate) fn has_left(&self) -> bool {
+        self.offered().is_none() && self.said().is_some_and(|said| said.observed_generation == Some(i64::MAX))
+    }
+
     /// Whether something of ours is there, or may be. What it says of Namespaces for which nobody `has_asked` counts for nothing.
     pub(crate) fn has_twins(&self, has_asked: impl Fn(&String) -> bool) -> bool {
         self.wanted().is_some_and(|spec| !spec.desired_mapping.is_empty())

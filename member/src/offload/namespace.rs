@@ -106,7 +106,7 @@ impl Namespaces {
         }
     }
 
-    /// First the label, so that new Pods stay here; then the keys; when the hosts have nothing left, the finalizer.
+    /// First the label, so that new Pods stay here, if somebody decided this; then the keys; when the hosts have nothing left, the finalizer.
     async fn unoffload(
         &self,
         namespace: &str,
@@ -116,17 +116,16 @@ impl Namespaces {
         if !is_held(offloading) {
             return Ok(Outcome::Done);
         }
-        // Where it stays, the webhook would refuse every new Pod.
-        let unlabelled = self.put_label(entry, false);
         if !entry.is_withdrawn() {
             let since = offloading.metadata.creation_timestamp.as_ref();
             if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
+                // The label stays, too: without it new Pods would run here that are to run elsewhere. With it, the webhook refuses them.
                 tracing::warn!(namespace, "the CRD of NamespaceOffloadings is being deleted: the twins stay");
-                unlabelled.await?;
                 return self.release(offloading).await.map(|()| Outcome::Done);
             }
         }
-        unlabelled.await?;
+        // Where it stays, the webhook would refuse every new Pod.
+        self.put_label(entry, false).await?;
         self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
         own_map::enqueue(&self.knowledge, namespace);
         // Before the maps are looked at, since it ends with what it writes in them.

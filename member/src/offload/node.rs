@@ -128,7 +128,7 @@ impl Nodes {
         if self.is_starting() {
             return Ok(Outcome::Requeue(HEARTBEAT));
         }
-        let now = self.condition(cluster);
+        let now = self.condition(cluster, &entry);
         let around = Around {
             is_seen: now.is_heard,
             is_current: self.is_current(cluster),
@@ -189,10 +189,11 @@ impl Nodes {
         !*self.begun.borrow() && self.since.elapsed() < self.patience
     }
 
-    fn condition(&self, cluster: &str) -> Condition {
+    fn condition(&self, cluster: &str, entry: &ClusterEntry) -> Condition {
         let now = Instant::now();
         let is_heard = *self.begun.borrow() && self.knowledge.is_heard(now);
-        Condition { is_heard, standing: self.knowledge.standing(cluster, now) }
+        let has_left = entry.has_left() && self.knowledge.missing_for(cluster, now).is_some();
+        Condition { is_heard, standing: self.knowledge.standing(cluster, now), has_left }
     }
 
     /// The Node of the offer; nothing where somebody else's has its name.

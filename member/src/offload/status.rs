@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use api::{
     condition::{Status, Verdict, conditions},
     offload::{
-        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED},
+        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, VALID},
         phase::{Phase, Summary, summary},
         view::NamespaceOffloadingView,
     },
@@ -36,9 +36,6 @@ use super::{
 
 /// How soon a status is looked at again that nobody asked for.
 const RESYNC: Duration = Duration::from_secs(10);
-
-/// Condition type of a NamespaceOffloading that offloads nothing: why. It is there only while that is so.
-const VALID: &str = "Valid";
 
 /// The status, where it was `have`.
 fn desired(
@@ -119,7 +116,9 @@ impl OffloadingStatus {
             let since = entry.unsaid_since.unwrap_or(now);
             let (is_held, moved) = (is_held(offloading), self.knowledge.maps_moved());
             let due = || progress::due(&have, &want, is_held, since, moved);
-            let due = (said.is_on_the_way() || !is_labelled).then(due).flatten();
+            // Of one that offloads nothing nothing is on its way.
+            let waits = name.is_ok() && (said.is_on_the_way() || !is_labelled);
+            let due = waits.then(due).flatten();
             if let Some(wait) = progress::wait(due, entry.said_at, now) {
                 self.note(&namespace, &entry, Some(since));
                 return Ok(Outcome::Requeue(wait));

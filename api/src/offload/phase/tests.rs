@@ -116,7 +116,7 @@ fn a_host_answers_only_what_it_was_asked_in_its_own_words() {
     let hosts = entries.map(|(cluster, entry)| (cluster.to_owned(), host(entry))).into();
     let summary = summary(&hosts, false);
     let ready = |cluster: &str| summary.clusters[cluster][1].clone();
-    let message = "shop-west: CreationLoopBackOff: NotAccepted: this cluster does not accept west";
+    let message = "shop-west: NotAccepted: this cluster does not accept west";
     assert_eq!(ready("a").message, message);
     assert_eq!((ready("b").status, ready("b").reason.as_str()), (Status::Unknown, "UnknownPhase"));
     assert!(ready("b").message.contains("Later"));

@@ -8,6 +8,7 @@ fn options(peer: &str, labels: &[(&str, &str)], namespaces: &[&str]) -> AcceptOp
         peer: peer.into(),
         remove: false,
         labels: labels.iter().map(|&(key, value)| (key.into(), value.into())).collect(),
+        yes: false,
         namespaces: namespaces.iter().map(|&name| name.into()).collect(),
     }
 }
@@ -28,10 +29,25 @@ fn what_no_consent_can_say_is_refused() {
         ("west", &[("kubernetes.io/os", "x")], &[], "cannot be set"),
         ("west", &[("liqo.io/type", "x")], &[], "cannot be set"),
         ("west", &[], &["Shop"], "must be the name of a Namespace"),
+        ("west", &[], &["kube-*"], "matches no twin"),
+        ("west", &[], &["default"], "matches no twin"),
         ("west", &[], &[""], "must be the name of a Namespace"),
     ] {
         let error = incoming(&options(peer, labels, namespaces)).unwrap_err();
         assert!(matches!(error, Error::Argument(_)) && error.to_string().contains(says), "{error}");
     }
     assert!(incoming(&options("west", &[("topology.kubernetes.io/region", "eu")], &[])).is_ok());
+}
+
+#[test]
+fn a_consent_that_may_lack_labels_is_told_from_one_that_keeps_them() {
+    let there = |spec: serde_json::Value| -> OffloadPeerView {
+        serde_json::from_value(json!({"metadata": {"name": "west"}, "spec": spec})).unwrap()
+    };
+    let has = there(json!({"incoming": {"nodeLabels": {"region": "eu"}}}));
+    assert!(!narrows(Some(&has), &options("west", &[], &[])), "what is not named stays");
+    assert!(!narrows(Some(&has), &options("west", &[("region", "eu"), ("tier", "a")], &[])));
+    assert!(narrows(Some(&has), &options("west", &[("region", "us")], &[])));
+    assert!(narrows(Some(&there(json!({"outgoing": {}}))), &options("west", &[], &[])), "it was taken back");
+    assert!(narrows(None, &options("west", &[], &[])));
 }

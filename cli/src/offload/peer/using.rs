@@ -17,6 +17,7 @@ use crate::{
     Error, KubeContext,
     cluster::Cluster,
     offload::{
+        away::explained,
         condition,
         twins::{clusters, goes},
     },
@@ -90,7 +91,7 @@ impl Consent<'_> {
         let (cluster, peer, node) = (self.cluster, self.peer, names::virtual_node(self.peer));
         let probe = async || match is_node(cluster, peer).await? {
             false => Ok(Ok(())),
-            true => Ok(Err(what_is_left(&twins(cluster, peer).await?))),
+            true => Ok(Err(explained(cluster, what_is_left(&twins(cluster, peer).await?)).await)),
         };
         let say = &mut *self.say;
         let waiting =
@@ -113,7 +114,10 @@ impl Consent<'_> {
     /// Waits until the member says that what was asked for works.
     async fn is_ready(&mut self, limit: Duration) -> Result<(), Error> {
         let (cluster, peer) = (self.cluster, self.peer);
-        let probe = async || Ok(ready(read(cluster, peer).await?.as_ref()));
+        let probe = async || match ready(read(cluster, peer).await?.as_ref()) {
+            Err(message) => Ok(Err(explained(cluster, message).await)),
+            done => Ok(done),
+        };
         let say = &mut *self.say;
         let waiting =
             |message: &str| say(&format!("{}: waiting for OffloadPeer {peer}: {message}", cluster.name));

@@ -9,6 +9,7 @@ use crate::printable::printable;
 /// asked for says why.
 pub fn text(report: &OffloadReport) -> String {
     let mut lines = vec![format!("cluster {}", report.context)];
+    lines.extend(report.problems.iter().map(|problem| format!("problem: {problem}")));
     lines.push(heading("clusters", report.peers.is_empty()));
     for peer in &report.peers {
         let does = match (peer.outgoing, peer.incoming) {
@@ -21,7 +22,10 @@ pub fn text(report: &OffloadReport) -> String {
     }
     lines.push(heading("virtual nodes", report.nodes.is_empty()));
     lines.extend(report.nodes.iter().map(|node| format!("  {}{}", node.name, unless_true(&node.ready))));
-    lines.push(heading("offloaded Namespaces", report.namespaces.is_empty()));
+    lines.push(match report.lacks {
+        Some(_) => "offloaded Namespaces: not known".to_owned(),
+        None => heading("offloaded Namespaces", report.namespaces.is_empty()),
+    });
     report.namespaces.iter().for_each(|namespace| offloaded(&mut lines, namespace));
     lines.push(heading("twins of other clusters' Namespaces", report.twins.is_empty()));
     for twin in &report.twins {
@@ -40,14 +44,17 @@ fn heading(what: &str, is_empty: bool) -> String {
 }
 
 fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
-    let Offloaded { namespace: name, strategy, phase, twin, clusters, placement, older_pods } = namespace;
+    let Offloaded { namespace: name, strategy, phase, twin, clusters, invalid, placement, older_pods } =
+        namespace;
     let called = if twin.is_empty() { String::new() } else { format!(", as {twin}") };
     lines.push(format!("  {name}: {phase}, {strategy}{called}"));
     for (cluster, said) in clusters {
         let ready = if said.status == "True" { ": it is there" } else { "" };
         lines.push(format!("    {cluster}{ready}{}", unless_true(said)));
     }
-    if placement.status != "True" {
+    if let Some(invalid) = invalid {
+        lines.push(format!("    nothing is offloaded{}", unless_true(invalid)));
+    } else if placement.status != "True" {
         lines.push(format!("    new Pods may be placed wrongly{}", unless_true(placement)));
     }
     if !older_pods.is_empty() {
@@ -87,5 +94,10 @@ twins of other clusters' Namespaces:
         assert_eq!(text(&super::super::report::tests::example()), want);
         let none = text(&OffloadReport { context: "west".into(), ..OffloadReport::default() });
         assert!(none.contains("offloaded Namespaces: none\n"), "{none}");
+        let lacks = Some("namespaceoffloadings.offloading.liqo.io".into());
+        let problems = vec!["it is missing".into()];
+        let unknown = text(&OffloadReport { lacks, problems, ..OffloadReport::default() });
+        assert!(unknown.contains("problem: it is missing\n"), "{unknown}");
+        assert!(unknown.contains("offloaded Namespaces: not known\n"), "{unknown}");
     }
 }

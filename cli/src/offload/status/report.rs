@@ -9,7 +9,7 @@ use api::{
     condition::AntreaCondition,
     offload::{
         label,
-        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY},
+        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY, VALID},
         phase::Phase,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
@@ -39,6 +39,11 @@ pub struct OffloadReport {
     pub namespaces: Vec<Offloaded>,
     /// Twins of other clusters' Namespaces.
     pub twins: Vec<Twin>,
+    /// The CRD of NamespaceOffloadings, where it is missing: which Namespaces are offloaded is not known then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
+    /// What is wrong with the cluster as a whole, or with Namespaces of which no NamespaceOffloading tells.
+    pub problems: Vec<String>,
 }
 
 /// What somebody says: whether it is so, and why.
@@ -93,6 +98,9 @@ pub struct Offloaded {
     pub twin: String,
     /// What selected clusters, and those that still have a twin, say of it, by ID.
     pub clusters: BTreeMap<String, Said>,
+    /// Why it offloads nothing, where it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<Said>,
     /// Whether new Pods are placed as the strategy says.
     pub placement: Said,
     /// Pods that are where the strategy puts no new ones: they are older than it.
@@ -116,7 +124,8 @@ pub struct Twin {
 impl OffloadReport {
     /// Whether all that was asked for works. Pods that are older than their strategy are as they were asked for once.
     pub fn is_well(&self) -> bool {
-        self.peers.iter().all(|peer| peer.ready.is_true())
+        self.problems.is_empty()
+            && self.peers.iter().all(|peer| peer.ready.is_true())
             && self.nodes.iter().all(|node| node.ready.is_true())
             && self.namespaces.iter().all(Offloaded::is_well)
     }
@@ -169,7 +178,35 @@ pub(super) fn report(context: &str, read: &Read) -> OffloadReport {
         nodes: read.nodes.iter().map(node).collect(),
         namespaces: read.offloadings.iter().map(|offloading| offloaded(offloading, read, &nodes)).collect(),
         twins: read.twins.iter().map(twin).collect(),
+        lacks: read.lacks.clone(),
+        problems: problems(read),
     }
+}
+
+fn problems(read: &Read) -> Vec<String> {
+    let crd = read.lacks.as_ref().map(|crd| {
+        format!(
+            "which Namespaces are offloaded is not known, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
+        )
+    });
+    let is_told = |name: &str| {
+        read.offloadings.iter().any(|offloading| offloading.namespace().as_deref() == Some(name))
+    };
+    // Without the kind none is told, and that is said already.
+    let untold =
+        read.labelled.iter().map(ResourceExt::name_any).filter(|name| crd.is_none() && !is_told(name));
+    let untold: Vec<_> = untold
+        .map(|name| {
+            format!(
+                "Namespace {name} has label {}=true and no NamespaceOffloading: no new Pod is made in it, and twins that it had may be left; \
+                 run `freeport offload namespace {name}`, and to end that `freeport unoffload namespace {name} --yes`",
+                label::SCHEDULING_ENABLED
+            )
+        })
+        .collect();
+    let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();
+    let away = read.away.clone().filter(|_| says_something);
+    away.into_iter().chain(crd).chain(untold).collect()
 }
 
 fn peer(peer: &OffloadPeerView) -> Peer {
@@ -211,6 +248,7 @@ fn offloaded(
         phase: status.offloading_phase.clone().unwrap_or_else(|| "Unknown".into()),
         twin: status.remote_namespace_name.clone().unwrap_or_default(),
         clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
+        invalid: condition(&status.conditions, VALID).map(|valid| Said::of(Some(valid))),
         placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
         older_pods: places.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
         namespace,

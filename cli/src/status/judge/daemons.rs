@@ -110,7 +110,7 @@ impl Verdict<'_> {
     }
 
     /// What was read, if it was asked for. If it may not be read, that is a note and no problem.
-    fn seen<'a, T>(&mut self, part: Option<&'a Part<Option<T>>>) -> Option<Option<&'a T>> {
+    pub(super) fn seen<'a, T>(&mut self, part: Option<&'a Part<Option<T>>>) -> Option<Option<&'a T>> {
         match part? {
             Err(Gap { part, why: Why::Forbidden(message) }) => {
                 self.notes.push(format!("{part} was not checked: {message}"));

@@ -1,13 +1,17 @@
 //! Whether offloading works: its policy, the webhook, consents and Namespaces.
 
 use api::offload::{namespace::PLACEMENT_ENFORCED, peer::READY};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
 use super::{
     Verdict,
     objects::{tally, unless_true},
 };
 use crate::{
-    objects::{Object, offload},
+    objects::{
+        Object, SYSTEM,
+        offload::{self, webhook::NAME},
+    },
     status::{
         found::{Entry, Gap, OFFLOADED, Offloading, Part, Why},
         report::Tally,
@@ -27,6 +31,7 @@ impl Verdict<'_> {
             self.check(check.as_ref(), &wanted, COMMAND);
         }
         self.webhook(&found.webhook);
+        self.rollout(found.server.as_ref());
         let peers = self.entries("OffloadPeer", &found.peers, &[READY]);
         let namespaces =
             self.entries("NamespaceOffloading", &found.namespaces, &[OFFLOADED, PLACEMENT_ENFORCED]);
@@ -38,6 +43,24 @@ impl Verdict<'_> {
         let tally = tally(entries, |conditions| unless_true(conditions, wanted, &[]));
         self.troubles(kind, &tally);
         Some(tally)
+    }
+
+    /// Whether the webhook's Pods are of the newest template: old ones answer on while new ones do not start.
+    fn rollout(&mut self, part: Option<&Part<Option<Deployment>>>) {
+        let deployment = self.seen(part).flatten();
+        let conditions = deployment.and_then(|deployment| deployment.status.as_ref()?.conditions.as_ref());
+        let hangs = |condition: &&DeploymentCondition| {
+            let is_of = |type_: &&str| condition.type_.as_deref() == Some(*type_);
+            condition.status.as_deref() == Some("False") && ["Available", "Progressing"].iter().any(is_of)
+        };
+        if let Some(condition) = conditions.into_iter().flatten().find(hangs) {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            self.problem(
+                format!("Deployment {SYSTEM}/{NAME}"),
+                format!("{} is False: {}", text(&condition.type_), text(&condition.message)),
+                format!("kubectl -n {SYSTEM} describe pods -l app.kubernetes.io/name={NAME}; `freeport {COMMAND}` again names the image of this release"),
+            );
+        }
     }
 
     /// Whether its absence stops Pods is up to the administrator; that it does not is worth knowing.

@@ -96,7 +96,21 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let failed = is(world, &ns, &name, "Failed", ABORTED).await;
         assert_eq!(failed.uid(), pod.uid());
         assert_ne!(unbound(west, &ns).await, name, "its owner made another one");
-        let node = Api::<Node>::all(west.client.clone()).get(NODE).await.unwrap();
+        let conditions = failed.status.unwrap().conditions.unwrap_or_default();
+        let ready: Vec<_> = conditions.iter().filter(|condition| condition.type_ == "Ready").collect();
+        assert!(
+            ready.iter().all(|ready| ready.status == "False"),
+            "what has ended takes no traffic: {ready:?}"
+        );
+        let nodes = Api::<Node>::all(west.client.clone());
+        eventually("the Node says that its host has left", || async {
+            let status = nodes.get(NODE).await.map_err(|error| error.to_string())?.status.unwrap_or_default();
+            let ready = status.conditions.unwrap_or_default().into_iter().find(|it| it.type_ == "Ready");
+            let reason = ready.and_then(|ready| ready.reason);
+            if reason.as_deref() == Some("HostLeft") { Ok(()) } else { Err(format!("{reason:?}")) }
+        })
+        .await;
+        let node = nodes.get(NODE).await.unwrap();
         let taints = node.spec.unwrap().taints.unwrap_or_default();
         assert!(taints.iter().any(|taint| taint.key == NO_NEW_PODS), "which goes elsewhere: {taints:?}");
 

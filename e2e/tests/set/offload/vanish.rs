@@ -197,6 +197,12 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
         peer_says(world, "west", "east", "CannotWatch").await;
         world.member_says("west", CONNECTED).await;
         stays(world, "orphan-west", &before).await;
+        let here = Api::<Namespace>::all(west.client.clone()).get(&ns).await.unwrap();
+        assert_eq!(
+            here.labels().get("liqo.io/scheduling-enabled").map(String::as_str),
+            Some("true"),
+            "without it, new Pods would run here"
+        );
         west.put_back_crd(had).await;
         peer_says(world, "west", "east", "Ready").await;
         offload(world, &ns, json!({})).await;

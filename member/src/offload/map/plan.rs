@@ -110,13 +110,12 @@ fn not_ours(namespace: &str, twin: &str, around: &Around<'_>) -> Step {
 
 /// `other`: the twin that the Namespace has, if this one is not there.
 fn entry((namespace, twin): (&str, &str), other: Option<&str>, count: usize, around: &Around<'_>) -> Step {
-    if let Some(have) = (around.namespace)(twin) {
-        return match have.twin_of(around.record) {
-            Some((home, original)) if (home, original) == (around.home, namespace) => match have.is_going() {
-                true => Step::Wait { twin: twin.to_owned() },
-                false => Step::Mend { want: mended(&have, around), have },
-            },
-            _ => not_ours(namespace, twin, around),
+    let there = (around.namespace)(twin);
+    let is_its_own = |have: &&Namespace| have.twin_of(around.record) == Some((around.home, namespace));
+    if let Some(have) = there.as_ref().filter(is_its_own) {
+        return match have.is_going() {
+            true => Step::Wait { twin: twin.to_owned() },
+            false => Step::Mend { want: mended(have, around), have: have.clone() },
         };
     }
     if let Some(other) = other {
@@ -125,11 +124,18 @@ fn entry((namespace, twin): (&str, &str), other: Option<&str>, count: usize, aro
         );
         return refuse(twin, "NameChanged", message);
     }
+    // Before what else is here is told: who may bring nothing learns nothing of which names there are.
+    let incoming = match around.incoming.clone() {
+        Ok(incoming) => incoming,
+        Err(error) => return refuse(twin, error.reason(), error.to_string()),
+    };
+    if there.is_some() {
+        return not_ours(namespace, twin, around);
+    }
     if let Err(error) = check_twin(twin, &(around.system)(twin)) {
         return refuse(twin, error.reason(), error.to_string());
     }
-    let allowed = around.incoming.clone();
-    match allowed.and_then(|incoming| allows(incoming, around.home, namespace, twin, count)) {
+    match allows(incoming, around.home, namespace, twin, count) {
         Ok(()) => Step::Create(made(namespace, twin, around)),
         Err(error) => refuse(twin, error.reason(), error.to_string()),
     }
@@ -223,6 +229,7 @@ mod tests {
         let any = Incoming { namespaces: vec!["*".into()], ..Incoming::default() };
         assert_eq!(becomes(("shop", "kube-system"), Some(&any), &[]), "NameReserved");
         assert_eq!(becomes(("shop", "default"), Some(&any), &[]), "NameReserved");
+        assert_eq!(becomes(("shop", "default"), None, &[]), "NotAccepted");
         let ours = twin("shop-west", "shop");
         assert_eq!(
             becomes(shop, None, std::slice::from_ref(&ours)),
@@ -238,7 +245,7 @@ mod tests {
         assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");
         let mut unlabelled = ours.clone();
         unlabelled.metadata.labels = None;
-        assert_eq!(becomes(shop, None, &[unlabelled.clone()]), "NotOurs", "we never wrote it");
+        assert_eq!(becomes(shop, Some(&consent), &[unlabelled.clone()]), "NotOurs", "we never wrote it");
         unlabelled.metadata.managed_fields =
             serde_json::from_value(json!([{"manager": "freeport-member"}])).unwrap();
         assert_eq!(becomes(shop, None, &[unlabelled]), "mend", "somebody took its labels off");
@@ -250,6 +257,7 @@ mod tests {
             json!({"name": "shop-west", "labels": {"app.kubernetes.io/managed-by": "freeport"}}),
         ] {
             let foreign = serde_json::from_value(json!({"metadata": foreign})).unwrap();
+            assert_eq!(becomes(shop, None, std::slice::from_ref(&foreign)), "NotAccepted", "it tells nobody");
             assert_eq!(becomes(shop, Some(&any), &[foreign]), "NotOurs");
         }
         assert_eq!(becomes(shop, Some(&any), &[twin("shop-west", "shop2")]), "NotOurs", "another one's twin");

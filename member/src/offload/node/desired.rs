@@ -26,6 +26,8 @@ pub(super) struct Condition {
     /// The Common Area is heard: it is known how it stands.
     pub(super) is_heard: bool,
     pub(super) standing: Option<Standing>,
+    /// It has said that it leaves, and has no Lease.
+    pub(super) has_left: bool,
 }
 
 impl Condition {
@@ -46,6 +48,7 @@ impl Condition {
             _ if !self.is_heard => {
                 says(if was_ready { "True" } else { "Unknown" }, "LeaderNotHeard", not_heard)
             }
+            _ if self.has_left => says("Unknown", "HostLeft", "the host has left the ClusterSet"),
             Some(Standing::Present) => says("True", "HostPresent", "the host renews its Lease"),
             // What was known before stays.
             Some(Standing::Unheard) => match before {
@@ -223,7 +226,7 @@ mod tests {
     }
 
     fn heard(standing: Option<Standing>) -> Condition {
-        Condition { is_heard: true, standing }
+        Condition { is_heard: true, standing, has_left: false }
     }
 
     fn at() -> Timestamp {
@@ -302,13 +305,17 @@ mod tests {
         assert_eq!(says(heard(Some(Standing::Unheard))), "Unknown");
         assert_eq!(says(heard(Some(Standing::Present))), "True");
         assert_eq!(
-            says(Condition { is_heard: false, standing: None }),
+            says(Condition { is_heard: false, standing: None, has_left: false }),
             "True",
             "only the leader is not heard"
         );
         assert_eq!(says(heard(Some(Standing::Unheard))), "True", "what was known before stays");
         assert_eq!(says(heard(Some(Standing::Silent { since: None }))), "Unknown");
         assert_eq!(says(heard(None)), "Unknown");
+        let left = Condition { has_left: true, ..heard(Some(Standing::Unheard)) };
+        assert_eq!(says(left), "Unknown", "at once, and not when it is missed for long");
+        let not_heard = Condition { is_heard: false, has_left: true, standing: None };
+        assert_eq!(not_heard.ready(None).1, "LeaderNotHeard", "nobody is evicted for a lost hub");
     }
 
     #[test]
@@ -320,7 +327,7 @@ mod tests {
             let want = status("east", &node, Some(&offered()), &now, at()).unwrap();
             want["conditions"][0]["status"].as_str().unwrap().to_owned()
         };
-        let not_heard = || Condition { is_heard: false, standing: None };
+        let not_heard = || Condition { is_heard: false, standing: None, has_left: false };
         assert_eq!(says(GIVEN_UP, not_heard()), "True", "nobody is evicted for a lost hub");
         assert_eq!(says("HostSilent", not_heard()), "Unknown", "it was not ready before");
         assert_eq!(says(GIVEN_UP, heard(Some(Standing::Unheard))), "True");
@@ -333,7 +340,14 @@ mod tests {
         let ready = status("east", &before, Some(&offered()), &heard(Some(Standing::Present)), at()).unwrap();
         before.status = serde_json::from_value(ready.clone()).unwrap();
         let made = with_status(anew(&before), None, Some(&before));
-        let says = status("east", &made, None, &Condition { is_heard: false, standing: None }, at()).unwrap();
+        let says = status(
+            "east",
+            &made,
+            None,
+            &Condition { is_heard: false, standing: None, has_left: false },
+            at(),
+        )
+        .unwrap();
         assert_eq!(
             (&says["conditions"][0]["status"], &says["capacity"]),
             (&json!("True"), &ready["capacity"])

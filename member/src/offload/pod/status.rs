@@ -135,6 +135,10 @@ pub(super) fn mirrored(
     if have.is_final() && state.phase != have.phase {
         return None;
     }
+    // A host that leaves says that it has ended, and nothing else.
+    if state.is_final() {
+        unready(&mut state);
+    }
     if let Some(refused) = refused.filter(|_| !state.is_final()) {
         state.reason = Some(refused.reason.clone());
         state.message = Some(shortened(refused.message.clone(), QUOTE_MAX));

@@ -46,8 +46,58 @@ pub(in super::super) fn example() -> OffloadReport {
         pods: read(
             json!([{"metadata": {"name": "web-1", "namespace": "shop"}, "spec": {"nodeName": "worker"}}]),
         ),
+        labelled: vec![],
+        lacks: None,
+        away: None,
     };
     report("west", &found)
+}
+
+#[test]
+fn what_no_object_tells_is_said() {
+    let mut found = Read {
+        peers: read(json!([{"metadata": {"name": "east"}, "spec": {"outgoing": {}}}])),
+        nodes: vec![],
+        offloadings: read(json!([{"metadata": {"name": "offloading", "namespace": "shop"}, "spec": {}}])),
+        twins: vec![],
+        pods: vec![],
+        labelled: read(json!([{"metadata": {"name": "shop"}}, {"metadata": {"name": "left"}}])),
+        lacks: None,
+        away: Some("it has left".into()),
+    };
+    let [away, left] = &report("west", &found).problems[..] else { panic!() };
+    assert_eq!(away, "it has left");
+    assert!(left.starts_with("Namespace left has label liqo.io/scheduling-enabled=true"), "{left}");
+    assert!(left.contains("freeport unoffload namespace left --yes"), "{left}");
+    (found.lacks, found.away) = (Some("namespaceoffloadings.offloading.liqo.io".into()), None);
+    found.offloadings.clear();
+    let problems = report("west", &found).problems;
+    assert!(problems.len() == 1 && problems[0].contains("join --offload"), "{problems:?}");
+}
+
+#[test]
+fn a_namespace_that_cannot_be_offloaded_says_why() {
+    let invalid = json!([{
+        "metadata": {"name": "offloading", "namespace": "shop", "generation": 1}, "spec": {},
+        "status": {
+            "observedGeneration": 1, "offloadingPhase": "NoClusterSelected",
+            "conditions": [said("Valid", "False", "NameTooLong")],
+        },
+    }]);
+    let found = Read {
+        peers: vec![],
+        nodes: vec![],
+        offloadings: read(invalid),
+        twins: vec![],
+        pods: vec![],
+        labelled: vec![],
+        lacks: None,
+        away: None,
+    };
+    let report = report("west", &found);
+    let text = crate::offload::status::text(&report);
+    assert!(text.contains("    nothing is offloaded: False: NameTooLong: says NameTooLong\n"), "{text}");
+    assert!(!text.contains("placed wrongly") && !report.is_well(), "{text}");
 }
 
 #[test]

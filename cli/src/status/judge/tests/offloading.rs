@@ -15,6 +15,7 @@ fn offloading() -> Offloading {
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
         webhook: Ok(Some(webhook::configuration(None))),
+        server: Some(Ok(Some(deployment(2, 2)))),
     }
 }
 
@@ -70,4 +71,20 @@ fn a_webhook_that_may_be_passed_by_is_a_note() {
         there.body["webhooks"][0]["failurePolicy"] = json!("Ignore");
     });
     assert!(ignored.is_well() && ignored.notes[0].contains("failurePolicy Ignore"), "{:?}", ignored.notes);
+}
+
+#[test]
+fn a_kind_that_is_gone_and_a_webhook_whose_rollout_hangs_are_problems() {
+    let gone = judged(|found| found.peers = Err(Gap { part: "offloadpeers".into(), why: Why::NoCrd }));
+    assert_eq!(gone.problems[0].place, "offloadpeers");
+    assert!(gone.problems[0].next.contains("freeport join --offload"), "{:?}", gone.problems);
+
+    let hangs = json!({"type": "Progressing", "status": "False", "message": "ReplicaSet x has timed out progressing."});
+    let stuck = judged(|found| {
+        let mut there = deployment(2, 2);
+        there.status.as_mut().unwrap().conditions = serde_json::from_value(json!([hangs])).unwrap();
+        found.server = Some(Ok(Some(there)));
+    });
+    assert_eq!(stuck.problems[0].place, "Deployment freeport-system/freeport-webhook");
+    assert!(stuck.problems[0].what.contains("timed out progressing"), "{:?}", stuck.problems);
 }
