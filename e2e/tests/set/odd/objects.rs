@@ -7,16 +7,18 @@
 use std::collections::BTreeMap;
 
 use api::{
+    cluster_set::ClusterSet,
     lease::{LeaseView, Settled},
     mcs::ServiceExport,
     name,
     resource_export::{FAILURE, ResourceExport},
     resource_import::ResourceImport,
+    slice::SlicePayload,
 };
 use e2e::{
     cluster::Cluster,
     daemon::{End, LEADER},
-    fixture::{AREA, World, alone},
+    fixture::{AREA, SET, SYSTEM, World, alone},
     odd::{
         Cases, MEMBER,
         authors::{Authors, Taken},
@@ -28,7 +30,7 @@ use e2e::{
 use futures::{StreamExt, future::join_all, stream};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Resource, core::NamespaceResourceScope};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::processes;
@@ -64,6 +66,8 @@ fn odd_objects_stop_nothing_that_is_not_about_them() {
             join_all([LEADER, "freeport-member-west"].map(|daemon| again(world, daemon))).await;
             let before = processes(world).await;
             join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;
+            within(VOUCHED, "leader and west settle beside them", || settled_beside(world)).await;
+            within(VOUCHED, "an odd ClusterSet is judged", || is_connected_or_says_why(world, &taken)).await;
             // A member whose ClusterSet is odd judges nothing.
             let (patched, created): (Vec<_>, Vec<_>) =
                 taken.into_iter().partition(|taken| authors.is_patched(taken));
@@ -131,8 +135,36 @@ async fn judged(world: &World, taken: &[Taken]) -> Result<(), String> {
     Ok(())
 }
 
-/// A Service record is part of an import or has condition `Failure`, whatever is in it; a slice record has either no condition or one
-/// that we know.
+/// The leader has nothing left to write, and west sees everything, whatever of its own may be refused.
+async fn settled_beside(world: &World) -> Result<(), String> {
+    let leases = named::<LeaseView>(world.leader(), AREA).await?;
+    let said = |lease: &str| leases.get(lease).map(LeaseView::settled);
+    match (said(name::LEADER_LEASE), said(&name::member_lease("west"))) {
+        (Some(Settled::Yes), Some(Settled::Yes | Settled::Writing(_))) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// The ClusterSet of east, if it is odd: its status is about what it says now, or says what is wrong. With an odd CRD it may have none.
+async fn is_connected_or_says_why(world: &World, taken: &[Taken]) -> Result<(), String> {
+    let is_any = |kind: &str| taken.iter().any(|taken| taken.kind() == kind);
+    if !is_any("ClusterSet") || is_any("CustomResourceDefinition") {
+        return Ok(());
+    }
+    let sets = world.cluster("east").listed::<ClusterSet>(SYSTEM).await?;
+    let Some(set) = sets.iter().find(|set| set["metadata"]["name"] == SET) else { return Ok(()) };
+    let status = &set["status"];
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_current = status["observedGeneration"] == set["metadata"]["generation"];
+    let says = |condition: &Value| is_current || condition["status"] == "False";
+    match conditions.into_iter().find(|condition| condition["type"] == "Ready") {
+        Some(ready) if says(ready) => Ok(()),
+        _ => Err(format!("{status}")),
+    }
+}
+
+/// A Service record is part of an import or has condition `Failure`, whatever is in it; a slice record is one that importers take, or
+/// has condition `Failure`.
 fn is_judged(record: &Value, imports: &[ResourceImport]) -> Result<(), String> {
     let (spec, conditions) = (&record["spec"], &record["status"]["conditions"]);
     let has_failed =
@@ -143,8 +175,14 @@ fn is_judged(record: &Value, imports: &[ResourceImport]) -> Result<(), String> {
             && json!(import.spec.name) == spec["name"]
             && exporters.iter().any(|exporter| exporter.cluster_id == MEMBER)
     });
-    let is_service = spec["kind"] == "Service";
-    if has_failed || is_merged || !is_service { Ok(()) } else { Err(format!("not judged: {conditions}")) }
+    let passes = match spec["kind"].as_str() {
+        Some("Service") => is_merged,
+        Some("EndpointSlice") => {
+            SlicePayload::deserialize(&spec["endpointSlice"]).is_ok_and(|slice| slice.check().is_ok())
+        }
+        _ => true,
+    };
+    if has_failed || passes { Ok(()) } else { Err(format!("not judged: {conditions}")) }
 }
 
 async fn is_valid_or_not(world: &World, taken: &Taken) -> Result<(), String> {
