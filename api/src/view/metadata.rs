@@ -42,7 +42,7 @@ pub fn ours_annotated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Obje
 
 /// [`lean`] without labels and finalizers, for what others write: nothing of them is kept but names and times.
 pub fn unlabelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    Bare::deserialize(deserializer).map(Bare::into_meta)
+    Lean::<IgnoredAny, IgnoredAny>::deserialize(deserializer).map(Lean::into_meta)
 }
 
 /// [`annotated`] with the owners, whoever they are.
@@ -132,7 +132,7 @@ struct Lean<L, F> {
     finalizers: Option<F>,
 }
 
-impl<L: Into<BTreeMap<String, String>>, F: Finalizers> Lean<L, F> {
+impl<L: Kept<BTreeMap<String, String>>, F: Kept<Vec<String>>> Lean<L, F> {
     fn into_meta(self) -> ObjectMeta {
         ObjectMeta {
             name: self.name,
@@ -142,54 +142,33 @@ impl<L: Into<BTreeMap<String, String>>, F: Finalizers> Lean<L, F> {
             generation: self.generation,
             creation_timestamp: self.creation_timestamp,
             deletion_timestamp: self.deletion_timestamp,
-            labels: self.labels.map(L::into),
+            labels: self.labels.and_then(L::kept),
             finalizers: self.finalizers.and_then(F::kept),
             ..ObjectMeta::default()
         }
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Bare {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    generation: Option<i64>,
-    creation_timestamp: Option<Time>,
-    deletion_timestamp: Option<Time>,
+/// What is kept in memory of what was decoded.
+trait Kept<T> {
+    fn kept(self) -> Option<T>;
 }
 
-impl Bare {
-    fn into_meta(self) -> ObjectMeta {
-        ObjectMeta {
-            name: self.name,
-            namespace: self.namespace,
-            uid: self.uid,
-            resource_version: self.resource_version,
-            generation: self.generation,
-            creation_timestamp: self.creation_timestamp,
-            deletion_timestamp: self.deletion_timestamp,
-            ..ObjectMeta::default()
-        }
+impl<T> Kept<T> for IgnoredAny {
+    fn kept(self) -> Option<T> {
+        None
     }
 }
 
-/// Finalizers, or nothing in their place.
-trait Finalizers {
-    fn kept(self) -> Option<Vec<String>>;
-}
-
-impl Finalizers for Vec<String> {
-    fn kept(self) -> Option<Vec<String>> {
+impl Kept<Self> for Vec<String> {
+    fn kept(self) -> Option<Self> {
         Some(self)
     }
 }
 
-impl Finalizers for IgnoredAny {
-    fn kept(self) -> Option<Vec<String>> {
-        None
+impl Kept<Self> for BTreeMap<String, String> {
+    fn kept(self) -> Option<Self> {
+        Some(self)
     }
 }
 
@@ -204,15 +183,15 @@ struct SourceLabels {
     source_kind: Option<String>,
 }
 
-impl From<SourceLabels> for BTreeMap<String, String> {
-    fn from(labels: SourceLabels) -> Self {
+impl Kept<BTreeMap<String, String>> for SourceLabels {
+    fn kept(self) -> Option<BTreeMap<String, String>> {
         let all = [
-            (label::SOURCE_CLUSTER_ID, labels.source_cluster_id),
-            (label::SOURCE_NAMESPACE, labels.source_namespace),
-            (label::SOURCE_NAME, labels.source_name),
-            (label::SOURCE_KIND, labels.source_kind),
+            (label::SOURCE_CLUSTER_ID, self.source_cluster_id),
+            (label::SOURCE_NAMESPACE, self.source_namespace),
+            (label::SOURCE_NAME, self.source_name),
+            (label::SOURCE_KIND, self.source_kind),
         ];
-        all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+        Some(all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
     }
 }
 
