@@ -25,13 +25,14 @@ use api::{
 use kit::{
     boot::Env,
     failure::{Failure, classify},
+    list,
     write::{Error, Writer},
 };
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::pages::Pages;
+use self::pages::Records;
 use super::{
     local_writer,
     pod::view::OwnShadowPod,
@@ -52,10 +53,10 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
     let is_us = |field: &str| ListParams::default().fields(&format!("{field}={}", us.cluster));
     let offers = Api::<OwnOffer>::namespaced(leader.clone(), &us.common_area);
-    let mut pages = Pages::of(&offers, &is_us("spec.host"));
+    let mut pages = Records::of(&offers, is_us("spec.host"));
     while let Some(page) = pages.next().await? {
         for offer in page {
-            writer.delete(&offer, false).await.map_err(|error| failure(&error))?;
+            writer.delete(&offer, false).await.map_err(|error| error.failure())?;
         }
     }
     hosted::withdraw(access, &writer).await?;
@@ -65,14 +66,14 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     loop {
         let is_late = begun.elapsed() >= PATIENCE;
         let mut is_left = false;
-        let mut pages = Pages::of(&pods, &is_us("spec.origin"));
+        let mut pages = Records::of(&pods, is_us("spec.origin"));
         while let Some(page) = pages.next().await? {
             for pod in &page {
                 is_left = true;
                 acted(end(&writer, pod, is_late).await)?;
             }
         }
-        let mut pages = Pages::of(&maps, &is_us("spec.origin"));
+        let mut pages = Records::of(&maps, is_us("spec.origin"));
         while let Some(page) = pages.next().await? {
             for map in page.iter().filter(|_| !is_late) {
                 is_left = true;
@@ -90,7 +91,7 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
 fn acted(done: Result<(), Error>) -> Result<(), Failure> {
     match done {
         Ok(()) | Err(Error::Stale | Error::Gone) => Ok(()),
-        Err(error) => Err(failure(&error)),
+        Err(error) => Err(error.failure()),
     }
 }
 
@@ -121,14 +122,6 @@ async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
         }
         // Nobody acts on what cannot be read.
         Ok(None) | Err(_) => writer.delete(map, false).await,
-    }
-}
-
-fn failure(error: &Error) -> Failure {
-    match error {
-        Error::Unreachable(error) => classify(error),
-        Error::Gone => Failure::NamespaceMissing,
-        other => Failure::Other(other.to_string()),
     }
 }
 
@@ -204,8 +197,9 @@ async fn listed<K>(client: &Client, selector: &str) -> Result<Vec<K>, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default().labels(selector)).await {
-        Ok(list) => Ok(list.items),
+    let which = ListParams::default().labels(selector);
+    match list::all(&Api::<K>::all(client.clone()), which, |object| object).await {
+        Ok(objects) => Ok(objects),
         Err(error) => match classify(&error) {
             Failure::KindMissing | Failure::Forbidden(_) => Ok(vec![]),
             _ => Err(error.into()),

@@ -10,7 +10,7 @@ use kit::{failure::Failure, write::Writer};
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, PAUSE, acted, delete_twins, failure, local_writer, pages::Pages};
+use super::{PATIENCE, PAUSE, acted, delete_twins, local_writer, pages::Records};
 use crate::{
     feature::Access,
     offload::view::{PeerMap, PeerPod},
@@ -22,14 +22,14 @@ pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<
     let Access { env, us, leader, .. } = access;
     let deleted = delete_twins(&local_writer(env), &env.client, Some(&us.cluster))
         .await
-        .map_err(|error| failure(&error));
+        .map_err(|error| error.failure());
     let is_us = ListParams::default().fields(&format!("spec.destination={}", us.cluster));
     let pods = Api::<PeerPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<PeerMap>::namespaced(leader.clone(), &us.common_area);
     let begun = Instant::now();
     loop {
         let mut is_said = true;
-        let mut pages = Pages::of(&pods, &is_us);
+        let mut pages = Records::of(&pods, is_us.clone());
         while let Some(page) = pages.next().await? {
             for pod in page {
                 let want = ended(pod.status.0.as_ref().ok(), &us.cluster);
@@ -39,7 +39,7 @@ pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<
                 }
             }
         }
-        let mut pages = Pages::of(&maps, &is_us);
+        let mut pages = Records::of(&maps, is_us.clone());
         while let Some(page) = pages.next().await? {
             for map in page.iter().filter(|map| !has_left(map)) {
                 is_said = false;
