@@ -157,7 +157,7 @@ impl Feed {
             if self.metadata { collection.list_metadata(&params) } else { collection.list(&params) };
         let text = self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await?;
         let page: Page<'_> = serde_json::from_str(&text)?;
-        for object in &page.items {
+        for object in page.items.iter().flatten() {
             reader.listed(object.get())?;
         }
         let said = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -220,8 +220,9 @@ fn take_in(
 struct Page<'a> {
     #[serde(default)]
     metadata: PageMetadata,
+    /// Where only metadata is asked for, API servers write null for none.
     #[serde(borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]

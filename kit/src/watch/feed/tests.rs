@@ -114,6 +114,14 @@ async fn pages_are_told_object_by_object_and_a_watch_goes_on_where_the_list_ende
 }
 
 #[tokio::test]
+async fn null_in_the_place_of_objects_is_none() {
+    let none = json!({"metadata": {"resourceVersion": "9"}, "items": null});
+    let all = [(200, none.to_string()), events(&[("ADDED", object("a", "10"))])];
+    let (heard, _) = told(&all, 3).await;
+    assert_eq!(heard, ["begin", "end", "there a"]);
+}
+
+#[tokio::test]
 async fn a_version_that_is_gone_is_listed_anew() {
     let gone = json!({"kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410});
     let all = [
