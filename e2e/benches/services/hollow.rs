@@ -83,11 +83,12 @@ impl Hollow {
     pub(crate) async fn leave(self, leader: &Cluster) {
         let Self { ids, .. } = self;
         let records: Api<ResourceExport> = leader.api(AREA);
-        let theirs = ListParams::default().labels(&format!("{}={NAMESPACE}", label::SOURCE_NAMESPACE));
+        let of = format!("{}={NAMESPACE}", label::SOURCE_NAMESPACE);
+        let theirs = ListParams::default().labels(&of);
+        let of_services = format!("{of},{}={SERVICE}", label::SOURCE_KIND);
         let withdrawn = json!({"spec": {"service": {"withdrawn": true}}});
-        let listed = records.list_metadata(&theirs).await.unwrap();
-        let named = listed.items.iter().filter_map(|record| record.metadata.name.clone());
-        let services: Vec<_> = named.filter(|name| name.ends_with("-service")).collect();
+        let listed = records.list_metadata(&ListParams::default().labels(&of_services)).await.unwrap();
+        let services: Vec<_> = listed.items.into_iter().filter_map(|record| record.metadata.name).collect();
         each(&services, |name| {
             let (records, withdrawn) = (&records, &withdrawn);
             async move {

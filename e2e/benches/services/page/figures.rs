@@ -91,6 +91,26 @@ impl<'a> Figures<'a> {
         (many > few).then(|| more * 1000.0 / (many - few) as f64)
     }
 
+    /// The phase of this name with the most hollow members.
+    pub(super) fn in_a_crowd(&self, what: &str) -> Option<&'a Phase> {
+        self.crowds(what).last().copied()
+    }
+
+    /// How many times the median of an export among the fewest hollow members is the one among the most.
+    pub(super) fn crowd_growth(&self) -> Option<f64> {
+        let all = self.crowds("single among");
+        (all.len() > 1).then_some(())?;
+        Some(p50(all.last()?)? / p50(all.first()?)?)
+    }
+
+    /// Phases of this name, by the number of hollow members.
+    fn crowds(&self, what: &str) -> Vec<&'a Phase> {
+        let members = |phase: &Phase| phase.what.strip_prefix(what)?.trim().parse::<usize>().ok();
+        let mut all: Vec<_> = self.run.phases.iter().filter(|phase| members(phase).is_some()).collect();
+        all.sort_by_key(|phase| members(phase));
+        all
+    }
+
     /// How many times the median of changes with the fewest Services is the one with the most.
     pub(super) fn latency_growth(&self) -> Option<f64> {
         let sizes = sizes(self.run);
@@ -101,12 +121,16 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Phases that have a number of Services of their own.
-const APART: [&str; 2] = ["single", "unused"];
+/// How the names of phases begin that have a number of Services of their own.
+const APART: [&str; 4] = ["single", "unused", "hollow", "reconnect"];
+
+fn is_apart(phase: &Phase) -> bool {
+    APART.iter().any(|apart| phase.what.starts_with(apart))
+}
 
 /// Of all phases with many exports.
 pub(super) fn sizes(run: &Run) -> Vec<usize> {
-    let many = run.phases.iter().filter(|phase| !APART.contains(&&*phase.what));
+    let many = run.phases.iter().filter(|phase| !is_apart(phase));
     let mut sizes: Vec<_> = many.map(|phase| phase.services).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -114,8 +138,7 @@ pub(super) fn sizes(run: &Run) -> Vec<usize> {
 }
 
 fn memory(run: &Run, daemon: &str, services: usize) -> Option<f64> {
-    let is_meant = |phase: &&Phase| !APART.contains(&&*phase.what) && phase.services == services;
-    let phases = run.phases.iter().filter(is_meant);
+    let phases = run.phases.iter().filter(|phase| !is_apart(phase) && phase.services == services);
     let peaks = phases.filter_map(|phase| Some(phase.costs.daemons.get(daemon)?.peak_megabytes));
     peaks.reduce(f64::max)
 }

@@ -27,7 +27,7 @@ const fn target(
 }
 
 /// Those of issue 17.
-const TARGETS: [Target; 29] = [
+const TARGETS: [Target; 32] = [
     target("writes for an export: Common Area", "3", |of| plain(of.in_common_area("bulk"), 3.0)),
     target("– each importing cluster", "4", |of| plain(of.in_importer("bulk"), 4.0)),
     target("– status of the ServiceExport", "1", |of| plain(of.of_exporter(" serviceexports/status"), 1.0)),
@@ -72,6 +72,14 @@ const TARGETS: [Target; 29] = [
     target("idle: CPU of the busiest daemon", "< 0.1 % of a core", idle),
     target("endpoint change at 50/s, most Services against fewest", "<= 1.2", |of| {
         plain(of.latency_growth(), 1.2)
+    }),
+    target("one export, most hollow members against fewest", "<= 1.2", |of| plain(of.crowd_growth(), 1.2)),
+    target("most hollow members reconnect at once: all served", "< 30 s", |of| {
+        unit(Some(of.in_a_crowd("reconnect")?.seconds), "s", 30.0)
+    }),
+    target("– leader", "< 150 MB", |of| {
+        let daemons = &of.in_a_crowd("reconnect")?.costs.daemons;
+        unit(Some(daemons.get(LEADING)?.peak_megabytes), "MB", 150.0)
     }),
 ];
 
