@@ -12,6 +12,8 @@ pub const CLUSTER_NAMESPACE: &str = "kube-bind.io/cluster-namespace";
 pub const CONSUMER_NAMESPACE: &str = "kube-bind.io/consumer-namespace";
 /// On a copy at the provider: the uid of the consumer's object.
 pub const CONSUMER_UID: &str = "kube-bind.io/consumer-uid";
+/// On a copy at the provider: the uid of the APIServiceBinding by which it was made, or taken over. Another one does not miss its object.
+pub const BINDING_UID: &str = "multicluster.freeport.dev/binding-uid";
 /// On the consumer's object: the Namespace of its copy.
 pub const PROVIDER_NAMESPACE: &str = "kube-bind.io/provider-namespace";
 /// On the consumer's object: the uid of its copy.

@@ -4,6 +4,7 @@ use api::bind::{
     binding::{APIServiceBinding, ClusterBinding},
     bound_schema::BoundSchema,
     export::APIServiceExport,
+    label,
     resource::{InformerScope, Isolation},
 };
 use e2e::{
@@ -240,6 +241,10 @@ fn b18_a_credential_that_was_moved_from_another_cluster_synchronizes_nothing() {
         west.api::<Secret>(CREDENTIALS).delete("moved", &DeleteParams::default()).await.unwrap();
         binding_says(world, "west", "moved", "SecretValid", "False", "KubeconfigSecretNotFound").await;
         is_of(Value::Null).await;
+        // It is not missed by a binding that did not make it.
+        let uid = Api::<APIServiceBinding>::all(west.client.clone()).get("moved").await.unwrap().uid();
+        let made = Patch::Merge(json!({"metadata": {"annotations": {label::BINDING_UID: uid}}}));
+        there.patch(&copy, &PatchParams::default(), &made).await.unwrap();
         west.api::<Secret>(CREDENTIALS).create(&Default::default(), &again).await.unwrap();
         binding_says(world, "west", "moved", "Connected", "True", "").await;
         vanishes(&there, &copy).await;

@@ -7,7 +7,7 @@ use api::bind::{
 };
 use e2e::{
     binding::{
-        BINDING, CREDENTIALS, Offered, becomes, bind_with,
+        BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says,
         provider::{contract_for, granted},
         vanishes,
     },
@@ -18,7 +18,7 @@ use e2e::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -43,6 +43,21 @@ async fn release(world: &World, east: &Cluster, namespace: &str) {
         if going.iter().any(|name| name.starts_with(namespace)) { Err(format!("{going:?}")) } else { Ok(()) }
     })
     .await;
+}
+
+/// Shows that the konnector has looked at what is there, and that copies of new objects go as ever.
+async fn another_comes_and_goes(
+    world: &World,
+    offered: &Offered,
+    namespace: Option<&str>,
+    there: &Api<DynamicObject>,
+) {
+    let east = world.cluster("east");
+    binding_says(world, "east", &offered.plural, "SchemaInSync", "True", "").await;
+    offered.create(east, namespace, "another", json!({"spec": {"size": "l"}})).await;
+    becomes("is at the provider", there, "another", |_| true).await;
+    offered.objects(east, namespace).delete("another", &DeleteParams::default()).await.unwrap();
+    vanishes(there, "another").await;
 }
 
 #[test]
@@ -72,6 +87,11 @@ fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
         let left = copies().await;
         let live = left.iter().filter(|copy| copy.metadata.deletion_timestamp.is_none()).count();
         assert_eq!(live, MANY, "copies were deleted");
+        bind(east, "lateorphans", &offered).await;
+        another_comes_and_goes(world, &offered, None, &there).await;
+        assert_eq!(copies().await.len(), MANY, "a binding missed objects that it never had");
+        unbind(world, "east", &offered).await;
+        assert_eq!(copies().await.len(), MANY);
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });
@@ -130,13 +150,19 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
         keep_copies(&bindings, "leaving").await;
         unbind(world, "east", &leaves).await;
 
+        // It is bound again. Its Namespace here is there, and not what the copy is of.
+        let there = leaves.objects(leader, Some(&format!("{cns}-{left}")));
+        bind(east, "leaving", &leaves).await;
+        another_comes_and_goes(world, &leaves, Some(&left), &there).await;
+        unbind(world, "east", &leaves).await;
+        assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
+
         // The second one shows that the konnector has looked at the first.
         let asked = leader.api::<APIServiceNamespace>(&cns);
         release(world, east, &left).await;
         world.release(&other).await;
         goes(&asked, &other).await;
         assert!(asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none());
-        let there = leaves.objects(leader, Some(&format!("{cns}-{left}")));
         assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
         unbind(world, "east", &stays).await;
         assert!(

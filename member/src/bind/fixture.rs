@@ -46,6 +46,7 @@ pub(crate) fn assign_for(contract: &Contract, owner: &str, ours: &str, theirs: &
 pub(crate) fn bound() -> Bound {
     Bound {
         binding: "mango".into(),
+        binding_uid: "b1".into(),
         resource: ApiResource {
             group: "provider.example.com".into(),
             version: "v1".into(),

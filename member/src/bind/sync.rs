@@ -181,6 +181,7 @@ impl Sync {
         let rules = Rules {
             strategy: self.bound.strategy,
             cluster_namespace: &self.contract.cluster_namespace,
+            binding_uid: &self.bound.binding_uid,
             is_ending: self.contract.is_ending(&self.bound.binding),
             orphan: self.bound.orphan,
             is_unserved,

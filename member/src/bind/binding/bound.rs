@@ -21,6 +21,7 @@ pub(super) fn bound_of(
     let served = crd.served().filter(|_| is_of(crd, binding))?;
     Some(Bound {
         binding: binding.name_any(),
+        binding_uid: binding.uid().unwrap_or_default(),
         strategy: strategy(served.is_namespaced, export.spec.isolation),
         resource: served.resource,
         informer_scope: informer_scope.unwrap_or(export.spec.informer_scope),

@@ -14,7 +14,7 @@ use kube::{Api, Resource, api::ApiResource, core::ObjectMeta};
 
 use super::{
     Bound, Sync,
-    copy::{Whose, is_offered, whose},
+    copy::{Whose, is_left, is_offered, whose},
     entry::{At, Here, There},
 };
 use crate::bind::policy::leaves_copies;
@@ -98,7 +98,9 @@ impl Sync {
         match by.read(&at).await {
             Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
-            Ok(there) if !is_ours_to_delete(&there, here, cluster_namespace) => Ok(()),
+            Ok(there) if !is_ours_to_delete(&there, here, cluster_namespace, &self.bound.binding_uid) => {
+                Ok(())
+            }
             Ok(there) => {
                 if there.metadata.deletion_timestamp.is_none() {
                     self.may_go(place, Some(here)).await?;
@@ -127,8 +129,9 @@ fn in_version(api: &ApiResource, version: &str) -> ApiResource {
     ApiResource { version: version.to_owned(), api_version, ..api.clone() }
 }
 
-fn is_ours_to_delete(there: &There, here: &Here, cluster_namespace: &str) -> bool {
-    whose(there, Some(here), cluster_namespace) == Whose::Ours && !is_offered(there)
+fn is_ours_to_delete(there: &There, here: &Here, cluster_namespace: &str, binding_uid: &str) -> bool {
+    let is_ours = whose(there, Some(here), cluster_namespace) == Whose::Ours;
+    is_ours && !is_offered(there) && !is_left(there, Some(here), binding_uid)
 }
 
 /// Whether the provider serves the API among these, where copies are looked for: made anew, it may have another scope.
@@ -139,7 +142,7 @@ fn is_served(served: &[APIResource], bound: &Bound) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use api::bind::label::{ADOPT, CLUSTER_NAMESPACE};
+    use api::bind::label::{ADOPT, BINDING_UID, CLUSTER_NAMESPACE};
     use serde_json::json;
 
     use super::*;
@@ -164,12 +167,13 @@ mod tests {
         let here: Here = serde_json::from_value(json!({"metadata": {"name": "foo", "uid": "u1"}})).unwrap();
         let of = |annotations: serde_json::Value| {
             let there = json!({"metadata": {"name": "foo", "annotations": annotations}});
-            is_ours_to_delete(&serde_json::from_value(there).unwrap(), &here, "ours")
+            is_ours_to_delete(&serde_json::from_value(there).unwrap(), &here, "ours", "b1")
         };
         assert!(of(json!({CLUSTER_NAMESPACE: "ours"})));
         assert!(!of(json!({CLUSTER_NAMESPACE: "ours", ADOPT: "true"})), "it was there before");
         assert!(!of(json!({CLUSTER_NAMESPACE: "anothers"})));
         assert!(!of(json!({})));
+        assert!(!of(json!({CLUSTER_NAMESPACE: "ours", BINDING_UID: "b0"})), "another binding left it");
         let v2 = in_version(&fixture::bound().resource, "v2");
         assert_eq!((v2.api_version.as_str(), v2.version.as_str()), ("provider.example.com/v2", "v2"));
     }

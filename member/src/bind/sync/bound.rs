@@ -8,6 +8,8 @@ use kube::api::ApiResource;
 pub(crate) struct Bound {
     /// Name of the APIServiceBinding, and of the export.
     pub(crate) binding: String,
+    /// uid of the APIServiceBinding: another one of its name has other copies.
+    pub(crate) binding_uid: String,
     pub(crate) resource: ApiResource,
     pub(crate) strategy: Strategy,
     pub(crate) informer_scope: InformerScope,

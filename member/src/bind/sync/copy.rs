@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use api::bind::{
-    label::{ADOPT, CLUSTER_NAMESPACE, CONSUMER_NAMESPACE, CONSUMER_UID, PROVIDER_NAMESPACE, PROVIDER_UID},
+    label::{
+        ADOPT, BINDING_UID, CLUSTER_NAMESPACE, CONSUMER_NAMESPACE, CONSUMER_UID, PROVIDER_NAMESPACE,
+        PROVIDER_UID,
+    },
     mapping::Strategy,
 };
 use kube::ResourceExt;
@@ -48,6 +51,14 @@ pub(crate) fn is_offered(there: &There) -> bool {
     there.annotations().get(ADOPT).is_some_and(|value| value == "true")
 }
 
+/// Whether a copy of ours was left by another binding, which is gone: it stays until an object of this one takes it over. A konnector of Go's
+/// does not say by which it made one.
+pub(crate) fn is_left(there: &There, here: Option<&Here>, binding_uid: &str) -> bool {
+    let says = |key: &str| there.annotations().get(key).map(String::as_str);
+    let is_its = here.and_then(ResourceExt::uid).is_some_and(|uid| says(CONSUMER_UID) == Some(&*uid));
+    !is_its && says(BINDING_UID).map_or(here.is_none(), |made_by| made_by != binding_uid)
+}
+
 /// Our fields of it, as `managedFields` name them.
 fn owned(there: &There) -> Option<&Value> {
     let entries = there.metadata.managed_fields.iter().flatten();
@@ -65,7 +76,7 @@ pub(crate) fn copy(
     here: &Here,
     there: Option<&There>,
     strategy: Strategy,
-    cluster_namespace: &ClusterNamespace,
+    (cluster_namespace, binding_uid): (&ClusterNamespace, &str),
 ) -> Value {
     let content = here.content.iter().filter(|(field, _)| *field != "status");
     let mut copy: Map<_, _> = content.map(|(field, value)| (field.clone(), value.clone())).collect();
@@ -80,6 +91,7 @@ pub(crate) fn copy(
         (CLUSTER_NAMESPACE, cluster_namespace.name.clone()),
         (CONSUMER_NAMESPACE, here.namespace().unwrap_or_default()),
         (CONSUMER_UID, here.uid().unwrap_or_default()),
+        (BINDING_UID, binding_uid.to_owned()),
     ];
     annotations.extend(says.map(|(key, value)| (key.to_owned(), value)));
     let mut metadata = json!({ "annotations": annotations });
@@ -136,9 +148,10 @@ mod tests {
 
     #[test]
     fn o1_o3_o5_o6_the_first_copy() {
-        let first = |strategy| copy(&foo(), None, strategy, &cns());
+        let first = |strategy| copy(&foo(), None, strategy, (&cns(), "b1"));
         let annotations = json!({
             "note": "n", CLUSTER_NAMESPACE: "kube-bind-37p3oxx6sh4fd", CONSUMER_NAMESPACE: "team1", CONSUMER_UID: "u1",
+            BINDING_UID: "b1",
         });
         let content = json!({"spec": {"size": "l", "opts": {"a": 1, "b": 2}}, "data": {"more": null}});
         let mut want = content.clone();
@@ -159,10 +172,10 @@ mod tests {
         }}));
         let mut changed = foo();
         changed.metadata.labels = Some([("app".to_owned(), "y".to_owned())].into());
-        let copy = copy(&changed, Some(&there), Strategy::Namespaced, &cns());
+        let copy = copy(&changed, Some(&there), Strategy::Namespaced, (&cns(), "b1"));
         assert_eq!(copy["metadata"]["labels"], json!({"app": "x"}));
         assert_eq!(copy["metadata"]["annotations"]["note"], "n");
-        assert_eq!(copy["metadata"]["annotations"].as_object().unwrap().len(), 4);
+        assert_eq!(copy["metadata"]["annotations"].as_object().unwrap().len(), 5);
     }
 
     #[test]

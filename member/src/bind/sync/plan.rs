@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    copy::{Whose, copy, is_offered, whose},
+    copy::{Whose, copy, is_left, is_offered, whose},
     entry::{Here, Pair, There},
 };
 
@@ -30,6 +30,7 @@ const FORMER_MANAGERS: &[&str] = &["konnector", MANAGER];
 pub(crate) struct Rules<'a> {
     pub(crate) strategy: Strategy,
     pub(crate) cluster_namespace: &'a ClusterNamespace,
+    pub(crate) binding_uid: &'a str,
     /// Nothing new goes up: the provider takes the API back.
     pub(crate) is_ending: bool,
     /// Copies stay when their objects go.
@@ -153,7 +154,8 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     let theirs = there.map(|there| whose(there, Some(here), cns));
     let is_ours = theirs == Some(Whose::Ours);
     if is_going {
-        let ours = there.filter(|there| is_ours && !is_offered(there));
+        let is_left = |there: &There| is_left(there, Some(here), rules.binding_uid);
+        let ours = there.filter(|there| is_ours && !is_offered(there) && !is_left(there));
         return ours.map_or(Step::Release, |there| match delete(there) {
             // Its operator may take some time, and says in the status what it waits for.
             Step::Rest if here.error.is_none() && there.error.is_none() => down(pair, there),
@@ -181,7 +183,7 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     if let Some(fields) = updated.and_then(|there| taken_over(there, MANAGER, FORMER_MANAGERS)) {
         return Step::TakeOver(fields);
     }
-    let want = copy(here, there, rules.strategy, rules.cluster_namespace);
+    let want = copy(here, there, rules.strategy, (rules.cluster_namespace, rules.binding_uid));
     match there {
         None => Step::Apply(target, want),
         Some(there) if !rules.is_ending && !is_applied(pair, there, &want) => Step::Apply(target, want),
@@ -192,7 +194,10 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
 /// A copy without its object, of which nobody saw that it went.
 fn orphan(pair: &Pair, there: Option<&There>, rules: &Rules<'_>) -> Step {
     let is_ours = |there: &&There| whose(there, None, &rules.cluster_namespace.name) == Whose::Ours;
-    let ours = there.filter(is_ours).filter(|there| is_of_somebody(there) && !is_offered(there));
+    let is_to_go = |there: &&There| {
+        is_of_somebody(there) && !is_offered(there) && !is_left(there, None, rules.binding_uid)
+    };
+    let ours = there.filter(is_ours).filter(is_to_go);
     match ours.map(|there| (delete(there), there)) {
         Some((Step::Delete, there)) if !pair.was_here && !rules.gaps.are_over(&there.metadata) => {
             Step::Fail(Problem::LostByRestore)

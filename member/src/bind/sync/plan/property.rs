@@ -74,6 +74,7 @@ impl World {
         let rules = Rules {
             strategy: Strategy::Namespaced,
             cluster_namespace: &cluster_namespace,
+            binding_uid: "b1",
             is_ending: false,
             orphan: false,
             is_unserved: false,

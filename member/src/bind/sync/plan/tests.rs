@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use api::bind::label::{CLUSTER_NAMESPACE, CONSUMER_UID};
+use api::bind::label::{BINDING_UID, CLUSTER_NAMESPACE, CONSUMER_UID};
 
 use super::*;
 use crate::home::Lost;
@@ -20,6 +20,7 @@ fn rules(cluster_namespace: &ClusterNamespace) -> Rules<'_> {
     Rules {
         strategy: Strategy::Namespaced,
         cluster_namespace,
+        binding_uid: "b1",
         is_ending: false,
         orphan: false,
         is_unserved: false,
@@ -66,8 +67,8 @@ fn going() -> Value {
 }
 
 fn copied(more: Value) -> Value {
-    let annotations =
-        json!({CLUSTER_NAMESPACE: CNS, "kube-bind.io/consumer-namespace": "team1", CONSUMER_UID: "u1"});
+    let annotations = json!({CLUSTER_NAMESPACE: CNS, "kube-bind.io/consumer-namespace": "team1", CONSUMER_UID: "u1",
+            BINDING_UID: "b1"});
     let owned: Map<_, _> =
         annotations.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
     let fields = json!({"f:metadata": {"f:annotations": owned}, "f:spec": {"f:size": {}}});
@@ -166,6 +167,34 @@ fn x1_x2_x5_the_finalizer_stays_until_the_copy_is_gone() {
     let mut without = live(going());
     merge(&mut without, json!({"metadata": {"uid": "u2"}}));
     assert_eq!(step(&pair(Some(without), Some(copied(json!({}))))), Step::Rest, "it never had one");
+}
+
+/// Whatever ended that one: copies are to stay, it was let go by force, or with `--cascade=orphan`.
+#[test]
+fn a_copy_that_another_binding_left_stays_until_an_object_takes_it_over() {
+    let by = |uid: Value| copied(json!({"metadata": {"annotations": {BINDING_UID: uid}}}));
+    let mut gos = copied(json!({}));
+    gos["metadata"]["annotations"].as_object_mut().unwrap().remove(BINDING_UID);
+    for left in [by(json!("b0")), gos.clone()] {
+        assert_eq!(step(&pair(None, Some(left.clone()))), Step::Rest);
+        let was_here = Pair { was_here: true, ..pair(None, Some(left)) };
+        assert_eq!(step(&was_here), Step::Rest, "its object came and went before it took the copy over");
+    }
+    let new = |more: Value| {
+        let mut new = held(json!({"metadata": {"uid": "u2"}}));
+        merge(&mut new, more);
+        new
+    };
+    assert_eq!(step(&pair(Some(new(going())), Some(by(json!("b0"))))), Step::Release);
+    assert_eq!(
+        step(&pair(Some(new(going())), Some(by(json!("b1"))))),
+        Step::Delete,
+        "ours, of an older object"
+    );
+    assert_eq!(step(&pair(Some(held(going())), Some(gos))), Step::Delete, "its own");
+    let taken = step(&pair(Some(new(json!({}))), Some(by(json!("b0")))));
+    let Step::Apply(_, want) = taken else { panic!("not taken over") };
+    assert_eq!(want["metadata"]["annotations"][BINDING_UID], "b1");
 }
 
 /// Its operator takes its time, and says why.
