@@ -1,7 +1,7 @@
 //! Requests of one consumer that get in each other's way. No konnector takes part.
 
 use api::bind::{
-    export::{APIServiceExport, APIServiceExportRequest, Phase},
+    export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
     label,
 };
 use e2e::{
@@ -18,6 +18,8 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
+
+use super::lifecycle::goes;
 
 fn of(offered: &Offered) -> Value {
     json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]})
@@ -54,6 +56,23 @@ fn b16_of_many_requests_for_one_api_at_once_one_is_granted() {
         contract(world, "crowd", "crowdothers").await;
         let otherwise = request(world, &cns, "crowdothers", of(&other)).await;
         assert_eq!(otherwise, (Phase::Failed, "DifferentIsolation".into()));
+        // Also the places that an API leaves.
+        let left = json!({"metadata": {"name": "shop"}, "spec": {}});
+        let _: APIServiceNamespace = leader.create(&cns, left).await;
+        let spaces = leader.api::<APIServiceNamespace>(&cns);
+        eventually("it has a place", || async {
+            let status = spaces.get("shop").await.unwrap().status.unwrap_or_default();
+            status.namespace.ok_or_else(|| format!("{:?}", status.conditions))
+        })
+        .await;
+        let export = exports[0].name_any();
+        leader.api::<APIServiceExport>(&cns).delete(&export, &DeleteParams::default()).await.unwrap();
+        goes(&leader.api::<APIServiceExport>(&cns), &export).await;
+        let otherwise = request(world, &cns, "crowdlater", of(&other)).await;
+        assert_eq!(otherwise, (Phase::Failed, "DifferentIsolation".into()));
+        spaces.delete("shop", &DeleteParams::default()).await.unwrap();
+        goes(&spaces, "shop").await;
+        assert_eq!(request(world, &cns, "crowdagain", of(&other)).await.0, Phase::Succeeded);
         leader.release_namespace(&cns).await;
         for offered in [&offered, &other] {
             leader.take_crd(&offered.name()).await;

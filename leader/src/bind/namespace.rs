@@ -31,9 +31,9 @@ use kube::{Api, Resource, ResourceExt, api::ListParams, core::ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(super) use self::assigned::places;
+pub(super) use self::assigned::{place, places, said};
 use self::{
-    assigned::{Refused, Use, assigned, reserved, use_of, without_exports},
+    assigned::{Refused, Use, assigned, contradiction, reserved, use_of, without_exports},
     ending::{Ending, ending},
     pruned::Pruned,
 };
@@ -99,6 +99,11 @@ impl Namespaces {
             assigned(key, namespace, known)
         });
         let Some(name) = name else { return Ok(Outcome::Done) };
+        let refused = self.knowledge.known.with(|known| contradiction(key, namespace, known));
+        if let Some(refused) = refused {
+            self.refuse(key, namespace, &refused).await?;
+            return Ok(Outcome::Done);
+        }
         if let Some(refused) = reserved(key, &name, &self.env.namespace, &self.prefix) {
             self.refuse(key, namespace, &refused).await?;
             return Ok(Outcome::Done);

@@ -22,6 +22,11 @@ pub(super) enum Refused {
         "Namespace {0} is there already, and was not made for this; annotation multicluster.freeport.dev/adopt=true on it lets it be used"
     )]
     NotOurs(String),
+    #[error(
+        "it has Namespace {0} from an API whose objects were kept apart otherwise, and those of the APIs that are exported now belong \
+         elsewhere: delete the APIServiceNamespace, and what was left in {0} goes with it"
+    )]
+    OtherIsolation(String),
     /// In the words of the API server.
     #[error("{0}")]
     ByServer(String),
@@ -33,13 +38,15 @@ impl Refused {
             Self::SystemNamespace(_) => "SystemNamespace",
             Self::ReservedName(_) => "ReservedName",
             Self::NotOurs(_) => "NotOurs",
+            Self::OtherIsolation(_) => "DifferentIsolation",
             Self::ByServer(_) => REFUSED,
         }
     }
 
-    /// The Namespace that it has all the same: while the API server takes nothing new it keeps what it has.
+    /// The Namespace that it has all the same: while the API server takes nothing new it keeps what it has, and what was left there goes
+    /// with it.
     pub(super) fn leaves<'a>(&self, namespace: &'a APIServiceNamespace) -> Option<&'a str> {
-        said(namespace).filter(|_| matches!(self, Self::ByServer(_)))
+        said(namespace).filter(|_| matches!(self, Self::ByServer(_) | Self::OtherIsolation(_)))
     }
 }
 
@@ -48,6 +55,16 @@ pub(super) fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known
     if let Some(said) = said(namespace) {
         return Some(said.to_owned());
     }
+    given(key, known)
+}
+
+/// One that was left has another place than the APIs that are exported now: nothing of those goes there.
+pub(super) fn contradiction(key: &Key, namespace: &APIServiceNamespace, known: &Known) -> Option<Refused> {
+    let (said, given) = (said(namespace)?, given(key, known)?);
+    (said != given).then(|| Refused::OtherIsolation(said.to_owned()))
+}
+
+fn given(key: &Key, known: &Known) -> Option<String> {
     if rights::in_namespaces(&key.cluster_namespace, known).is_empty() {
         return None;
     }
@@ -57,7 +74,15 @@ pub(super) fn assigned(key: &Key, namespace: &APIServiceNamespace, known: &Known
             && rights::is_live(export)
             && rights::has_namespaces(export, known)
     });
-    Some(if is_none { key.name.clone() } else { prefixed_namespace(&key.cluster_namespace, &key.name) })
+    Some(place(key, if is_none { Isolation::None } else { Isolation::Prefixed }))
+}
+
+/// Where one of this name has its Namespace.
+pub(in crate::bind) fn place(key: &Key, isolation: Isolation) -> String {
+    match isolation {
+        Isolation::None => key.name.clone(),
+        _ => prefixed_namespace(&key.cluster_namespace, &key.name),
+    }
 }
 
 /// Where it may have a Namespace or rights, whatever is exported and known by now: where it was said, or, as long as nothing was said,
@@ -140,7 +165,7 @@ pub(super) fn is_without_prefix<P: Resource>(place: &P, key: &Key) -> bool {
 }
 
 /// What was said that it has.
-pub(super) fn said(namespace: &APIServiceNamespace) -> Option<&str> {
+pub(in crate::bind) fn said(namespace: &APIServiceNamespace) -> Option<&str> {
     namespace.status.as_ref()?.namespace.as_deref().filter(|said| !said.is_empty())
 }
 
@@ -194,6 +219,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn one_that_was_left_with_another_place_is_not_for_what_is_exported_now() {
+        let why = |status: &str, known: &Known| contradiction(&key(), &namespace(status), known);
+        let refused = why("team1", &known("Prefixed")).unwrap();
+        assert_eq!(refused, Refused::OtherIsolation("team1".into()));
+        assert_eq!(refused.leaves(&namespace("team1")), Some("team1"), "what was left there goes with it");
+        assert!(why("cns-team1", &known("None")).is_some());
+        for (status, isolation) in [("team1", "None"), ("cns-team1", "Prefixed"), ("", "None")] {
+            assert_eq!(why(status, &known(isolation)), None);
+        }
+        assert_eq!(why("team1", &Known::default()), None, "nothing is exported that has Namespaces");
+    }
+
+    #[test]
     fn what_an_api_server_refuses_takes_no_namespace_away() {
         let has = namespace("cns-team1");
         assert_eq!(Refused::ByServer("no".into()).leaves(&has), Some("cns-team1"));
@@ -237,7 +275,7 @@ pub(super) mod tests {
         assert_eq!(without_exports(&owned(json!([other]))), None);
     }
 
-    pub(in crate::bind::namespace) fn place(name: &str, made_for: &str, is_shared: bool) -> Place {
+    pub(in crate::bind::namespace) fn made(name: &str, made_for: &str, is_shared: bool) -> Place {
         let annotations =
             json!({label::API_SERVICE_NAMESPACE: made_for, label::SHARED: is_shared.to_string()});
         let labels = json!({label::BIND: label::OBJECTS});
@@ -248,12 +286,12 @@ pub(super) mod tests {
     #[test]
     fn a_namespace_without_prefix_is_for_all_consumers_that_have_one_of_its_name() {
         let of = |place: &Place| use_of(place, &key());
-        assert_eq!(of(&place("cns-team1", "cns/team1", false)), Use::Free);
-        assert_eq!(of(&place("team1", "other/team1", false)), Use::ToShare);
-        assert_eq!(of(&place("team1", "other/team1", true)), Use::Free);
-        assert_eq!(of(&place("other-team1", "other/team1", true)), Use::NotOurs);
-        assert_eq!(of(&place("team2", "other/team2", false)), Use::NotOurs);
-        let mut users = place("team1", "other/team1", false);
+        assert_eq!(of(&made("cns-team1", "cns/team1", false)), Use::Free);
+        assert_eq!(of(&made("team1", "other/team1", false)), Use::ToShare);
+        assert_eq!(of(&made("team1", "other/team1", true)), Use::Free);
+        assert_eq!(of(&made("other-team1", "other/team1", true)), Use::NotOurs);
+        assert_eq!(of(&made("team2", "other/team2", false)), Use::NotOurs);
+        let mut users = made("team1", "other/team1", false);
         users.metadata.labels = None;
         assert_eq!(of(&users), Use::NotOurs);
         users.metadata.annotations = Some([(label::ADOPT.to_owned(), "true".to_owned())].into());

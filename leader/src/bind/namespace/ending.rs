@@ -50,14 +50,14 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::assigned::tests::{key, known, namespace, place},
+        super::assigned::tests::{key, known, made, namespace},
         *,
     };
 
     /// How it ends for `cns/team1`, beside APIServiceNamespaces `team1` of others: the cluster namespace, where it is, whether it goes.
     fn ends(made_for: &str, said: &str, others: &[(&str, &str, bool)]) -> String {
         let mut known = known("None");
-        known.places.change(Change::Apply(place("team1", made_for, false)));
+        known.places.change(Change::Apply(made("team1", made_for, false)));
         for (contract, status, goes) in others {
             let deleted = goes.then_some("2026-01-01T00:00:00Z");
             let mut other = json!(namespace(status));

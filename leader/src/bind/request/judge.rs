@@ -19,6 +19,7 @@ use kube::{ResourceExt, core::ObjectMeta};
 use crate::bind::{
     key::Key,
     known::{Known, granted_templates},
+    namespace::{place, said},
     rights,
 };
 
@@ -147,13 +148,31 @@ fn contradiction(key: &Key, granted: &[Granted], isolation: Isolation, known: &K
     }
     let mut exports = known.exports_of(&key.cluster_namespace).filter(|export| export.name_any() != key.name);
     let other =
-        exports.find(|export| export.spec.isolation != isolation && rights::has_namespaces(export, known))?;
-    let message = format!(
-        "the objects of {} are kept apart otherwise ({:?}, not {isolation:?}), and a Namespace has one place at the provider",
-        other.name_any(),
-        other.spec.isolation
-    );
+        exports.find(|export| export.spec.isolation != isolation && rights::has_namespaces(export, known));
+    let message = match other {
+        Some(other) => format!(
+            "the objects of {} are kept apart otherwise ({:?}, not {isolation:?}), and a Namespace has one place at the provider",
+            other.name_any(),
+            other.spec.isolation
+        ),
+        None => left_over(key, isolation, known)?,
+    };
     Some(Refused { condition: EXPORTS_READY, reason: "DifferentIsolation", message })
+}
+
+/// An APIServiceNamespace that an API left, with its copies, keeps its place.
+fn left_over(key: &Key, isolation: Isolation, known: &Known) -> Option<String> {
+    let is_elsewhere = |left: &&APIServiceNamespace| {
+        let is_going = left.metadata.deletion_timestamp.is_some();
+        !is_going && said(left).is_some_and(|said| said != place(&Key::of(*left), isolation))
+    };
+    let left = known.namespaces.within(&key.cluster_namespace).find(is_elsewhere)?;
+    Some(format!(
+        "APIServiceNamespace {}, which was left of an API whose objects were kept apart otherwise than {isolation:?}, has Namespace {}: \
+         delete it, with which what was left there goes, or ask for an API of that isolation",
+        left.name_any(),
+        said(left).unwrap_or_default()
+    ))
 }
 
 /// Whether an export has what is asked for, and no more. Who names no versions takes those that it has.
@@ -283,6 +302,26 @@ mod tests {
         exports(&mut known, "other", "None", "Namespaced");
         let exported = of(&known).map(|exported| exported.export.spec.isolation);
         assert_eq!(exported, Ok(Isolation::None), "by the template that does not contradict");
+    }
+
+    #[test]
+    fn what_an_api_left_keeps_its_place_and_nothing_of_another_isolation_goes_there() {
+        let with = |isolation: &str, said: &str, deleted: Option<&str>| {
+            let mut known = known(&[("a", json!({label::ISOLATION: isolation}))], "a");
+            let left = json!({"metadata": {"name": "shop", "namespace": CNS, "uid": "n", "deletionTimestamp": deleted,
+                "finalizers": [label::BIND_FINALIZER]}, "spec": {}, "status": {"namespace": said}});
+            known.namespaces.change(Change::Apply(serde_json::from_value(left).unwrap()));
+            of(&known).map(|exported| exported.export.spec.isolation)
+        };
+        let prefixed = format!("{CNS}-shop");
+        assert_eq!(with("Prefixed", "shop", None), Err("DifferentIsolation"));
+        assert_eq!(with("None", &prefixed, None), Err("DifferentIsolation"));
+        assert_eq!(with("Prefixed", &prefixed, None), Ok(Isolation::Prefixed));
+        assert_eq!(with("None", "shop", None), Ok(Isolation::None));
+        assert_eq!(with("Namespaced", "shop", None), Ok(Isolation::Namespaced), "it has no Namespaces");
+        assert_eq!(with("None", "", None), Ok(Isolation::None), "it has no place yet");
+        let going = Some("2026-01-01T00:00:00Z");
+        assert_eq!(with("Prefixed", "shop", going), Ok(Isolation::Prefixed), "it is made anew");
     }
 
     #[test]
