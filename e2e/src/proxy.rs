@@ -1,7 +1,14 @@
 //! A proxy in front of an API server, for one daemon: it shows each request to the daemon's [`Life`] before it passes it on. It has the API
 //! server's own certificate, and passes the daemon's own token on, so that neither of the two notices it.
 
-use std::{fs, io, net::Ipv4Addr, sync::Arc};
+use std::{
+    fs, io,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use fleet::Cluster;
 use http::{
@@ -41,6 +48,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub struct Proxy {
     /// Where daemons find it.
     pub server: String,
+    /// So many connections that come next are not accepted.
+    refuses: Arc<AtomicUsize>,
     _serves: JoinSet<()>,
 }
 
@@ -51,9 +60,14 @@ impl Proxy {
         let server = format!("https://{}", listener.local_addr().unwrap());
         let there = Arc::new(There { server: cluster.server(), client: client(cluster), life });
         let acceptor = acceptor(cluster);
-        let mut serves = JoinSet::new();
-        serves.spawn_on(serve(listener, acceptor, there), RUNTIME.handle());
-        Self { server, _serves: serves }
+        let (mut serves, refuses) = (JoinSet::new(), Arc::new(AtomicUsize::default()));
+        serves.spawn_on(serve(listener, acceptor, there, refuses.clone()), RUNTIME.handle());
+        Self { server, refuses, _serves: serves }
+    }
+
+    /// Refuses so many connections that come next, as an API server that is away does.
+    pub fn refuse(&self, connections: usize) {
+        self.refuses.store(connections, Ordering::Relaxed);
     }
 }
 
@@ -65,7 +79,7 @@ struct There {
 }
 
 /// Accepts connections, for ever.
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, there: Arc<There>) {
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, there: Arc<There>, refuses: Arc<AtomicUsize>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -73,6 +87,10 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, there: Arc<There>) 
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => {
                 let (stream, _) = accepted.unwrap();
+                let one_less = |refuses: usize| refuses.checked_sub(1);
+                if refuses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                    continue;
+                }
                 connections.spawn(connection(stream, acceptor.clone(), there.clone()));
             }
         }

@@ -14,6 +14,8 @@ use crate::{
     trap::Trap,
 };
 
+/// Connections of a member that starts to the leader's API server, before it answers.
+const AWAY: usize = 2;
 const KUBECONFIG: &str = "--kubeconfig";
 
 /// The daemon, in place of the one of the same name that the world has. [`free`](Self::free) gives that one its place back.
@@ -85,9 +87,12 @@ impl Victim {
         self.life.fell()
     }
 
-    /// Starts it.
+    /// Starts it. For a member the leader's API server is away at first.
     pub async fn launch(&self) {
         self.life.renew();
+        if let Some(leader) = &self.leader {
+            leader.refuse(AWAY);
+        }
         self.daemon.start(&self.world.fleet).await.unwrap();
     }
 

@@ -1,5 +1,6 @@
 //! Daemons that are killed between any two writes about a Service: while it is exported, while its endpoints change, and while its export
-//! ends (issue 14, B, odd moments). Each write has a Service of its own, whose daemon was up and running before.
+//! ends (issue 14, B, odd moments). Each write has a Service of its own, whose daemon was up and running before. When a member starts again, the
+//! leader's API server is away at first.
 
 use std::{
     collections::BTreeMap,
