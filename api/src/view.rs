@@ -3,6 +3,7 @@
 
 mod meta;
 mod metadata;
+mod resource;
 mod tolerant;
 
 use std::collections::BTreeMap;

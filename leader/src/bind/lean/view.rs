@@ -1,6 +1,6 @@
 //! An object of a consumer, reduced while it is decoded: a page of a list has many, and each may be as large as an API server takes it. Pure.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt};
 
 use api::view::{Tolerant, decoded, weight};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -118,31 +118,4 @@ impl<K> fmt::Debug for Lean<K> {
     }
 }
 
-impl<K: Resource> Resource for Lean<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+api::view_of!([K: Resource] Lean<K>, K, metadata);

@@ -1,6 +1,6 @@
 //! What a provider says in a cluster namespace: of each kind no more than there is room for, whoever has its administrator's rights.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt};
 
 use api::{
     quota::Quota,
@@ -30,34 +30,7 @@ impl<K> fmt::Debug for Told<K> {
     }
 }
 
-impl<K: Resource> Resource for Told<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.object.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.object.metadata
-    }
-}
+api::view_of!([K: Resource] Told<K>, K, object.metadata);
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Told<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
