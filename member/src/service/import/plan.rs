@@ -99,7 +99,7 @@ impl DesiredImport {
         self.merged.type_ == ServiceImportType::Headless
     }
 
-    /// A part that the leader's import does not name stays as far as it is here. What is not here was perhaps taken away before this
+    /// A part that no import of the leader names stays as far as it is here. What is not here was perhaps taken away before this
     /// process was started, and must not come back. Our own endpoints are ours to say.
     fn keep_only_what_is_here(&mut self, known: &Known) {
         let Self { slices, kept, .. } = self;
@@ -162,6 +162,9 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
             let mut desired = desired_import(known, writers, merged, &BTreeSet::new(), had);
             desired.doubts.extend(import);
             desired.doubts.retain(|doubt| missing || matches!(doubt, Doubt::Slices { .. }));
+            if entry.accepted.is_none() {
+                desired.keep_only_what_is_here(known);
+            }
             Plan::Import(desired)
         }
         None => {

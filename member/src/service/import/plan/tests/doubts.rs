@@ -106,6 +106,19 @@ fn a_part_that_was_removed_before_a_restart_does_not_come_back() {
     assert_eq!((import.slices.len(), import.doubts), (1, vec![part("east")]), "and is asked about");
 }
 
+/// Nobody exports any more, and this member was killed after it had removed a slice; east was killed before it deleted its record.
+#[test]
+fn a_slice_that_was_removed_before_a_restart_does_not_come_back_though_its_record_is_there() {
+    let mut entry = restarted(&carried_out("west", entry(&["east"])), &["east"]);
+    entry.leader_import = None;
+    let slices = |entry: &ServiceEntry| imports("west", entry).slices.len();
+    assert_eq!(slices(&entry), 1, "what is here stays");
+    entry.imported_slices.clear();
+    assert_eq!(slices(&entry), 0);
+    entry.accepted = Some("import-1".into());
+    assert_eq!(slices(&entry), 1, "who knows what was imported puts it back");
+}
+
 /// Nobody exports any more, and this member was killed after it had removed slices and Service.
 #[test]
 fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
