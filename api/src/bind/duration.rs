@@ -54,6 +54,17 @@ impl FromStr for GoDuration {
     }
 }
 
+impl GoDuration {
+    /// For how long a token is to count: API servers give none for less than ten minutes.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn of_token(text: &str) -> Result<Self, String> {
+        let lifetime: Self = text.parse()?;
+        if lifetime.0.as_secs() < 600 { Err("must be 10m or more".to_owned()) } else { Ok(lifetime) }
+    }
+}
+
 /// So many of a unit, in nanoseconds.
 fn amount(number: &str, unit: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

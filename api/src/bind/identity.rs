@@ -7,6 +7,24 @@ use crate::name;
 /// Most characters of the name of a Namespace.
 const NAMESPACE_MAX: usize = 63;
 
+/// Most characters that follow the prefix in the name of a cluster namespace.
+const HASH_MAX: usize = 13;
+
+/// Whether names of cluster namespaces can begin with it: they are Namespaces, and the name of each for a consumer's Namespace begins with
+/// the whole of theirs. Without a prefix all names would be kept for them.
+///
+/// # Errors
+/// A sentence.
+pub fn is_prefix(text: &str) -> Result<(), String> {
+    let longest = format!("{text}{}", "0".repeat(HASH_MAX));
+    let is_whole =
+        prefixed_namespace(&longest, &"n".repeat(NAMESPACE_MAX)).starts_with(&format!("{longest}-"));
+    if !text.is_empty() && name::is_dns_label(&longest) && is_whole {
+        return Ok(());
+    }
+    Err("must be a beginning of names of Namespaces: 1 to 33 of a-z, 0-9 and -, and no - first".to_owned())
+}
+
 /// Name of the cluster namespace of a consumer.
 pub fn cluster_namespace(prefix: &str, identity: &str) -> String {
     format!("{prefix}{}", hash(identity))
@@ -70,7 +88,18 @@ mod tests {
     fn a_cluster_namespace_is_named_as_kube_bind_names_it() {
         assert_eq!(cluster_namespace("kube-bind-", "test-id-123"), "kube-bind-37p3oxx6sh4fd");
         let lengths: std::collections::BTreeSet<_> = (0..2000).map(|n| hash(&n.to_string()).len()).collect();
-        assert!(lengths.iter().all(|length| (11..=13).contains(length)), "{lengths:?}");
+        assert!(lengths.iter().all(|length| (11..=HASH_MAX).contains(length)), "{lengths:?}");
+    }
+
+    #[test]
+    fn cluster_namespaces_have_names_that_namespaces_can_have() {
+        let longest = "n".repeat(33);
+        for right in ["kube-bind-", "c", &longest] {
+            assert_eq!(is_prefix(right), Ok(()), "{right}");
+        }
+        for wrong in ["", "Kube_", "-x", "a.b", &"n".repeat(34)] {
+            assert!(is_prefix(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a provider offers: `APIServiceExportTemplate`, `Collection`, `Cluster`; and who asks for a contract: `BindableResourcesRequest`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as MetaCondition, Time};
-use kube::{CustomResource, KubeSchema};
+use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,10 @@ use super::{
     condition::Condition,
     duration::GoDuration,
     export::Phase,
-    resource::{InformerScope, NamespaceName, PermissionClaim, Resource, SchemaUpdatePolicy, SecretKey},
+    label,
+    resource::{
+        InformerScope, Isolation, NamespaceName, PermissionClaim, Resource, SchemaUpdatePolicy, SecretKey,
+    },
 };
 
 /// APIServiceExportTemplate offers APIs to consumers, together.
@@ -49,6 +52,23 @@ pub struct APIServiceExportTemplateSpec {
     /// Whether schemas follow those of the provider.
     #[serde(default)]
     pub schema_update_policy: SchemaUpdatePolicy,
+}
+
+impl APIServiceExportTemplate {
+    /// How the objects of its consumers are kept apart; nothing where it is as the provider does it.
+    ///
+    /// # Errors
+    /// A sentence, where it says a word that is none: somebody who mistypes it wants another one than the provider's.
+    pub fn isolation(&self) -> Result<Option<Isolation>, String> {
+        let Some(said) = self.annotations().get(label::ISOLATION) else { return Ok(None) };
+        Isolation::of_word(said).map(Some).ok_or_else(|| {
+            format!(
+                "APIServiceExportTemplate {} has an isolation that is none: annotation {} must be Prefixed, Namespaced or None, and is {said:?}",
+                self.name_any(),
+                label::ISOLATION,
+            )
+        })
+    }
 }
 
 /// A status of conditions alone.
@@ -168,4 +188,32 @@ pub struct BindableResourcesRequestStatus {
     /// `Ready`. Other than in the other kinds these are Kubernetes' own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<MetaCondition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_template_says_an_isolation_or_nothing() {
+        let isolation = |annotations: Value| {
+            let metadata = json!({"name": "db", "annotations": annotations});
+            let all = json!({"metadata": metadata, "spec": {"scope": "Cluster", "resources": []}});
+            serde_json::from_value::<APIServiceExportTemplate>(all).unwrap().isolation()
+        };
+        assert_eq!(isolation(json!({})), Ok(None));
+        for (said, is) in [
+            ("none", Isolation::None),
+            ("Namespaced", Isolation::Namespaced),
+            ("PREFIXED", Isolation::Prefixed),
+        ] {
+            assert_eq!(isolation(json!({label::ISOLATION: said})), Ok(Some(is)));
+        }
+        for wrong in ["Non", "", "prefixed "] {
+            let why = isolation(json!({label::ISOLATION: wrong})).unwrap_err();
+            assert!(why.contains("db") && why.contains(&format!("{wrong:?}")), "{why}");
+        }
+    }
 }

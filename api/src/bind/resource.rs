@@ -119,6 +119,23 @@ pub enum Isolation {
     None,
 }
 
+impl Isolation {
+    /// As the API writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Prefixed => "Prefixed",
+            Self::Namespaced => "Namespaced",
+            Self::None => "None",
+        }
+    }
+
+    /// The isolation of this word, as flags and annotations have it.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let all = [Self::Prefixed, Self::Namespaced, Self::None];
+        all.into_iter().find(|isolation| isolation.word().eq_ignore_ascii_case(word))
+    }
+}
+
 /// Whether a schema that the provider changes is changed at consumers.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum SchemaUpdatePolicy {

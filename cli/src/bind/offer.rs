@@ -21,7 +21,7 @@ use kube::{
 use serde_json::json;
 
 pub use self::listed::{Offer, offer_text, offers};
-use super::told::{isolation_said, usual, word};
+use super::told::usual;
 use crate::{
     Error, KubeContext, Part, Run,
     cluster::{Cluster, list},
@@ -71,6 +71,7 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     let mut here = Installer::new(&cluster, &options.run, say);
     let usual = usual(&here.told_of_binding(api::label::LEADER).await?).map_err(|why| cluster.refuse(why))?;
     let mine = (options.template.as_str(), options.isolation.unwrap_or(usual));
+    has_place(scope, mine.1).map_err(|why| cluster.refuse(why))?;
     let names: Result<Vec<_>, _> = apis.iter().map(|api| names(api, mine, &there, usual)).collect();
     let names = names.map_err(|why| cluster.refuse(why))?;
     let collection = match &options.collection {
@@ -81,7 +82,7 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
         here.mark(crd).await?;
         here.install(Part::Leader, &bind::offer(api, isolation)).await?;
     }
-    let isolation = options.isolation.map(word);
+    let isolation = options.isolation.map(Isolation::word);
     here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
     here.install(Part::Leader, collection.as_slice()).await
 }
@@ -102,6 +103,16 @@ fn are_names(options: &OfferOptions) -> Result<(), Error> {
     }
 }
 
+/// Whether objects of this scope can be kept apart so: no request for them would be granted otherwise.
+fn has_place(scope: InformerScope, isolation: Isolation) -> Result<(), String> {
+    match (scope, isolation) {
+        (InformerScope::Cluster, Isolation::Namespaced) => Err(
+            "the APIs are cluster-scoped, and isolation namespaced keeps objects in a Namespace: say --isolation prefixed or none".into(),
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// What holds for names of objects of an API: without a prefix if one template is, since all consumers share the names.
 fn names(
     api: &Resource,
@@ -115,7 +126,7 @@ fn names(
     };
     let mut all = vec![mine.1];
     for template in templates.iter().filter(has) {
-        all.push(isolation_said(template)?.unwrap_or(usual));
+        all.push(template.isolation()?.unwrap_or(usual));
     }
     Ok(if all.contains(&Isolation::None) { Isolation::None } else { Isolation::Prefixed })
 }
@@ -217,6 +228,13 @@ mod tests {
         assert_eq!(scope(std::slice::from_ref(&far)), Ok(InformerScope::Cluster));
         assert!(scope(&[near.clone(), far]).unwrap_err().contains("near.example.com (Namespaced)"));
         assert_eq!(api_of(&near).versions, ["v1"]);
+    }
+
+    #[test]
+    fn objects_without_a_namespace_are_not_kept_apart_by_one() {
+        assert!(has_place(InformerScope::Cluster, Isolation::Namespaced).is_err());
+        assert_eq!(has_place(InformerScope::Cluster, Isolation::Prefixed), Ok(()));
+        assert_eq!(has_place(InformerScope::Namespaced, Isolation::Namespaced), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::EnvVar;
 
-use super::told::{ADDRESS, ISOLATION, SCOPE, is_taken, word};
+use super::told::{ADDRESS, ISOLATION, SCOPE, is_taken};
 use crate::{
     Error, KubeContext, Part, Run,
     cluster::Cluster,
@@ -93,7 +93,7 @@ fn told(had: Vec<EnvVar>, options: &ProvideOptions, server: &str) -> Vec<EnvVar>
     let asked = [
         (TOLD, Some(label::TRUE.to_owned())),
         (ADDRESS, options.address.clone()),
-        (ISOLATION, options.isolation.map(|isolation| word(isolation).to_lowercase())),
+        (ISOLATION, options.isolation.map(|isolation| isolation.word().to_lowercase())),
         (SCOPE, scope),
     ];
     for (name, value) in asked.into_iter().filter_map(|(name, value)| Some((name, value?))) {

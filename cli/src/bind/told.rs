@@ -1,13 +1,8 @@
 //! What the daemons are told of binding, in their environment.
 
-use std::time::Duration;
-
-use api::{
-    bind::{duration::GoDuration, label, offer::APIServiceExportTemplate, resource::Isolation},
-    name::is_dns_label,
-};
+use api::bind::{duration::GoDuration, identity::is_prefix, resource::Isolation};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
-use kube::{Api, ResourceExt};
+use kube::Api;
 
 use crate::{
     Daemons, Error,
@@ -18,25 +13,12 @@ use crate::{
 /// How the leader keeps the objects of consumers apart.
 pub(super) const ISOLATION: &str = "FREEPORT_BIND_ISOLATION";
 
-/// As the API writes it.
-pub(super) fn word(isolation: Isolation) -> &'static str {
-    match isolation {
-        Isolation::Prefixed => "Prefixed",
-        Isolation::Namespaced => "Namespaced",
-        Isolation::None => "None",
-    }
-}
-
 /// What consumers reach the leader's API server by.
 pub(super) const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
 /// How much of the cluster consumers watch.
 pub(super) const SCOPE: &str = "FREEPORT_BIND_SCOPE";
 const PREFIX: &str = "FREEPORT_BIND_NAMESPACE_PREFIX";
-/// Most characters of a prefix: names of Namespaces have more after it.
-const LONGEST_PREFIX: usize = 33;
 const LIFETIME: &str = "FREEPORT_BIND_TOKEN_LIFETIME";
-/// API servers give no token for less.
-const SHORTEST: Duration = Duration::from_secs(600);
 
 /// Whether the leader takes what it is told: it ends at once where it does not.
 ///
@@ -45,31 +27,20 @@ const SHORTEST: Duration = Duration::from_secs(600);
 pub(super) fn is_taken(name: &str, value: &str) -> Result<(), String> {
     let one_of = |words: &[&str]| match words.contains(&value) {
         true => Ok(()),
-        false => Err(format!("{value:?} must be one of {}", words.join(", "))),
+        false => Err(format!("must be one of {}", words.join(", "))),
     };
     let taken = match name {
         ADDRESS => match api::cluster_set::server_uri(value) {
             Some(_) => Ok(()),
-            None => {
-                Err(format!("{value:?} must be https://HOST[:PORT][/PATH]; say another one by --address"))
-            }
+            None => Err("must be https://HOST[:PORT][/PATH]; say another one by --address".to_owned()),
         },
         ISOLATION => one_of(&["prefixed", "namespaced", "none"]),
         SCOPE => one_of(&["namespaced", "cluster"]),
-        PREFIX => match is_dns_label(&format!("{value}0")) && (1..=LONGEST_PREFIX).contains(&value.len()) {
-            true => Ok(()),
-            false => Err(format!(
-                "{value:?} must be a beginning of names of Namespaces, of 1 to {LONGEST_PREFIX} characters"
-            )),
-        },
-        LIFETIME => match value.parse::<GoDuration>() {
-            Ok(lifetime) if lifetime.0 >= SHORTEST => Ok(()),
-            Ok(_) => Err(format!("{value:?} must be 10m or more")),
-            Err(why) => Err(why),
-        },
+        PREFIX => is_prefix(value),
+        LIFETIME => GoDuration::of_token(value).map(drop),
         _ => Ok(()),
     };
-    taken.map_err(|why| format!("{name} of freeport-leader: {why}"))
+    taken.map_err(|why| format!("{name} of freeport-leader is {value:?}: {why}"))
 }
 
 /// What the leader does where a template does not say; of one that runs outside nobody knows.
@@ -79,28 +50,7 @@ pub(super) fn usual(told: &[EnvVar]) -> Result<Isolation, String> {
         return Ok(Isolation::default());
     };
     is_taken(ISOLATION, said)?;
-    Ok(isolation_of(said).unwrap_or_default())
-}
-
-/// The isolation of this word, as flags and annotations have it.
-fn isolation_of(said: &str) -> Option<Isolation> {
-    let all = [Isolation::Prefixed, Isolation::Namespaced, Isolation::None];
-    all.into_iter().find(|isolation| word(*isolation).eq_ignore_ascii_case(said))
-}
-
-/// The isolation that a template says; none where it is the provider's.
-///
-/// # Errors
-/// A sentence, where it says a word that is none: it is not the provider's then.
-pub(super) fn isolation_said(template: &APIServiceExportTemplate) -> Result<Option<Isolation>, String> {
-    let Some(said) = template.annotations().get(label::ISOLATION) else { return Ok(None) };
-    isolation_of(said).map(Some).ok_or_else(|| {
-        format!(
-            "APIServiceExportTemplate {} has annotation {}={said:?}: it must be Prefixed, Namespaced or None",
-            template.name_any(),
-            label::ISOLATION
-        )
-    })
+    Ok(Isolation::of_word(said).unwrap_or_default())
 }
 
 impl Installer<'_> {
@@ -121,8 +71,6 @@ impl Installer<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::objects::tells;
 
@@ -160,21 +108,5 @@ mod tests {
         let told = |value| usual(&[tells(ISOLATION, value)]);
         assert_eq!((usual(&[]), told("none")), (Ok(Isolation::Prefixed), Ok(Isolation::None)));
         assert!(told("nonsense").is_err());
-    }
-
-    #[test]
-    fn a_template_says_an_isolation_or_nothing() {
-        let template = |annotations: serde_json::Value| -> APIServiceExportTemplate {
-            let resources = json!([{"group": "example.com", "resource": "mangodbs"}]);
-            let metadata = json!({"name": "db", "annotations": annotations});
-            let all = json!({"metadata": metadata, "spec": {"scope": "Cluster", "resources": resources}});
-            serde_json::from_value(all).unwrap()
-        };
-        assert_eq!(isolation_said(&template(json!({}))), Ok(None));
-        assert_eq!(isolation_said(&template(json!({label::ISOLATION: "none"}))), Ok(Some(Isolation::None)));
-        for wrong in ["Non", "", "prefixed "] {
-            let why = isolation_said(&template(json!({label::ISOLATION: wrong}))).unwrap_err();
-            assert!(why.contains("db") && why.contains(&format!("{wrong:?}")), "{why}");
-        }
     }
 }

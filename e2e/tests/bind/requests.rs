@@ -1,8 +1,11 @@
 //! Requests of one consumer that get in each other's way. No konnector takes part.
 
 use api::bind::{
+    bound_schema::BoundSchema,
+    carried,
     export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
     label,
+    resource::{InformerScope, Isolation},
 };
 use e2e::{
     binding::{
@@ -77,6 +80,60 @@ fn b16_of_many_requests_for_one_api_at_once_one_is_granted() {
         for offered in [&offered, &other] {
             leader.take_crd(&offered.name()).await;
         }
+    });
+}
+
+/// As after a leader that was killed between two writes, where somebody deleted the request.
+#[test]
+fn a_schema_that_was_left_is_made_anew_for_an_export_and_goes_with_a_request() {
+    BINDING.beside(async |world| {
+        let (leader, offered) = (world.leader(), Offered::new("lefts", "Namespaced"));
+        offer(leader, &offered, json!({})).await;
+        let (cns, _) = contract(world, "left", "lefts").await;
+        let scope = (Isolation::Prefixed, InformerScope::Namespaced);
+        let (now, _) = carried::bound(&offered.crd.spec, scope.0, scope.1).unwrap();
+        let mut old = json!(now);
+        old["names"]["shortNames"] = json!(["old"]);
+        let left = async || {
+            let old = json!({"metadata": {"name": offered.name()}, "spec": old.clone()});
+            let _: BoundSchema = leader.create(&cns, old).await;
+        };
+        left().await;
+        assert_eq!(request(world, &cns, "lefts", of(&offered)).await.0, Phase::Succeeded);
+        let schemas = leader.api::<BoundSchema>(&cns);
+        assert_eq!(schemas.get(&offered.name()).await.unwrap().spec.names.short_names, None);
+
+        let exports = leader.api::<APIServiceExport>(&cns);
+        let end = async || {
+            exports.delete("lefts", &DeleteParams::default()).await.unwrap();
+            goes(&exports, "lefts").await;
+        };
+        end().await;
+        left().await;
+        let requests = leader.api::<APIServiceExportRequest>(&cns);
+        requests.delete("lefts", &DeleteParams::default()).await.unwrap();
+        goes(&schemas, &offered.name()).await;
+
+        left().await;
+        let unknown = json!({"resources": [{"group": offered.resource().group, "resource": "unknown"}]});
+        assert_eq!(request(world, &cns, "lefts", unknown).await.0, Phase::Failed);
+        goes(&schemas, &offered.name()).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn a_request_that_is_too_large_fails_and_says_so() {
+    BINDING.beside(async |world| {
+        let (leader, offered) = (world.leader(), Offered::new("large", "Namespaced"));
+        offer(leader, &offered, json!({})).await;
+        let (cns, _) = contract(world, "larges", "large").await;
+        let many = (0..5000).map(|n| json!({"group": "example.com", "resource": format!("large{n}")}));
+        let spec = json!({"resources": many.collect::<Vec<_>>()});
+        assert_eq!(request(world, &cns, "large", spec).await, (Phase::Failed, "NotReadable".into()));
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
     });
 }
 

@@ -1,17 +1,11 @@
 //! What a provider may be told.
 
-use api::{
-    bind::{
-        duration::GoDuration,
-        identity::prefixed_namespace,
-        resource::{InformerScope, Isolation},
-    },
-    name::is_dns_label,
+use api::bind::{
+    duration::GoDuration,
+    identity::is_prefix,
+    resource::{InformerScope, Isolation},
 };
 use kit::{certificate::certificates, client::is_server_name};
-
-/// Most characters that follow the prefix in the name of a cluster namespace.
-const HASH_MAX: usize = 13;
 
 /// Flags of API binding.
 #[derive(clap::Args, Clone, Debug)]
@@ -53,7 +47,7 @@ pub struct BindArgs {
     #[arg(long, env = "FREEPORT_BIND_PRETTY_NAME", value_name = "NAME", default_value = "Freeport")]
     pub(super) bind_pretty_name: String,
     /// For how long the token of a consumer counts, as 720h. It is renewed when half of that is over.
-    #[arg(long, env = "FREEPORT_BIND_TOKEN_LIFETIME", value_name = "DURATION", default_value = "720h", value_parser = lifetime)]
+    #[arg(long, env = "FREEPORT_BIND_TOKEN_LIFETIME", value_name = "DURATION", default_value = "720h", value_parser = GoDuration::of_token)]
     pub(super) bind_token_lifetime: GoDuration,
 }
 
@@ -115,21 +109,8 @@ fn authorities(file: &str) -> Result<Authorities, String> {
     Ok(Authorities(pem))
 }
 
-/// Cluster namespaces are Namespaces, and the name of each for a consumer's Namespace begins with the whole of theirs. Without a prefix all
-/// names would be kept for them.
 fn prefix(text: &str) -> Result<String, String> {
-    let longest = format!("{text}{}", "0".repeat(HASH_MAX));
-    let is_whole = prefixed_namespace(&longest, &"n".repeat(63)).starts_with(&format!("{longest}-"));
-    if !text.is_empty() && is_dns_label(&longest) && is_whole {
-        return Ok(text.to_owned());
-    }
-    Err("must be a beginning of names of Namespaces: 1 to 33 of a-z, 0-9 and -, and no - first".to_owned())
-}
-
-/// API servers give no token for less than ten minutes.
-fn lifetime(text: &str) -> Result<GoDuration, String> {
-    let lifetime: GoDuration = text.parse()?;
-    if lifetime.0.as_secs() < 600 { Err("must be 10m or more".to_owned()) } else { Ok(lifetime) }
+    is_prefix(text).map(|()| text.to_owned())
 }
 
 #[cfg(test)]
@@ -175,21 +156,9 @@ mod tests {
             &["--bind-server-name", "not a name"],
             &["--bind-server-name", ""],
             &["--bind-token-lifetime", "5m"],
+            &["--bind-namespace-prefix", "a.b"],
         ] {
             assert_eq!(parse(wrong).unwrap_err(), 2, "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn cluster_namespaces_have_names_that_namespaces_can_have() {
-        let of =
-            |text: &str| parse(&["--bind-namespace-prefix", text]).map(|args| args.bind_namespace_prefix);
-        let longest = "n".repeat(33);
-        for right in ["kube-bind-", "c", &longest] {
-            assert_eq!(of(right).unwrap(), right);
-        }
-        for wrong in ["", "Kube_", "-x", "a.b", &"n".repeat(34)] {
-            assert_eq!(of(wrong).unwrap_err(), 2, "{wrong:?}");
         }
     }
 

@@ -109,7 +109,8 @@ pub(super) fn of_place(place: &Place) -> Concerns {
 pub(super) fn requests(concerns: &Concerns, known: &Known) -> Vec<Key> {
     let all = &known.requests;
     match concerns {
-        Concerns::All | Concerns::Offer => all.iter().map(Key::of).collect(),
+        Concerns::All => all.iter().map(Key::of).chain(all.all_odd()).collect(),
+        Concerns::Offer => all.iter().map(Key::of).collect(),
         Concerns::Contract(of) | Concerns::Exports(of) => {
             all.within(of).map(Key::of).chain(all.next(of)).collect()
         }

@@ -97,7 +97,11 @@ impl Contracts {
         }
         let secret = match self.writer.read(&kubeconfig_secret(&contract)).await {
             Ok(secret) => secret,
-            Err(Error::Gone) => return Ok(Outcome::Requeue(SOON)),
+            Err(Error::Gone) => {
+                // Somebody may have revoked it, of which no watch tells.
+                self.knowledge.wants_credential(contract);
+                return Ok(Outcome::Requeue(SOON));
+            }
             Err(error) => return Err(error),
         };
         let Some(kubeconfig) = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG)) else {

@@ -147,6 +147,11 @@ impl Knowledge {
         self.known.with(|known| known.requests.wants_list() || known.namespaces.wants_list())
     }
 
+    /// The credential of this cluster namespace is not there.
+    pub(super) fn wants_credential(&self, cluster_namespace: String) {
+        self.queues.credentials.enqueue_of([alone(cluster_namespace)]);
+    }
+
     /// Who has to look again.
     fn wake(&self, concerns: &Concerns) {
         let queues = &self.queues;

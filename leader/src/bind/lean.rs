@@ -129,6 +129,8 @@ struct Share {
     bytes: usize,
     /// Names of those that are more.
     left_out: BTreeSet<String>,
+    /// Why some are not read, by name.
+    odd: BTreeMap<String, String>,
     /// There may be others, of which nothing is known.
     has_more: bool,
 }
@@ -150,13 +152,20 @@ impl Share {
         }
     }
 
+    fn put_odd(&mut self, name: String, why: &str, quota: Quota) {
+        if self.odd.len() < quota.records {
+            self.odd.insert(name, why.to_owned());
+        }
+    }
+
     fn forget(&mut self, name: &str) {
         self.bytes -= self.kept.remove(name).unwrap_or_default();
         self.left_out.remove(name);
+        self.odd.remove(name);
     }
 
     fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.left_out.is_empty() && !self.has_more
+        self.kept.is_empty() && self.left_out.is_empty() && self.odd.is_empty() && !self.has_more
     }
 
     /// For how many more there is room.
@@ -222,7 +231,7 @@ impl<K: Written> Bounded<K> {
         match &content {
             Ok(_) => share.put(key.name.clone(), object.bytes),
             Err(Unread::TooMany(_)) => share.leave_out(key.name.clone(), K::QUOTA),
-            Err(Unread::Odd(_)) => {}
+            Err(Unread::Odd(why)) => share.put_odd(key.name.clone(), why, K::QUOTA),
         }
         if let Err(why) = &content {
             self.unsaid.say(&key, why);
@@ -258,6 +267,20 @@ impl<K: Written> Bounded<K> {
     pub(super) fn has_room_for(&self, key: &Key) -> bool {
         let share = self.shares.get(&key.cluster_namespace);
         share.is_some_and(|share| share.left_out.contains(&key.name) && share.room(K::QUOTA) > 0)
+    }
+
+    /// Why the one of that cluster namespace and name is not read, where it cannot be.
+    pub(super) fn odd(&self, key: &Key) -> Option<&str> {
+        self.shares.get(&key.cluster_namespace)?.odd.get(&key.name).map(String::as_str)
+    }
+
+    /// Those that cannot be read.
+    pub(super) fn all_odd(&self) -> impl Iterator<Item = Key> {
+        let keys = |(of, share): (&String, &Share)| {
+            let key = |name: &String| Key { cluster_namespace: of.clone(), name: name.clone() };
+            share.odd.keys().map(key).collect::<Vec<_>>()
+        };
+        self.shares.iter().flat_map(keys)
     }
 
     /// Whether all is to be listed again, since there is room for some of which nothing is known.

@@ -1,10 +1,15 @@
 //! What a consumer asks for is judged, and exported.
 //!
 //! Watches APIServiceExportRequests, templates and exported CRDs. Writes BoundSchemas, the APIServiceExport and the APIServiceNamespaces of a
-//! request that is granted, and its status. Deletes requests ten minutes after their end. What is there already is left as it is, so a
-//! pass may run twice.
+//! request that is granted, and its status. Deletes requests ten minutes after their end, and BoundSchemas that no export has when a request
+//! goes or fails. What is there already is left as it is, so a pass may run twice.
 
+#[cfg(test)]
+mod fixture;
 mod judge;
+mod left;
+mod place;
+mod unread;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -26,12 +31,15 @@ use kit::{
 use kube::{Api, Resource as _, ResourceExt, api::ListParams};
 use serde_json::json;
 
-use self::judge::{Exported, desired, is_granted_by};
+use self::{
+    judge::{Exported, desired, is_granted_by},
+    left::renew,
+};
 use super::{
     REFUSED, free,
     key::Key,
     knowledge::Knowledge,
-    live::{SOON, age, is_behind, left, looked_at, looks_again},
+    live::{SOON, age, is_behind, left as time_left, looked_at, looks_again},
     refusal,
 };
 
@@ -55,7 +63,7 @@ impl Requests {
     /// One pass.
     pub(super) async fn reconcile(self, key: Key) -> Result<Outcome, Error> {
         let request = looked_at(&key, &self.knowledge, &self.writer, |known| &known.requests).await?;
-        let Some(request) = request else { return Ok(Outcome::Done) };
+        let Some(request) = request else { return self.unknown(&key).await };
         let (has_contract, is_ending) = self.knowledge.known.with(|known| {
             let contract = &key.cluster_namespace;
             (known.contract(contract).is_some(), known.is_ending(contract))
@@ -92,6 +100,19 @@ impl Requests {
         }
     }
 
+    /// One pass of a request that is gone, or not read.
+    async fn unknown(&self, key: &Key) -> Result<Outcome, Error> {
+        let (odd, has_contract) = self.knowledge.known.with(|known| {
+            let odd = known.requests.odd(key).map(str::to_owned);
+            (odd, known.contract(&key.cluster_namespace).is_some())
+        });
+        match odd {
+            _ if !has_contract => Ok(Outcome::Done),
+            Some(why) => self.refuse(key, &why).await,
+            None => self.sweep(key).await,
+        }
+    }
+
     async fn export(&self, request: &APIServiceExportRequest, exported: Exported) -> Result<Outcome, Error> {
         if self.exports_are_others_than_known(&Key::of(request).cluster_namespace).await? {
             return Ok(Outcome::Requeue(SOON));
@@ -118,7 +139,10 @@ impl Requests {
             Some(_) | None => {}
         }
         for schema in &exported.schemas {
-            self.create(schema).await?;
+            match there {
+                Some(_) => self.create(schema).await?,
+                None => renew(&self.writer, schema).await?,
+            }
         }
         if there.is_none() {
             self.create(&exported.export).await?;
@@ -181,7 +205,10 @@ impl Requests {
         self.env.events.warn(request.object_ref(&()), "Export", refused.reason, &refused.message);
         let answer = Answer::No(Severity::Error, refused.reason, refused.message.clone());
         let message = Some(refused.message.clone());
-        self.say(request, Phase::Failed, &[Verdict::new(refused.condition, answer)], message).await
+        let ended =
+            self.say(request, Phase::Failed, &[Verdict::new(refused.condition, answer)], message).await?;
+        // What is not known now is looked at again when the request goes.
+        self.delete_left(&Key::of(request).cluster_namespace).await.map(|_| ended)
     }
 
     async fn say(
@@ -211,7 +238,7 @@ impl Requests {
     ) -> Result<Outcome, Error> {
         let ready = status.conditions.iter().find(|condition| condition.type_ == READY);
         let ended = ready.and_then(|ready| Some(ready.last_transition_time.as_ref()?.0)).unwrap_or(now);
-        match left(ended, STAYS, now) {
+        match time_left(ended, STAYS, now) {
             Some(left) => Ok(Outcome::Requeue(left)),
             None => self.writer.delete(request, false).await.map(|()| Outcome::Done),
         }

@@ -12,6 +12,11 @@ pub(crate) enum Unfit {
          and a group has dots"
     )]
     NotOfACrd(String, String),
+    /// The wire contract has no such group.
+    #[error(
+        "resource {0:?} of group {1:?} cannot be offered: kube-bind knows no group whose first label has one character"
+    )]
+    Unsayable(String, String),
     /// Its kinds are part of Kubernetes, or approved by it.
     #[error("resource {0:?} of group {1:?} is not bound: the group is Kubernetes' own")]
     OfKubernetes(String, String),
@@ -23,9 +28,12 @@ pub(crate) fn is_of_a_crd(api: &Resource) -> Result<(), Unfit> {
     let is_plural =
         name::is_dns_label(plural) && plural.len() > 1 && !plural.starts_with(|c: char| c.is_ascii_digit());
     let is_group = group.len() <= 253 && group.contains('.') && group.split('.').all(name::is_dns_label);
-    match is_plural && is_group {
-        true => Ok(()),
-        false => Err(Unfit::NotOfACrd(plural.to_owned(), group.to_owned())),
+    if !is_plural || !is_group {
+        return Err(Unfit::NotOfACrd(plural.to_owned(), group.to_owned()));
+    }
+    match group.find('.') {
+        Some(1) => Err(Unfit::Unsayable(plural.to_owned(), group.to_owned())),
+        _ => Ok(()),
     }
 }
 
@@ -73,6 +81,13 @@ mod tests {
         }
         assert_eq!(is_bindable(&api("mangodbs", "provider.example.com")), Ok(()));
         assert_eq!(is_bindable(&api("gateways", "apis.x-k8s.io")), Ok(()));
+    }
+
+    #[test]
+    fn a_group_that_templates_cannot_name_is_not_offered() {
+        let unsayable = is_of_a_crd(&api("mangodbs", "g.example.com"));
+        assert!(matches!(unsayable, Err(Unfit::Unsayable(..))), "{unsayable:?}");
+        assert_eq!(is_of_a_crd(&api("mangodbs", "gg.e.com")), Ok(()));
     }
 
     #[test]

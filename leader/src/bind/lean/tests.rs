@@ -58,6 +58,22 @@ fn what_nobody_reads_is_not_kept_and_what_is_too_large_is_not_looked_at() {
 }
 
 #[test]
+fn of_what_is_not_read_it_is_known_why_and_of_so_many_at_the_most() {
+    let odd = |name: &str| request(name, &json!({"resources": "none"}));
+    let mut requests = Requests::default();
+    for n in 0..APIServiceExportRequest::QUOTA.records + 5 {
+        requests.change(Change::Apply(odd(&format!("r{n:03}"))));
+    }
+    assert_eq!(requests.all_odd().count(), APIServiceExportRequest::QUOTA.records);
+    assert!(requests.odd(&key("r000")).is_some() && requests.odd(&key("gone")).is_none());
+    requests.change(Change::Apply(request("r000", &json!({"resources": []}))));
+    requests.change(Change::Remove(odd("r001")));
+    assert!(requests.odd(&key("r000")).is_none() && requests.odd(&key("r001")).is_none());
+    requests.change(Change::Reset(vec![odd("r001")]));
+    assert_eq!(requests.all_odd().collect::<Vec<_>>(), [key("r001")]);
+}
+
+#[test]
 fn a_request_with_as_many_apis_as_it_may_have_is_looked_at() {
     let long = |n: usize| json!({"group": "provider.example.com", "resource": format!("mangodbs{n}"), "versions": ["v1alpha1", "v1"]});
     let all: Vec<_> = (0..api::bind::grant::APIS_MAX).map(long).collect();

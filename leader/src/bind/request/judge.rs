@@ -11,16 +11,14 @@ use api::bind::{
     },
     grant::{EXPORTS_READY, Granted, NOT_GRANTED, Offered, Refused, granted},
     label,
-    offer::APIServiceExportTemplate,
     resource::{InformerScope, Isolation, Resource},
 };
 use kube::{ResourceExt, core::ObjectMeta};
 
+use super::place::contradiction;
 use crate::bind::{
     key::Key,
     known::{Known, granted_templates},
-    namespace::{place, said},
-    rights,
 };
 
 /// What a request that is granted comes to.
@@ -97,12 +95,14 @@ fn judged(
     };
     let mut refused = None;
     for template in templates {
-        let said = isolation_of(template, isolation);
+        let said = template.isolation().map(|said| said.unwrap_or(isolation));
         let judged = judge(std::slice::from_ref(&template.spec), *said.as_ref().unwrap_or(&isolation));
         let judged = match (judged, said) {
             // That it does not have what is asked for says more.
             (Err(error), Err(_)) if error.reason == NOT_GRANTED => Err(error),
-            (_, Err(unknown)) => Err(unknown),
+            (_, Err(message)) => {
+                Err(Refused { condition: EXPORTS_READY, reason: "UnknownIsolation", message })
+            }
             (judged, Ok(_)) => judged,
         };
         match judged {
@@ -119,60 +119,6 @@ fn judged(
 /// What is wrong by a template that has all that is asked for says more than that another one has not.
 fn nearer(one: Option<Refused>, other: Refused) -> Refused {
     one.filter(|one| one.reason != NOT_GRANTED || other.reason == NOT_GRANTED).unwrap_or(other)
-}
-
-/// As the template says, or as `usual` where it says nothing. Somebody who mistypes it wants another one than the usual.
-fn isolation_of(template: &APIServiceExportTemplate, usual: Isolation) -> Result<Isolation, Refused> {
-    let Some(said) = template.annotations().get(label::ISOLATION) else { return Ok(usual) };
-    match said.to_ascii_lowercase().as_str() {
-        "prefixed" => Ok(Isolation::Prefixed),
-        "namespaced" => Ok(Isolation::Namespaced),
-        "none" => Ok(Isolation::None),
-        _ => {
-            let message = format!(
-                "APIServiceExportTemplate {} has an isolation that is none: annotation {} must be Prefixed, Namespaced or None, and is {said:?}",
-                template.name_any(),
-                label::ISOLATION,
-            );
-            Err(Refused { condition: EXPORTS_READY, reason: "UnknownIsolation", message })
-        }
-    }
-}
-
-/// A Namespace of a consumer has one place here, whatever is in it: where its name says whose it is, or where it does not. So a consumer
-/// cannot have both for APIs that have Namespaces at its side.
-fn contradiction(key: &Key, granted: &[Granted], isolation: Isolation, known: &Known) -> Option<Refused> {
-    let has_namespaces = |granted: &Granted| granted.schema.scope == InformerScope::Namespaced;
-    if isolation == Isolation::Namespaced || !granted.iter().any(has_namespaces) {
-        return None;
-    }
-    let mut exports = known.exports_of(&key.cluster_namespace).filter(|export| export.name_any() != key.name);
-    let other =
-        exports.find(|export| export.spec.isolation != isolation && rights::has_namespaces(export, known));
-    let message = match other {
-        Some(other) => format!(
-            "the objects of {} are kept apart otherwise ({:?}, not {isolation:?}), and a Namespace has one place at the provider",
-            other.name_any(),
-            other.spec.isolation
-        ),
-        None => left_over(key, isolation, known)?,
-    };
-    Some(Refused { condition: EXPORTS_READY, reason: "DifferentIsolation", message })
-}
-
-/// An APIServiceNamespace that an API left, with its copies, keeps its place.
-fn left_over(key: &Key, isolation: Isolation, known: &Known) -> Option<String> {
-    let is_elsewhere = |left: &&APIServiceNamespace| {
-        let is_going = left.metadata.deletion_timestamp.is_some();
-        !is_going && said(left).is_some_and(|said| said != place(&Key::of(*left), isolation))
-    };
-    let left = known.namespaces.within(&key.cluster_namespace).find(is_elsewhere)?;
-    Some(format!(
-        "APIServiceNamespace {}, which was left of an API whose objects were kept apart otherwise than {isolation:?}, has Namespace {}: \
-         delete it, with which what was left there goes, or ask for an API of that isolation",
-        left.name_any(),
-        said(left).unwrap_or_default()
-    ))
 }
 
 /// Whether an export has what is asked for, and no more. Who names no versions takes those that it has.
@@ -193,46 +139,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    const CNS: &str = "kube-bind-x";
-
-    fn known(templates: &[(&str, Value)], granted: &str) -> Known {
-        let mut known = Known::default();
-        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}});
-        let crd = json!({
-            "metadata": {"name": "mangodbs.example.com"},
-            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "mangodbs", "kind": "MangoDB"}, "versions": [version]},
-        });
-        known.crds.change(Change::Apply(serde_json::from_value(crd).unwrap()));
-        for (name, annotations) in templates {
-            let spec = json!({"scope": "Namespaced", "resources": [{"group": "example.com", "resource": "mangodbs"}]});
-            let template = json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec});
-            known.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
-        }
-        let place = json!({"metadata": {"name": CNS, "labels": {label::BIND: label::CONTRACT},
-            "annotations": {label::GRANTED_TEMPLATES: granted}}});
-        known.places.change(Change::Apply(serde_json::from_value(place).unwrap()));
-        known
-    }
-
-    /// An export that is there, of an API with Namespaces.
-    fn exports(known: &mut Known, name: &str, isolation: &str, scope: &str) {
-        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
-        let schema = json!({"metadata": {"name": "n.g", "namespace": CNS}, "spec": {"informerScope": "Namespaced", "group": "g",
-            "names": {"plural": "n", "kind": "N"}, "scope": scope, "versions": [version]}});
-        known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
-        let export = json!({"metadata": {"name": name, "namespace": CNS}, "spec": {"informerScope": "Namespaced",
-            "isolation": isolation, "resources": [{"group": "g", "resource": "n"}]}});
-        known.exports.change(Change::Apply(serde_json::from_value(export).unwrap()));
-    }
-
-    fn of(known: &Known) -> Result<Exported, &'static str> {
-        let request = json!({"metadata": {"name": "mango", "namespace": CNS},
-            "spec": {"resources": [{"group": "example.com", "resource": "mangodbs"}]}});
-        let request: APIServiceExportRequest = serde_json::from_value(request).unwrap();
-        let choices = (Isolation::Prefixed, InformerScope::Namespaced);
-        desired(&Key::of(&request), &request, known, choices).map_err(|refused| refused.reason)
-    }
+    use crate::bind::request::fixture::{CNS, known, of};
 
     #[test]
     fn b1_b9_what_is_granted_is_exported_in_the_versions_that_are_served() {
@@ -284,44 +191,6 @@ mod tests {
         let template = json!({"metadata": {"name": "odd", "annotations": odd().1}, "spec": spec});
         elsewhere.templates.change(Change::Apply(serde_json::from_value(template).unwrap()));
         assert_eq!(of(&elsewhere).unwrap_err(), "NotGranted", "it offers something else");
-    }
-
-    #[test]
-    fn a_namespace_of_a_consumer_has_one_place_for_all_its_apis() {
-        let with = |template: &str, isolation: &str, scope: &str| {
-            let mut known = known(&[("a", json!({label::ISOLATION: template}))], "a");
-            exports(&mut known, "other", isolation, scope);
-            of(&known).map(|exported| exported.export.spec.isolation)
-        };
-        assert_eq!(with("Prefixed", "None", "Namespaced"), Err("DifferentIsolation"));
-        assert_eq!(with("None", "Prefixed", "Namespaced"), Err("DifferentIsolation"));
-        assert_eq!(with("None", "None", "Namespaced"), Ok(Isolation::None));
-        assert_eq!(with("Prefixed", "None", "Cluster"), Ok(Isolation::Prefixed), "it has no Namespaces");
-        assert_eq!(with("Namespaced", "None", "Namespaced"), Ok(Isolation::Namespaced), "nor has this");
-        let mut known = known(&[("a", json!({})), ("b", json!({label::ISOLATION: "None"}))], "a,b");
-        exports(&mut known, "other", "None", "Namespaced");
-        let exported = of(&known).map(|exported| exported.export.spec.isolation);
-        assert_eq!(exported, Ok(Isolation::None), "by the template that does not contradict");
-    }
-
-    #[test]
-    fn what_an_api_left_keeps_its_place_and_nothing_of_another_isolation_goes_there() {
-        let with = |isolation: &str, said: &str, deleted: Option<&str>| {
-            let mut known = known(&[("a", json!({label::ISOLATION: isolation}))], "a");
-            let left = json!({"metadata": {"name": "shop", "namespace": CNS, "uid": "n", "deletionTimestamp": deleted,
-                "finalizers": [label::BIND_FINALIZER]}, "spec": {}, "status": {"namespace": said}});
-            known.namespaces.change(Change::Apply(serde_json::from_value(left).unwrap()));
-            of(&known).map(|exported| exported.export.spec.isolation)
-        };
-        let prefixed = format!("{CNS}-shop");
-        assert_eq!(with("Prefixed", "shop", None), Err("DifferentIsolation"));
-        assert_eq!(with("None", &prefixed, None), Err("DifferentIsolation"));
-        assert_eq!(with("Prefixed", &prefixed, None), Ok(Isolation::Prefixed));
-        assert_eq!(with("None", "shop", None), Ok(Isolation::None));
-        assert_eq!(with("Namespaced", "shop", None), Ok(Isolation::Namespaced), "it has no Namespaces");
-        assert_eq!(with("None", "", None), Ok(Isolation::None), "it has no place yet");
-        let going = Some("2026-01-01T00:00:00Z");
-        assert_eq!(with("Prefixed", "shop", going), Ok(Isolation::Prefixed), "it is made anew");
     }
 
     #[test]

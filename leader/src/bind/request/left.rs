@@ -1,0 +1,88 @@
+//! BoundSchemas that no export has: a request left them that was not granted to its end, since its leader was killed, or its export refused
+//! until somebody deleted the request.
+
+use api::{
+    bind::{bound_schema::BoundSchema, carried},
+    view::Tolerant,
+};
+use kit::{
+    queue::Outcome,
+    write::{Error, Writer},
+};
+use kube::ResourceExt;
+
+use super::{NEXT_TURN, Requests};
+use crate::bind::{key::Key, known::Known, live::SOON};
+
+/// Those of a cluster namespace.
+fn left(cluster_namespace: &str, known: &Known) -> Vec<BoundSchema> {
+    let bound = known.bound(cluster_namespace);
+    let schemas = known.schemas.within(cluster_namespace);
+    schemas.filter(|schema| !bound.contains_key(&schema.name_any())).cloned().collect()
+}
+
+/// Writes a schema of which there is no export. One that was left is made anew where it is not what is offered now.
+pub(super) async fn renew(writer: &Writer, want: &BoundSchema) -> Result<(), Error> {
+    let named = Tolerant { metadata: want.metadata.clone(), object: Ok(want.clone()) };
+    match writer.read(&named).await {
+        Ok(there) => match &there.object {
+            Ok(is) if carried::hash([&is.spec]) == carried::hash([&want.spec]) => return Ok(()),
+            _ => writer.delete(&there, false).await?,
+        },
+        Err(Error::Gone) => {}
+        Err(error) => return Err(error),
+    }
+    writer.put(None, want).await.map(drop)
+}
+
+impl Requests {
+    /// Deletes what a request left that is gone.
+    pub(super) async fn sweep(&self, key: &Key) -> Result<Outcome, Error> {
+        let cluster_namespace = key.cluster_namespace.as_str();
+        if self.knowledge.known.with(|known| left(cluster_namespace, known).is_empty()) {
+            return Ok(Outcome::Done);
+        }
+        let turn = self.knowledge.turns.of(cluster_namespace);
+        let Ok(_mine) = turn.try_lock() else { return Ok(Outcome::Requeue(NEXT_TURN)) };
+        match self.delete_left(cluster_namespace).await? {
+            true => Ok(Outcome::Done),
+            false => Ok(Outcome::Requeue(SOON)),
+        }
+    }
+
+    /// Deletes the schemas that no export has, for whoever has the turn. Whether it was known which these are.
+    pub(super) async fn delete_left(&self, cluster_namespace: &str) -> Result<bool, Error> {
+        let left = self.knowledge.known.with(|known| left(cluster_namespace, known));
+        if !left.is_empty() && self.exports_are_others_than_known(cluster_namespace).await? {
+            return Ok(false);
+        }
+        for schema in &left {
+            self.writer.delete(schema, false).await?;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::objects::Change;
+    use serde_json::json;
+
+    use super::*;
+    use crate::bind::request::fixture::{CNS, exports, known};
+
+    #[test]
+    fn a_schema_that_no_export_has_is_left() {
+        let mut known = known(&[], "");
+        exports(&mut known, "one", "Prefixed", "Namespaced");
+        let names = |known: &Known| left(CNS, known).iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+        assert_eq!(names(&known), [""; 0]);
+        known.exports.change(Change::Reset(vec![]));
+        assert_eq!(names(&known), ["n.g"]);
+        assert!(left("another", &known).is_empty());
+        let going = json!({"metadata": {"name": "one", "namespace": CNS, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"informerScope": "Namespaced", "isolation": "Prefixed", "resources": [{"group": "g", "resource": "n"}]}});
+        known.exports.change(Change::Apply(serde_json::from_value(going).unwrap()));
+        assert_eq!(names(&known), [""; 0], "it takes its schemas along when it goes");
+    }
+}
