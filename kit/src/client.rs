@@ -5,6 +5,7 @@ pub mod kubeconfig;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use api::cluster_set::server_uri;
+use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::FixedServerNameResolver;
 use hyper_util::{
@@ -26,6 +27,8 @@ pub const CA: &str = "ca.crt";
 pub const TOKEN: &str = "token";
 
 const CONNECT: Duration = Duration::from_secs(5);
+/// Until when a connection to a server that may be far away has to stand, TLS included: one that is frozen accepts it, and says nothing.
+const STANDS: Duration = Duration::from_secs(10);
 /// A link that is dead without saying so is found after two of these.
 const PING: Duration = Duration::from_secs(20);
 /// A connection to our own API server on which nothing came for so long is dead: every watch is ended and begun anew once a minute,
@@ -101,6 +104,11 @@ pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Cli
 
 /// For a server that may be far away: a dead link is noticed, and small requests do not wait for each other.
 fn tuned(config: Config) -> Result<Client, Error> {
+    within(config, STANDS)
+}
+
+/// A client whose connections have to stand after `limit`.
+fn within(config: Config, limit: Duration) -> Result<Client, Error> {
     let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
 
     let tls = config.rustls_client_config().map_err(|e| setup(&e))?;
@@ -115,6 +123,7 @@ fn tuned(config: Config) -> Result<Client, Error> {
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     let https = https.enable_all_versions().wrap_connector(http);
+    let https = ServiceBuilder::new().map_future(move |connected| stands(connected, limit)).service(https);
     let hyper = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -132,6 +141,15 @@ fn tuned(config: Config) -> Result<Client, Error> {
         .map_err(BoxError::from)
         .service(hyper);
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// The connection, or an error after `limit`.
+fn stands<T, F>(connected: F, limit: Duration) -> BoxFuture<'static, Result<T, BoxError>>
+where
+    F: Future<Output = Result<T, BoxError>> + Send + 'static,
+{
+    let limited = tokio::time::timeout(limit, connected);
+    Box::pin(async move { limited.await.map_err(std::io::Error::from)? })
 }
 
 /// Whether a server's certificate can have it: a DNS name or an address.
@@ -187,6 +205,21 @@ mod tests {
         let mut watch = Box::pin(secrets.watch(&WatchParams::default(), "1").await.unwrap());
         let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
         assert!(!matches!(ended, Some(Ok(_))), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_accepts_connections_and_says_nothing_is_given_up() {
+        use k8s_openapi::api::core::v1::Secret;
+        use kube::Api;
+
+        let frozen = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", frozen.local_addr().unwrap());
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = within(Config::new(url.parse().unwrap()), Duration::from_millis(50)).unwrap();
+        let read = Api::<Secret>::namespaced(client, "x");
+        let answer = tokio::time::timeout(Duration::from_secs(20), read.get("x")).await.unwrap();
+        let failure = crate::failure::classify(&answer.unwrap_err());
+        assert_eq!(failure, crate::failure::Failure::Unreachable("no answer in time"));
     }
 
     #[test]

@@ -55,7 +55,8 @@ struct State {
     /// How a watch failed last, unless it has told something since.
     failing: Mutex<BTreeMap<&'static str, Failing>>,
     changed: Notify,
-    failed: Mutex<Option<Instant>>,
+    /// When a watch failed last.
+    failed: watch::Sender<Option<Instant>>,
     guard: Option<Arc<dyn Guard>>,
     restored: CancellationToken,
     /// How often all was to be listed again.
@@ -200,9 +201,14 @@ impl Watches {
         told.map(|(_, failing)| failing.trouble.clone()).collect()
     }
 
+    /// Tells whenever a watch fails.
+    pub fn failures(&self) -> watch::Receiver<Option<Instant>> {
+        self.0.failed.subscribe()
+    }
+
     /// Whether every watch has delivered its list and none has failed lately.
     pub fn are_open(&self, now: Instant) -> bool {
-        let failed = *lock(&self.0.failed);
+        let failed = *self.0.failed.borrow();
         self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
     }
 }
@@ -258,7 +264,7 @@ impl State {
                 }
                 Err(error) => {
                     metrics.watch_failed(cluster, kind);
-                    *lock(&self.failed) = Some(Instant::now());
+                    self.failed.send_replace(Some(Instant::now()));
                     let wait = pauses.wait();
                     pause = Some(wait);
                     let trouble = Trouble { source, failure: Failure::from(&error) };

@@ -1,10 +1,12 @@
 //! API binding: an API of `leader` in `east` and `west`. Nobody plays the operator but the tests.
 
+mod answered;
 mod backend;
 mod changed_back;
 mod commands;
 mod evicted;
 mod flood;
+mod frozen;
 mod go;
 mod isolation;
 mod konnector;

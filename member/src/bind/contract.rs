@@ -261,7 +261,9 @@ impl Contract {
     /// Whether the cluster namespace goes, or is another one under the same name.
     pub(crate) async fn has_ended(&self) -> Result<bool, Failure> {
         let namespaces = Api::<Meta<Namespace>>::all(self.client.clone());
-        let there = namespaces.get(&self.cluster_namespace.name).await.map_err(|error| classify(&error))?;
+        let there = tokio::time::timeout(IN_TIME, namespaces.get(&self.cluster_namespace.name)).await;
+        let there = there.map_err(|_| Failure::Unreachable("no answer in time"))?;
+        let there = there.map_err(|error| classify(&error))?;
         Ok(there.metadata.deletion_timestamp.is_some()
             || there.uid().as_deref() != Some(&self.cluster_namespace.uid))
     }

@@ -4,6 +4,7 @@
 //! the Secret of our cluster where the provider's has another kubeconfig that can be used. Shows as well whether our watches still hear of
 //! what is written there: those of an API server that was restored from a backup hear nothing until it comes to the version they are at.
 
+mod due;
 mod mirror;
 
 use std::time::{Duration, Instant};
@@ -15,23 +16,20 @@ use api::bind::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kit::{failure::Failure, objects::version, write::Error};
+use kit::{failure::Failure, objects::version, watch::Watches, write::Error};
 use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::due::{AT_MOST_EVERY, EVERY, due};
 use super::{
-    contract::Contract,
+    contract::{Contract, IN_TIME},
     local::{Local, NAMESPACE},
 };
 
 /// After how long without a heartbeat the provider may take us for gone, twice.
 const INTERVAL: Duration = Duration::from_secs(300);
-/// How often one is due.
-const EVERY: Duration = Duration::from_secs(150);
-/// How much later than the last one something else is told: another konnector may say otherwise each time.
-const AT_MOST_EVERY: Duration = Duration::from_secs(30);
 /// How soon one is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -42,6 +40,8 @@ pub(crate) enum Beat {
     Arrived,
     /// It did not arrive.
     Failed,
+    /// The provider does not answer.
+    Unanswered,
     /// The provider has ended the contract (B15).
     Evicted,
 }
@@ -63,14 +63,27 @@ pub(crate) struct Heartbeat {
     local: Local,
     secret: String,
     now: fn() -> Timestamp,
+    failures: watch::Receiver<Option<Instant>>,
     said: watch::Sender<Option<Beat>>,
 }
 
 impl Heartbeat {
-    /// `secret` is that of our cluster, `now` the clock.
-    pub(crate) fn new(contract: &Contract, local: &Local, secret: &str, now: fn() -> Timestamp) -> Self {
-        let said = watch::Sender::new(None);
-        Self { contract: contract.clone(), local: local.clone(), secret: secret.to_owned(), now, said }
+    /// `secret` is that of our cluster, `now` the clock. `watches` are of what is in the cluster namespace.
+    pub(crate) fn new(
+        (contract, local): (&Contract, &Local),
+        secret: &str,
+        now: fn() -> Timestamp,
+        watches: &Watches,
+    ) -> Self {
+        let (said, failures) = (watch::Sender::new(None), watches.failures());
+        Self {
+            contract: contract.clone(),
+            local: local.clone(),
+            secret: secret.to_owned(),
+            now,
+            failures,
+            said,
+        }
     }
 
     /// Tells how each one went.
@@ -81,8 +94,10 @@ impl Heartbeat {
     /// Goes on until `stop`.
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let (mut changes, mut wrote) = (self.contract.changes(), Wrote::default());
+        let (mut failures, mut doubted) = (self.failures.clone(), None);
         loop {
             changes.mark_unchanged();
+            failures.mark_unchanged();
             // The old credential counts as long as the new one does not.
             let again = match self.mirror().await {
                 Err(Error::Stale) => Some(AT_MOST_EVERY),
@@ -92,27 +107,54 @@ impl Heartbeat {
                     Some(AGAIN)
                 }
             };
-            let wait = match self.beat(&mut wrote).await {
-                Ok(Some(wait)) => {
-                    self.say(Beat::Arrived);
-                    wait
-                }
-                Err(Error::Stale) => AGAIN,
-                failed => {
-                    if let Err(error) = failed {
-                        tracing::warn!(%error, "the provider was not told that we live, trying again");
-                    }
-                    let before = *self.said.borrow();
-                    self.say(after(before, self.contract.has_ended().await));
-                    AGAIN
-                }
+            let wait = match self.lives(&mut doubted).await {
+                true => self.pulse(&mut wrote).await,
+                false => AGAIN,
             };
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(wait.min(again.unwrap_or(wait))) => {}
                 Ok(()) = changes.changed() => {}
+                // The next heartbeat is not due for long.
+                Ok(()) = failures.changed(), if doubted.is_none() => doubted = Some(Instant::now()),
             }
         }
+    }
+
+    /// Asks the provider if it is in doubt whether it lives, and says what is known then. Who is just started again has a moment for that.
+    async fn lives(&self, doubted: &mut Option<Instant>) -> bool {
+        let Some(since) = *doubted else { return true };
+        let has_ended = self.contract.has_ended().await;
+        if has_ended == Ok(false) {
+            *doubted = None;
+            return true;
+        }
+        let beat = after(*self.said.borrow(), has_ended);
+        if beat == Beat::Evicted || since.elapsed() >= AGAIN {
+            self.say(beat);
+        }
+        false
+    }
+
+    /// Sends a heartbeat if one is due, and says how that went; when to look again.
+    async fn pulse(&self, wrote: &mut Wrote) -> Duration {
+        let beat = tokio::time::timeout(IN_TIME, self.beat(wrote)).await;
+        let failed = match beat {
+            Ok(Ok(Some(wait))) => {
+                self.say(Beat::Arrived);
+                return wait;
+            }
+            Ok(Err(Error::Stale)) => return AGAIN,
+            Ok(Ok(None)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        if let Some(error) = failed {
+            tracing::warn!(error, "the provider was not told that we live, trying again");
+        }
+        let before = *self.said.borrow();
+        self.say(after(before, self.contract.has_ended().await));
+        AGAIN
     }
 
     fn say(&self, now: Beat) {
@@ -199,30 +241,9 @@ fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
     match has_ended {
         Ok(true) | Err(Failure::NamespaceMissing) => Beat::Evicted,
         Err(failure) if failure.is_refusal() && is_told_again => Beat::Evicted,
+        Err(Failure::Unreachable(_)) => Beat::Unanswered,
         Ok(false) | Err(_) => Beat::Failed,
     }
-}
-
-/// How long the status can stay as it is; nothing where it cannot. `wrote` is how long ago we wrote it.
-fn due(
-    have: &ClusterBindingStatus,
-    want: &ClusterBindingStatus,
-    now: Timestamp,
-    wrote: Option<Duration>,
-) -> Option<Duration> {
-    if let Some(left) =
-        wrote.and_then(|wrote| AT_MOST_EVERY.checked_sub(wrote)).filter(|left| !left.is_zero())
-    {
-        return Some(left);
-    }
-    let undated =
-        |status: &ClusterBindingStatus| ClusterBindingStatus { last_heartbeat_time: None, ..status.clone() };
-    if undated(have) != undated(want) {
-        return None;
-    }
-    let last = have.last_heartbeat_time.as_ref()?.0;
-    let since = Duration::try_from(now.duration_since(last)).ok()?;
-    EVERY.checked_sub(since).filter(|left| !left.is_zero())
 }
 
 #[cfg(test)]
@@ -246,28 +267,8 @@ mod tests {
         assert_eq!(failed(None, Err(Failure::NamespaceMissing)), Beat::Evicted);
         assert_eq!(failed(Some(Beat::Arrived), Err(Failure::Unauthorized)), Beat::Failed);
         assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unauthorized)), Beat::Evicted);
-        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Failed);
+        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Unanswered);
+        assert_eq!(failed(Some(Beat::Unanswered), Err(Failure::Unauthorized)), Beat::Failed);
         assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed);
-    }
-
-    #[test]
-    fn a_heartbeat_is_due_every_two_and_a_half_minutes_or_when_something_else_is_new() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let due = |have: &_, want: &_, now| super::due(have, want, now, None);
-        let status = |second| ClusterBindingStatus {
-            last_heartbeat_time: Some(Time(at(second))),
-            konnector_version: Some("v1".into()),
-            ..ClusterBindingStatus::default()
-        };
-        assert_eq!(due(&status(1000), &status(1050), at(1050)), Some(Duration::from_secs(100)));
-        assert_eq!(due(&status(1000), &status(1150), at(1150)), None);
-        assert_eq!(due(&status(1000), &status(900), at(900)), None, "it is dated from the future");
-        assert_eq!(due(&ClusterBindingStatus::default(), &status(1), at(1)), None);
-        let other = ClusterBindingStatus { konnector_version: Some("v2".into()), ..status(1001) };
-        assert_eq!(due(&status(1000), &other, at(1001)), None);
-        let ago = |seconds| Some(Duration::from_secs(seconds));
-        let again = |wrote| super::due(&status(1000), &other, at(1001), wrote);
-        assert_eq!(again(ago(10)), ago(20), "another konnector writes it, too");
-        assert_eq!(again(ago(30)), None);
     }
 }

@@ -203,7 +203,7 @@ async fn serve(
         return tasks.shutdown().await;
     }
     tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
-    let heartbeat = Heartbeat::new(&contract, local, secret, Timestamp::now);
+    let heartbeat = Heartbeat::new((&contract, local), secret, Timestamp::now, &watches);
     let namespaces = Namespaces::new(&contract, local, absence.clone());
     let beating = heartbeat.beating();
     link.send_replace(Link::Up(Box::new(contract.clone()), beating.clone()));

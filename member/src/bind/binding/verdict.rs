@@ -40,6 +40,10 @@ fn evicted() -> Answer {
     )
 }
 
+fn away(why: String) -> Answer {
+    Answer::No(Severity::Warning, "ProviderUnavailable", why)
+}
+
 fn unheard() -> Answer {
     let message = "the provider does not take the heartbeat";
     Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into())
@@ -47,7 +51,6 @@ fn unheard() -> Answer {
 
 /// Without a provider. `was_said` is whether the binding has conditions already.
 pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
-    let away = |why: String| Answer::No(Severity::Warning, "ProviderUnavailable", why);
     let connected = match link {
         Link::Failing(failure) if failure.is_refusal() => Some(evicted()),
         Link::Failing(failure) => Some(away(failure.to_string())),
@@ -82,12 +85,16 @@ pub(super) fn connected(
     let was_said = said(binding, "Heartbeating");
     let heartbeat = match beating {
         Some(Beat::Arrived) => Some(Answer::Yes),
-        Some(Beat::Failed | Beat::Evicted) => Some(unheard()),
+        Some(Beat::Failed | Beat::Unanswered | Beat::Evicted) => Some(unheard()),
         // What was said before a restart may still be so.
         None if was_said => None,
         None => Some(not_yet("Pending", "no heartbeat was sent yet")),
     };
-    let connected = if beating == Some(Beat::Evicted) { evicted() } else { found.connected.clone() };
+    let connected = match beating {
+        Some(Beat::Evicted) => evicted(),
+        Some(Beat::Unanswered) => away("the provider does not answer".to_owned()),
+        _ => found.connected.clone(),
+    };
     let mut all = vec![
         Verdict::new("SecretValid", Answer::Yes),
         Verdict::new("InformersSynced", informed(unsynced, &binding.name_any())),
