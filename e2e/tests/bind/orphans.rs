@@ -15,7 +15,7 @@ use e2e::{
     waiting::eventually,
     world::World,
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
@@ -43,6 +43,23 @@ async fn release(world: &World, east: &Cluster, namespace: &str) {
         if going.iter().any(|name| name.starts_with(namespace)) { Err(format!("{going:?}")) } else { Ok(()) }
     })
     .await;
+}
+
+/// The consumer binds an API of its contract and has an object `foo` in each of these Namespaces, with a copy.
+async fn bound_with_copies(
+    world: &World,
+    (cns, kubeconfig): &(String, ByteString),
+    offered: &Offered,
+    namespaces: &[&String],
+) {
+    let (leader, east) = (world.leader(), world.cluster("east"));
+    granted(world, cns, offered).await;
+    bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
+    for namespace in namespaces {
+        offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
+        let there = offered.objects(leader, Some(&format!("{cns}-{namespace}")));
+        becomes("is at the provider", &there, "foo", |_| true).await;
+    }
 }
 
 /// Shows that the konnector has looked at what is there, and that copies of new objects go as ever.
@@ -136,16 +153,12 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (leaves, stays) = (Offered::new("leaving", "Namespaced"), Offered::new("staying", "Namespaced"));
-        let (cns, kubeconfig) = contract_for(world, "leaves-east", &[&leaves, &stays]).await;
+        let contract = contract_for(world, "leaves-east", &[&leaves, &stays]).await;
+        let cns = &contract.0;
         let left = world.namespace("bind-left", &["east"]).await;
         let other = world.namespace("bind-other", &["east"]).await;
-        for (offered, namespace) in [(&leaves, &left), (&stays, &other)] {
-            granted(world, &cns, offered).await;
-            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
-            offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
-            let there = offered.objects(leader, Some(&format!("{cns}-{namespace}")));
-            becomes("is at the provider", &there, "foo", |_| true).await;
-        }
+        bound_with_copies(world, &contract, &leaves, &[&left]).await;
+        bound_with_copies(world, &contract, &stays, &[&other]).await;
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
         keep_copies(&bindings, "leaving").await;
         unbind(world, "east", &leaves).await;
@@ -158,7 +171,7 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
         assert!(there.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
 
         // The second one shows that the konnector has looked at the first.
-        let asked = leader.api::<APIServiceNamespace>(&cns);
+        let asked = leader.api::<APIServiceNamespace>(cns);
         release(world, east, &left).await;
         world.release(&other).await;
         goes(&asked, &other).await;
@@ -169,7 +182,7 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
             asked.get(&left).await.unwrap().metadata.deletion_timestamp.is_none(),
             "another binding took it"
         );
-        leader.release_namespace(&cns).await;
+        leader.release_namespace(cns).await;
         for offered in [&leaves, &stays] {
             leader.take_crd(&offered.name()).await;
         }
@@ -182,23 +195,16 @@ fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes()
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let (leaves, ends) = (Offered::new("keepers", "Namespaced"), Offered::new("enders", "Namespaced"));
-        let (cns, kubeconfig) = contract_for(world, "keeps-east", &[&leaves, &ends]).await;
+        let contract = contract_for(world, "keeps-east", &[&leaves, &ends]).await;
+        let cns = &contract.0;
         let left = world.namespace("bind-keeps", &["east"]).await;
         let both = world.namespace("bind-shared", &["east"]).await;
         let others =
             [world.namespace("bind-ends", &["east"]).await, world.namespace("bind-unused", &["east"]).await];
         let there =
             |offered: &Offered, namespace: &str| offered.objects(leader, Some(&format!("{cns}-{namespace}")));
-        for (offered, namespaces) in
-            [(&leaves, &[&left, &both][..]), (&ends, &[&both, &others[0], &others[1]])]
-        {
-            granted(world, &cns, offered).await;
-            bind_with(east, &offered.plural, offered, kubeconfig.clone()).await;
-            for namespace in namespaces {
-                offered.create(east, Some(namespace), "foo", json!({"spec": {"size": "l"}})).await;
-                becomes("is at the provider", &there(offered, namespace), "foo", |_| true).await;
-            }
-        }
+        bound_with_copies(world, &contract, &leaves, &[&left, &both]).await;
+        bound_with_copies(world, &contract, &ends, &[&both, &others[0], &others[1]]).await;
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
         keep_copies(&bindings, "keepers").await;
         for namespace in [&left, &both] {
@@ -206,7 +212,7 @@ fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes()
             here.delete("foo", &DeleteParams::default()).await.unwrap();
             vanishes(&here, "foo").await;
         }
-        let asked = leader.api::<APIServiceNamespace>(&cns);
+        let asked = leader.api::<APIServiceNamespace>(cns);
         let stays = async |namespace: &str| {
             let asked = asked.get(namespace).await.unwrap().metadata;
             assert!(asked.deletion_timestamp.is_none(), "with it the provider takes the copy in {namespace}");
@@ -227,9 +233,45 @@ fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes()
         for namespace in [&both, &others[1]] {
             world.release(namespace).await;
         }
-        leader.release_namespace(&cns).await;
+        leader.release_namespace(cns).await;
         for offered in [&leaves, &ends] {
             leader.take_crd(&offered.name()).await;
         }
+    });
+}
+
+/// It has no Namespace that would keep it.
+#[test]
+fn a_copy_outside_of_namespaces_that_a_binding_left_stays_and_is_taken_over_by_its_object() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let offered = Offered::new("widows", "Cluster");
+        let contract = contract_for(world, "widows-east", &[&offered]).await;
+        bound_with_copies(world, &contract, &offered, &[]).await;
+        let spec = || json!({"spec": {"size": "l"}});
+        offered.create(east, None, "foo", spec()).await;
+        let (there, copy) = (offered.objects(leader, None), format!("{}-foo", contract.0));
+        let before = becomes("is at the provider", &there, &copy, |_| true).await.metadata;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        keep_copies(&bindings, "widows").await;
+        unbind(world, "east", &offered).await;
+
+        bind(east, "widows", &offered).await;
+        binding_says(world, "east", "widows", "Ready", "True", "").await;
+        offered.create(east, None, "other", spec()).await;
+        becomes("is at the provider", &there, &format!("{}-other", contract.0), |_| true).await;
+        let left = there.get(&copy).await.unwrap().metadata;
+        assert_eq!((left.uid, left.deletion_timestamp), (before.uid.clone(), None));
+        offered.create(east, None, "foo", spec()).await;
+        becomes("is its copy again", &there, &copy, |copy| {
+            let [had, has] = [&before, &copy.metadata]
+                .map(|of| of.annotations.as_ref().and_then(|all| all.get("kube-bind.io/consumer-uid")));
+            copy.metadata.uid == before.uid && has.is_some() && had != has
+        })
+        .await;
+        unbind(world, "east", &offered).await;
+        vanishes(&there, &copy).await;
+        leader.release_namespace(&contract.0).await;
+        leader.take_crd(&offered.name()).await;
     });
 }

@@ -1,6 +1,8 @@
 //! What the leader may do at a provider: to Namespaces of contracts, and to accounts, Secrets and rights in them. That it may do what it needs,
 //! its daemon shows in all tests of `bind`.
 
+mod flows;
+
 use api::{bind::label, label::LEADER};
 use e2e::{
     account::by_token,
@@ -13,7 +15,6 @@ use e2e::{
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     core::v1::{Namespace, Secret, ServiceAccount},
-    flowcontrol::v1::FlowSchema,
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{
@@ -200,42 +201,6 @@ fn everywhere(cns: &str, role: &str) -> Vec<Attempt> {
     ]
 }
 
-/// Of queues of the API server.
-fn on_flows(cns: &str) -> Vec<Attempt> {
-    let flow = |name: &str, change: &dyn Fn(&mut Value)| {
-        let subject =
-            json!({"kind": "ServiceAccount", "serviceAccount": {"name": "kube-binder", "namespace": name}});
-        let all = json!(["*"]);
-        let rule = json!({"apiGroups": all, "resources": all, "verbs": all, "namespaces": all, "clusterScope": true});
-        let mut flow = json!({"metadata": {"name": name}, "spec": {
-            "priorityLevelConfiguration": {"name": "freeport-members"}, "matchingPrecedence": 8000,
-            "rules": [{"subjects": [subject], "resourceRules": [rule]}],
-        }});
-        change(&mut flow["spec"]);
-        Do::DryCreate(flow)
-    };
-    let (kind, says) = (ApiResource::erase::<FlowSchema>(&()), "/kube-binder on level freeport-members");
-    let attempt = |what, todo, says| attempt(what, &kind, todo, says);
-    let group = json!({"kind": "Group", "group": {"name": "system:serviceaccounts"}});
-    vec![
-        attempt(
-            "a level without queues",
-            flow("x", &|spec| spec["priorityLevelConfiguration"]["name"] = json!("exempt")),
-            says,
-        ),
-        attempt("before all others", flow("x", &|spec| spec["matchingPrecedence"] = json!(10)), says),
-        attempt("everybody", flow("x", &|spec| spec["rules"][0]["subjects"][0] = group.clone()), says),
-        attempt(
-            "another consumer",
-            flow("x", &|spec| {
-                spec["rules"][0]["subjects"][0]["serviceAccount"]["namespace"] = json!("other");
-            }),
-            says,
-        ),
-        attempt("a queue goes", Do::Delete(cns.to_owned()), ""),
-    ]
-}
-
 /// Where it answers.
 fn at_home() -> Vec<Attempt> {
     let token = changed(named("guarded-token"), |secret| {
@@ -309,7 +274,7 @@ fn the_leader_writes_what_is_of_a_contract_and_nothing_else() {
         try_all(&leader, ANOTHERS, &others, is_wrong).await;
         passes(&leader, SHARED, &bindings(), given()).await;
         try_all(&leader, EVERYWHERE, &everywhere(&cns, &role), is_wrong).await;
-        try_all(&leader, EVERYWHERE, &on_flows(&cns), is_wrong).await;
+        try_all(&leader, EVERYWHERE, &flows::attempts(&cns), is_wrong).await;
         try_all(&leader, SYSTEM, &at_home(), is_wrong).await;
         takes_no_token(&leader, THEIRS).await;
 
