@@ -7,7 +7,7 @@ mod naming;
 mod offloading;
 mod showing;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -95,10 +95,19 @@ pub async fn start(program: &'static str) -> ExitCode {
         Ok(Outcome::Well) => ExitCode::SUCCESS,
         Ok(Outcome::Problems) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{program}: {error}");
+            complain(&format!("{program}: {error}"));
             if is_usage(&error) { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Says a line beside what is printed. Where nobody reads that any more the work goes on.
+fn complain(line: &str) {
+    drop(writeln!(std::io::stderr(), "{line}"));
+}
+
+fn warn(line: &str) {
+    complain(&format!("warning: {line}"));
 }
 
 fn is_usage(error: &Error) -> bool {
@@ -110,7 +119,17 @@ fn is_usage(error: &Error) -> bool {
 /// # Errors
 /// Those of [`init`], [`join`], [`leave()`], [`dns()`] and [`status`](status::status).
 pub async fn run(args: Args) -> Result<Outcome, Error> {
-    let say: &mut (dyn FnMut(&str) + Send) = &mut |line| println!("{line}");
+    let mut printed = Ok(());
+    let outcome = run_as(args, &mut |line| {
+        if printed.is_ok() {
+            printed = showing::print(&format!("{line}\n"));
+        }
+    })
+    .await?;
+    printed.map(|()| outcome)
+}
+
+async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcome, Error> {
     match args.command {
         Command::Init(args) => {
             let options = args.try_into()?;

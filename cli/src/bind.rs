@@ -9,6 +9,7 @@
 //! | `answer` | what that half hands to the consumer's |
 //! | `apiservice` | binds an API: the consumer's half |
 //! | `remove` | ends a binding |
+//! | `parties` | which cluster a contract is with |
 //! | `told` | what the daemons are told of binding |
 
 mod answer;
@@ -16,6 +17,7 @@ mod apiservice;
 mod consent;
 mod contract;
 mod offer;
+mod parties;
 mod provide;
 mod remove;
 mod told;

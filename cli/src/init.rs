@@ -9,7 +9,7 @@ use crate::{
     join::{Membership, enroll, settle},
     kubeconfig,
     objects::{area, crds, leader, offload::leader_crds},
-    offload, warning,
+    offload, outside, warning,
 };
 
 /// What to set up, and where.
@@ -59,6 +59,10 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
     kubeconfig::folder_is_of(&cluster, run)?;
+    outside::is_no_leader(&cluster, run).await?;
+    if !options.dedicated {
+        outside::is_no_member(&cluster, run).await?;
+    }
     if !options.dedicated && options.leader_server.is_none() {
         warning::is_loopback(&cluster, &membership.server, run);
     }

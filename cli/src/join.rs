@@ -14,7 +14,7 @@ use crate::{
         access, crds,
         member::{self, Credential},
     },
-    offload, warning,
+    offload, outside, warning,
 };
 
 /// Who joins what, and where.
@@ -66,6 +66,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
     kubeconfig::folder_is_of(&cluster, run)?;
+    outside::is_no_member(&cluster, run).await?;
     warning::policy_is_off(&leader, run).await;
     if asked.is_some() {
         offload::leader_lacks_records(&leader, run).await;

@@ -25,7 +25,7 @@ use crate::{
     cluster::Cluster,
     install::Installer,
     objects::{SYSTEM, offload::webhook},
-    proxy,
+    outside, proxy,
 };
 
 /// Requested lifetime of a token: a year. The API server may grant less.
@@ -46,6 +46,7 @@ impl Installer<'_> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
         let reading = format!("read ServiceAccount {SYSTEM}/{account}");
         let there = self.cluster.request(reading, accounts.get_metadata(account)).await?;
+        outside::note(self.cluster, &there).await?;
         if still_works(self.cluster, &there, &path).await {
             self.say(&format!("unchanged {}", path.display()));
             return Ok(Some(path));

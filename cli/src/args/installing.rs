@@ -109,7 +109,7 @@ impl RunArgs {
             wait: !self.no_wait,
             timeout: Duration::from_secs(self.timeout),
             dry_run: self.dry_run,
-            warn: |line| eprintln!("warning: {line}"),
+            warn: crate::args::warn,
         }
     }
 }

@@ -53,14 +53,18 @@ pub(super) fn shown<R: Serialize>(
         ReportForm::Text => text(report),
         ReportForm::Json => json(report)? + "\n",
     };
-    match std::io::stdout().write_all(shown.as_bytes()) {
-        // The reader may stop early, as `head` does; the exit code still says it.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            return Err(Error::File { path: "/dev/stdout".into(), source: error });
-        }
-        _ => {}
-    }
+    print(&shown)?;
     Ok(if is_well { Outcome::Well } else { Outcome::Problems })
+}
+
+/// Prints. The reader may stop early, as `head` does: the work goes on, and the exit code still says how it went.
+pub(super) fn print(text: &str) -> Result<(), Error> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::File { path: "/dev/stdout".into(), source: error })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn json<R: Serialize>(report: &R) -> Result<String, Error> {

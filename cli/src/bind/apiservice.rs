@@ -1,5 +1,6 @@
 //! `freeport bind apiservice`: a cluster uses an API of a provider.
 
+mod again;
 mod credential;
 mod known;
 mod namespaces;
@@ -123,8 +124,12 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
             let spec = offered(&provider, template).await?;
             let half = Consumer { cluster: &consumer, name, agree: &agree, run };
             let binding = half.binding().await?;
-            if !consent::exported(binding.as_ref()).is_empty() {
-                return Box::pin(half.bind(None, say)).await;
+            if let Some(binding) = &binding {
+                let exported = consent::exported(Some(binding));
+                half.has_all(&exported, &spec.resources)?;
+                if half.is_whole(binding, &provider).await? && !exported.is_empty() {
+                    return Box::pin(half.bind(None, say)).await;
+                }
             }
             consent::may_be_bound(&consumer, &spec.resources, binding.as_ref()).await?;
             let names: Vec<_> = spec.resources.iter().map(Resource::name).collect();
@@ -181,6 +186,9 @@ impl Consumer<'_> {
         };
         // Of a contract that is not asked for yet nobody knows.
         let there = exported.as_deref().filter(|there| !there.is_empty());
+        if let Some(wanted) = wanted {
+            self.has_all(there.unwrap_or_default(), &wanted.resources)?;
+        }
         self.agrees_to(there)?;
         consent::may_be_bound(self.cluster, &asked, known.binding.as_ref()).await?;
         consent::is_within(self.cluster, self.name, exported.as_deref().unwrap_or_default(), &agreed)?;

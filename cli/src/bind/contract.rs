@@ -21,7 +21,6 @@ use super::{
     answer::Answer,
     consent::more,
     offer::{is_provider, served, templates},
-    told::isolation_said,
 };
 use crate::{
     Error, Run,
@@ -52,7 +51,7 @@ pub(super) async fn offered(provider: &Cluster, name: &str) -> Result<APIService
         return Err(provider
             .refuse(format!("there is no APIServiceExportTemplate {name} (there are: {})", list(&names))));
     };
-    isolation_said(template).map_err(|why| provider.refuse(why))?;
+    template.isolation().map_err(|why| provider.refuse(why))?;
     let crds: Api<CustomResourceDefinition> = Api::all(provider.client.clone());
     let mut resources = Vec::new();
     for resource in &template.spec.resources {
@@ -105,11 +104,21 @@ pub(super) async fn contract(
     let created = created.ok_or_else(|| provider.refuse(format!("it has no Namespace {SYSTEM}")))?;
     let name = created.name_any();
     say(&format!("{}: asked for a contract: BindableResourcesRequest {SYSTEM}/{name}", provider.name));
-    let answered = wait(provider, &asked, &name, run, say).await?;
-    let answer = take(provider, &answered).await?;
     let params = DeleteParams::default();
-    let delete = known(asked.delete(&name, &params));
-    provider.request(format!("delete BindableResourcesRequest {SYSTEM}/{name}"), delete).await?;
+    let forget = async || {
+        let delete = known(asked.delete(&name, &params));
+        provider.request(format!("delete BindableResourcesRequest {SYSTEM}/{name}"), delete).await
+    };
+    let answered = match wait(provider, &asked, &name, run, say).await {
+        Ok(answered) => answered,
+        Err(error) => {
+            // Nobody else looks at the answer: it has a credential.
+            drop(forget().await);
+            return Err(error);
+        }
+    };
+    let answer = take(provider, &answered).await?;
+    forget().await?;
     let cluster_namespace = answered.namespace.unwrap_or_default();
     say(&format!("{}: the contract is in Namespace {cluster_namespace}", provider.name));
     let request = within(answer.request, spec, ask.template).map_err(|why| provider.refuse(why))?;

@@ -58,7 +58,7 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     let contract = match provider {
         Some(provider) => {
             let identity = options.identity.as_ref().unwrap_or(&consumer.uid);
-            Contract::of(&consumer.name, identity, provider, remainder.contract.as_deref()).await?
+            Contract::of(&consumer.name, identity, provider, remainder.contract.as_ref()).await?
         }
         None => None,
     };
@@ -91,10 +91,12 @@ impl Ending<'_> {
         let crds = consent::brought(self.cluster, binding).await?;
         for crd in &crds {
             let count = objects(self.cluster, crd).await?.len();
-            let copies = if options.orphan {
-                "their copies at the provider stay"
-            } else {
-                "with their copies at the provider"
+            let copies = match options {
+                RemoveOptions { orphan: true, .. } => "their copies at the provider stay",
+                RemoveOptions { force: true, .. } => {
+                    "and nobody waits for their copies at the provider, which may stay"
+                }
+                _ => "with their copies at the provider",
             };
             say(&format!("{}: {count} objects of {} go, {copies}", self.cluster.name, crd.name_any()));
         }

@@ -20,7 +20,9 @@ use api::{
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::api::ObjectMeta;
 
-pub(super) use self::binding::{Binding, Consumer, Contract, Going, Offered, Provider};
+pub(super) use self::binding::{
+    Asked, Binding, Consumer, Contract, Exported, Offered, Provider, unanswered_ask, unanswered_request,
+};
 use crate::{
     deletion::Deletion,
     objects::Object,
@@ -74,7 +76,7 @@ pub(super) struct Found {
     pub(super) own_policy: Option<Part<[Option<Object>; 2]>>,
     /// What refuses mistakes, as [`checks`](crate::objects::member::checks) lists it; likewise, each.
     pub(super) checks: Vec<Option<Part<[Option<Object>; 2]>>>,
-    /// Deployment of freeport-leader, if it has one; none unless the cluster leads.
+    /// Deployment of freeport-leader, if it has one; none unless the cluster leads or provides.
     pub(super) leader: Option<Part<Option<Deployment>>>,
     /// Deployment of freeport-member, likewise; none unless the cluster belongs to a set.
     pub(super) member: Option<Part<Option<Deployment>>>,

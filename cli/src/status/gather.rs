@@ -1,12 +1,12 @@
 //! Reads from one cluster what is judged. Without an answer it ends with an error; a refusal or an unknown kind is a [`Gap`].
 
 mod binding;
+mod offloading;
 
 use api::{
     label,
     lease::LeaseView,
     membership,
-    offload::view::{NamespaceOffloadingView, OffloadPeerView},
     view::{Meta, Named},
 };
 use k8s_openapi::{
@@ -14,21 +14,17 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         core::v1::{ConfigMap, Namespace, ServiceAccount},
-        rbac::v1::ClusterRole,
     },
 };
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use super::found::{Area, Entry, Found, Gap, Offloading, Part, Record, Why, is_merged_service};
+use super::found::{Area, Entry, Found, Gap, Part, Record, Why, is_merged_service};
 use crate::{
     Error,
     cluster::Cluster,
     error::Failure,
-    objects::{
-        Object, SYSTEM, leader, member,
-        offload::{self, webhook},
-    },
+    objects::{Object, SYSTEM, leader, member},
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -56,14 +52,15 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let imports_policy = policy(cluster, belongs == Some(true), &member::policy()).await?;
     let own_policy = policy(cluster, belongs == Some(true), &member::own_policy()).await?;
     let checks = checks(cluster, belongs == Some(true), &member::checks()).await?;
-    let leader = deployment(cluster, leads, label::LEADER).await?;
+    let binding = Box::pin(binding::binding(cluster)).await?;
+    let provides = binding.as_ref().is_some_and(|binding| binding.provider.is_some());
+    let leader = deployment(cluster, leads || provides, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
     let life = life(cluster, belongs == Some(true)).await?;
     let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
-    let offloading = offloading(cluster).await?;
-    let binding = Box::pin(binding::binding(cluster)).await?;
+    let offloading = offloading::offloading(cluster).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -198,39 +195,6 @@ async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<Leas
         Ok(lease) => Ok(Some(Ok(lease))),
         Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }
-}
-
-/// Offloading, where it is set up.
-async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
-    let peers = everywhere::<OffloadPeerView>(cluster).await?;
-    // Who may not list them is refused before it is known whether there are any.
-    let is_there = match &peers {
-        Err(Gap { why: Why::Forbidden(_), .. }) => false,
-        // Rights outlive the kind.
-        Err(Gap { why: Why::NoCrd, .. }) => has_rights(cluster).await,
-        _ => true,
-    };
-    if !is_there {
-        return Ok(None);
-    }
-    let configuration = webhook::configuration(None);
-    let webhook = match cluster.read(&configuration).await {
-        Ok(there) => Ok(there),
-        Err(error) => Err(gap(configuration.to_string(), error)?),
-    };
-    let checks = checks(cluster, true, &offload::checks()).await?;
-    let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
-    let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
-    let server = deployment(cluster, true, webhook::NAME).await?;
-    Ok(Some(Offloading { policy, checks, peers, namespaces, webhook, server }))
-}
-
-/// Whether the member has the rights of offloading, as far as that may be read.
-async fn has_rights(cluster: &Cluster) -> bool {
-    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
-    let read = roles.get_metadata_opt(offload::ROLE);
-    let read = cluster.request(format!("read ClusterRole {}", offload::ROLE), read).await;
-    matches!(read, Ok(Some(_)))
 }
 
 /// All objects of a kind, as far as they are judged.

@@ -118,6 +118,14 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
     for (command, cluster, daemon) in [(INIT, "hub", "freeport-leader"), (JOIN, "spoke", "freeport-member")] {
         let all = format!("--context {cluster} -n freeport-system delete deployments --all");
         clusters.kubectl(&all).await.succeeded();
+        // It was set up to run outside before, and no Lease tells whether it does.
+        let outside = format!("{daemon} was set up to run outside of this cluster");
+        let said =
+            clusters.freeport(&format!("{command} --no-wait")).await.refused(&[&outside, "--external"]);
+        assert_eq!(said, "", "nothing was changed");
+        let mark = "multicluster.freeport.dev/runs-outside-";
+        let inside = format!("--context {cluster} -n freeport-system annotate serviceaccounts --all {mark}");
+        clusters.kubectl(&inside).await.succeeded();
         let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
         let not_ready =
             format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");

@@ -64,7 +64,7 @@ pub(super) struct RemoveArgs {
     /// The copies at the provider stay.
     #[arg(long)]
     orphan: bool,
-    /// Do not wait for the provider, which is gone for good.
+    /// Do not wait for the provider, which is gone for good: copies that it has stay.
     #[arg(long)]
     force: bool,
     /// Say what would be deleted or changed; changes nothing.

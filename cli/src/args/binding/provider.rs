@@ -117,7 +117,7 @@ impl From<OfferArgs> for OfferOptions {
             wait: false,
             timeout: Duration::ZERO,
             dry_run: args.printing.dry_run,
-            warn: |line| eprintln!("warning: {line}"),
+            warn: crate::args::warn,
         };
         Self {
             cluster: args.place.into(),

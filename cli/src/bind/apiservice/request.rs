@@ -145,10 +145,13 @@ impl Contract {
         let called = format!("APIServiceExportRequest {}/{name}", self.namespace);
         let had = self.provider.request(format!("read {called}"), known(asked.get(name))).await?;
         let phase = had.as_ref().map(|had| had.status.clone().unwrap_or_default().phase);
-        if phase.is_some_and(|phase| phase != Phase::Pending) {
-            let params = DeleteParams::default();
+        let params = DeleteParams::default();
+        let forget = async || {
             let delete = known(asked.delete(name, &params));
-            self.provider.request(format!("delete {called}"), delete).await?;
+            self.provider.request(format!("delete {called}"), delete).await
+        };
+        if phase.is_some_and(|phase| phase != Phase::Pending) {
+            forget().await?;
         }
         if phase != Some(Phase::Pending) {
             let body = APIServiceExportRequest::new(name, wanted.clone());
@@ -170,7 +173,10 @@ impl Contract {
         };
         let limit = here.run.timeout;
         let waiting = |message: &str| here.say(&format!("waiting for {called}: {message}"));
-        rollout::wait(limit, probe, waiting).await?.map_err(|message| Error::Timeout {
+        let Err(message) = rollout::wait(limit, probe, waiting).await? else { return Ok(()) };
+        // Granted later, it would be an export that nobody waits for.
+        drop(forget().await);
+        Err(Error::Timeout {
             cluster: self.provider.name.clone(),
             missing: format!("{called}: {message}"),
             limit,

@@ -7,11 +7,13 @@ use api::{
     view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
+use kit::client::kubeconfig::Target;
 use kube::{Api, ResourceExt, core::ObjectMeta};
 
 use super::{RemoveOptions, going};
 use crate::{
     Error,
+    bind::parties::not_with,
     cluster::Cluster,
     eraser::{Eraser, Say, called},
     objects::Object,
@@ -32,10 +34,16 @@ impl Contract {
         consumer: &str,
         identity: &str,
         provider: Cluster,
-        named: Option<&str>,
+        named: Option<&Target>,
     ) -> Result<Option<Self>, Error> {
         let name = match named {
-            Some(name) => name.to_owned(),
+            Some(target) => match not_with(&provider, consumer, target).await? {
+                Some(why) => {
+                    return Err(provider
+                        .refuse(format!("{why}; without --provider-context the binding alone is removed")));
+                }
+                None => target.namespace.clone(),
+            },
             None => match by_identity(&provider, identity).await? {
                 Some(name) => name,
                 None => return Ok(None),

@@ -25,8 +25,8 @@ use crate::{
 
 /// What is left of a binding, beside it.
 pub(super) struct Remainder {
-    /// The cluster namespace that its credential leads to.
-    pub(super) contract: Option<String>,
+    /// Where its credential leads.
+    pub(super) contract: Option<Target>,
     /// Whether there is anything.
     pub(super) is_there: bool,
     binding: String,
@@ -170,10 +170,10 @@ fn fate(noted: &BTreeSet<String>, others: &[Other], needs: impl Fn(&Other) -> bo
     Fate::StaysFor(noted.iter().filter(is_there).cloned().collect())
 }
 
-/// The cluster namespace that a credential leads to.
-fn leads_to(secret: &Secret) -> Option<String> {
+/// Where a credential leads.
+fn leads_to(secret: &Secret) -> Option<Target> {
     let bytes = secret.data.as_ref()?.get(KUBECONFIG)?;
-    Target::read(&bytes.0).ok().map(|target| target.namespace)
+    Target::read(&bytes.0).ok()
 }
 
 #[cfg(test)]

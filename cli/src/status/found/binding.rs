@@ -1,10 +1,13 @@
 //! What there is of API binding.
 
+use std::collections::BTreeSet;
+
 use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
         condition,
-        export::APIServiceExport,
+        export::{APIServiceExport, APIServiceExportRequest, Phase},
+        offer::BindableResourcesRequest,
         resource::Resource,
     },
     condition::AntreaCondition,
@@ -14,6 +17,8 @@ use k8s_openapi::{
     api::core::v1::Namespace,
     jiff::{SignedDuration, Timestamp},
 };
+
+use kube::api::ObjectMeta;
 
 use super::{Entry, Part};
 use crate::{deletion::Deletion, objects::Object};
@@ -34,15 +39,29 @@ pub(in crate::status) struct Provider {
     pub(in crate::status) requests: Part<[Option<Object>; 2]>,
     pub(in crate::status) offers: Vec<Offered>,
     pub(in crate::status) contracts: Part<Vec<Contract>>,
-    /// What is made for consumers and being deleted, by kind.
-    pub(in crate::status) going: Vec<Going>,
+    /// APIServiceExports.
+    pub(in crate::status) exports: Part<Vec<Exported>>,
+    /// Names of the CRDs that are there.
+    pub(in crate::status) crds: Part<BTreeSet<String>>,
+    /// What nobody has answered yet, by kind.
+    pub(in crate::status) asked: Vec<Asked>,
+    /// Namespaces that are made for consumers and being deleted.
+    pub(in crate::status) going: Part<Vec<Entry>>,
 }
 
-/// Objects of a kind that somebody deletes.
+/// An APIServiceExport.
 #[derive(Debug)]
-pub(in crate::status) struct Going {
+pub(in crate::status) struct Exported {
+    pub(in crate::status) entry: Entry,
+    /// Its APIs, as CRDs are named.
+    pub(in crate::status) apis: Vec<String>,
+}
+
+/// Requests of a kind, and since when nobody has said anything about each.
+#[derive(Debug)]
+pub(in crate::status) struct Asked {
     pub(in crate::status) kind: &'static str,
-    pub(in crate::status) objects: Part<Vec<Entry>>,
+    pub(in crate::status) unanswered: Part<Vec<(Entry, Timestamp)>>,
 }
 
 /// An API in a template.
@@ -78,10 +97,37 @@ impl From<Tolerant<APIServiceBinding>> for Entry {
     }
 }
 
-impl From<Tolerant<APIServiceExport>> for Entry {
+impl From<Tolerant<APIServiceExport>> for Exported {
     fn from(export: Tolerant<APIServiceExport>) -> Self {
-        Self::of(&export.metadata, Vec::new())
+        let (resources, status) =
+            export.object.map(|export| (export.spec.resources, export.status)).unwrap_or_default();
+        let conditions = status.unwrap_or_default().conditions.into_iter().map(of_binding).collect();
+        Self {
+            entry: Entry::of(&export.metadata, conditions),
+            apis: resources.iter().map(Resource::name).collect(),
+        }
     }
+}
+
+/// A request for a contract, if nobody has said anything about it.
+pub(in crate::status) fn unanswered_ask(
+    ask: Tolerant<BindableResourcesRequest>,
+) -> Option<(Entry, Timestamp)> {
+    let status = ask.object.ok()?.status.unwrap_or_default();
+    unanswered(&ask.metadata, status.phase == Phase::Pending && status.conditions.is_empty())
+}
+
+/// A request for APIs, likewise.
+pub(in crate::status) fn unanswered_request(
+    request: Tolerant<APIServiceExportRequest>,
+) -> Option<(Entry, Timestamp)> {
+    let status = request.object.ok()?.status.unwrap_or_default();
+    unanswered(&request.metadata, status.phase == Phase::Pending && status.conditions.is_empty())
+}
+
+fn unanswered(metadata: &ObjectMeta, is_so: bool) -> Option<(Entry, Timestamp)> {
+    let made = metadata.creation_timestamp.as_ref().filter(|_| is_so)?;
+    Some((Entry::of(metadata, Vec::new()), made.0))
 }
 
 impl From<Namespace> for Entry {

@@ -3,22 +3,27 @@
 use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
-        export::APIServiceExport,
+        export::{APIServiceExport, APIServiceExportRequest},
         label::BIND,
-        offer::APIServiceExportTemplate,
+        offer::{APIServiceExportTemplate, BindableResourcesRequest},
         resource::Resource,
     },
-    view::Tolerant,
+    view::{Named, Tolerant},
 };
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, ResourceExt};
 
 use super::{everywhere, gap, list, policy};
 use crate::{
     Error,
     cluster::Cluster,
-    objects::bind,
-    status::found::{Binding, Consumer, Contract, Entry, Going, Offered, Part, Provider},
+    objects::{SYSTEM, bind},
+    status::found::{
+        Asked, Binding, Consumer, Contract, Entry, Exported, Offered, Part, Provider, unanswered_ask,
+        unanswered_request,
+    },
 };
 
 /// Both sides, as far as they are set up here.
@@ -35,20 +40,42 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
     let Some(requests) = policy(cluster, true, &bind::requests_policy()).await? else { return Ok(None) };
     let contracts: Api<Tolerant<ClusterBinding>> = Api::all(cluster.client.clone());
     let contracts = list(cluster, &contracts, "clusterbindings".into(), "", Contract::from).await?;
-    let (offers, going) = (offers(cluster).await?, going(cluster).await?);
-    Ok(Some(Provider { policy: own, requests, offers, contracts, going }))
+    let exports: Api<Tolerant<APIServiceExport>> = Api::all(cluster.client.clone());
+    let exports = list(cluster, &exports, "apiserviceexports".into(), "", Exported::from).await?;
+    let crds: Api<Named<CustomResourceDefinition>> = Api::all(cluster.client.clone());
+    let named = |crd: Named<CustomResourceDefinition>| crd.name_any();
+    let crds = list(cluster, &crds, "customresourcedefinitions".into(), "", named).await?;
+    Ok(Some(Provider {
+        policy: own,
+        requests,
+        offers: offers(cluster).await?,
+        contracts,
+        exports,
+        crds: crds.map(|names| names.into_iter().collect()),
+        asked: asked(cluster).await?,
+        going: going(cluster).await?,
+    }))
 }
 
-/// Exports, cluster namespaces and Namespaces that stand for those of consumers, as far as somebody deletes them.
-async fn going(cluster: &Cluster) -> Result<Vec<Going>, Error> {
-    let exports = everywhere::<Tolerant<APIServiceExport>>(cluster).await?;
+/// Who asks for a contract, or for APIs.
+async fn asked(cluster: &Cluster) -> Result<Vec<Asked>, Error> {
+    let asks: Api<Tolerant<BindableResourcesRequest>> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let asks = list(cluster, &asks, "bindableresourcesrequests".into(), "", unanswered_ask).await?;
+    let requests: Api<Tolerant<APIServiceExportRequest>> = Api::all(cluster.client.clone());
+    let requests =
+        list(cluster, &requests, "apiserviceexportrequests".into(), "", unanswered_request).await?;
+    let of = |kind, found: Part<Vec<_>>| Asked {
+        kind,
+        unanswered: found.map(|found| found.into_iter().flatten().collect()),
+    };
+    Ok(vec![of("BindableResourcesRequest", asks), of("APIServiceExportRequest", requests)])
+}
+
+/// Cluster namespaces and Namespaces that stand for those of consumers, as far as somebody deletes them.
+async fn going(cluster: &Cluster) -> Result<Part<Vec<Entry>>, Error> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
     let namespaces = list(cluster, &namespaces, "namespaces".into(), BIND, Entry::from).await?;
-    let going = |kind, objects: Part<Vec<Entry>>| {
-        let objects = objects.map(|all| all.into_iter().filter(|entry| entry.deletion.is_some()).collect());
-        Going { kind, objects }
-    };
-    Ok(vec![going("APIServiceExport", exports), going("Namespace", namespaces)])
+    Ok(namespaces.map(|all| all.into_iter().filter(|entry| entry.deletion.is_some()).collect()))
 }
 
 /// The APIs of all templates; none where these cannot be read.

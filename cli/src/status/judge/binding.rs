@@ -1,17 +1,20 @@
 //! Whether API binding works, of a provider and of a consumer.
 
+use std::collections::BTreeMap;
+
 use api::{bind::condition::READY, condition::AntreaCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
 
 use super::{
     DELETED, Verdict,
     objects::{named, tally, unless_true},
 };
 use crate::{
+    cluster::list,
     objects::{bind, drift},
     status::{
         age,
-        found::{Binding, Contract, Entry, Gap, Going, Offered, Why},
+        found::{Asked, Binding, Contract, Entry, Gap, Offered, Provider, Why},
         report::Tally,
     },
 };
@@ -24,6 +27,12 @@ const USE: &str = "bind apiservice";
 const SYNCED: &str = "Synced";
 /// Condition that stands for the heartbeats of a contract, which has none of its own.
 const HEARTBEATING: &str = "Heartbeating";
+/// Condition of an APIServiceExport: its schemas and rights are there.
+const IN_SYNC: &str = "ProviderInSync";
+/// Until when a leader that lives has said something.
+const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
+/// Exports that are named.
+const NAMED: usize = 3;
 /// A consumer that missed so many heartbeats is not heard.
 const MISSED: i32 = 2;
 
@@ -36,7 +45,11 @@ impl Verdict<'_> {
             let means = "a consumer can keep its cluster namespace from going";
             self.policy(Some(&provider.requests), &bind::requests_policy(), means, PROVIDE);
             provider.offers.iter().for_each(|offered| self.offered(offered));
-            provider.going.iter().for_each(|going| self.going(going));
+            self.exports(provider);
+            provider.asked.iter().for_each(|asked| self.asked(asked));
+            if let Some(going) = self.part(&provider.going, PROVIDE) {
+                self.if_said("Namespace", going, &[], &[]);
+            }
             let contracts = self.part(&provider.contracts, PROVIDE)?;
             let entries: Vec<_> = contracts.iter().map(|contract| self.heard(contract)).collect();
             Some(self.if_said("ClusterBinding", &entries, &[], &[HEARTBEATING, READY]))
@@ -63,10 +76,45 @@ impl Verdict<'_> {
         tally
     }
 
-    /// What goes by itself is a problem only until then.
-    fn going(&mut self, going: &Going) {
-        let Some(entries) = self.part(&going.objects, PROVIDE) else { return };
-        self.if_said(going.kind, entries, &[], &[]);
+    /// Whether what is exported is there, and what the leader says of it. What goes by itself is a problem only until then.
+    fn exports(&mut self, provider: &Provider) {
+        let Some(exports) = self.part(&provider.exports, PROVIDE) else { return };
+        let entries: Vec<_> = exports.iter().map(|export| export.entry.clone()).collect();
+        self.if_said("APIServiceExport", &entries, &[], &[IN_SYNC]);
+        let Some(crds) = self.part(&provider.crds, PROVIDE) else { return };
+        let mut missing = BTreeMap::<&str, Vec<String>>::new();
+        for export in exports {
+            let of = format!("{}/{}", export.entry.namespace, export.entry.name);
+            for api in export.apis.iter().filter(|api| !crds.contains(*api)) {
+                missing.entry(api).or_default().push(of.clone());
+            }
+        }
+        for (api, exports) in missing {
+            let (first, more) = (&exports[..exports.len().min(NAMED)], exports.len().saturating_sub(NAMED));
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            self.problem(
+                format!("CustomResourceDefinition {api}"),
+                format!(
+                    "is not there, and APIServiceExport {}{more} has it: its consumers get nothing of it",
+                    list(first)
+                ),
+                "install it again, or delete the APIServiceExports",
+            );
+        }
+    }
+
+    /// Who waits for an answer for so long asks nobody.
+    fn asked(&mut self, asked: &Asked) {
+        let Some(unanswered) = self.part(&asked.unanswered, PROVIDE) else { return };
+        let late = unanswered.iter().filter(|(_, made)| self.now.duration_since(*made) > ANSWERED);
+        let late: Vec<_> = late.collect();
+        let Some((entry, made)) = late.first() else { return };
+        let age = age::text(self.now.duration_since(*made));
+        self.problem(
+            format!("{} {}/{}", asked.kind, entry.namespace, entry.name),
+            format!("nobody has said anything about it for {age} ({} such requests)", late.len()),
+            "start freeport-leader with --bind for this cluster, or read its log",
+        );
     }
 
     /// The object, with a condition about its deletion if somebody deletes it.

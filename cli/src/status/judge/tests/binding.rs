@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     deletion::Deletion,
     objects::bind,
-    status::found::{Binding, Consumer, Contract, Going, Offered, Provider},
+    status::found::{Asked, Binding, Consumer, Contract, Exported, Offered, Provider},
 };
 
 fn api() -> Resource {
@@ -27,7 +27,13 @@ fn binding() -> Binding {
             requests: Ok(bind::requests_policy().map(Some)),
             offers: vec![Offered { api: api(), policy: Ok(bind::objects_policy(&api(), false).map(Some)) }],
             contracts: Ok(vec![contract]),
-            going: Vec::new(),
+            exports: Ok(vec![Exported {
+                entry: entry("mangodbs", vec![says("ProviderInSync", "True", "", "")]),
+                apis: vec![api().name()],
+            }]),
+            crds: Ok([api().name()].into()),
+            asked: vec![],
+            going: Ok(vec![]),
         }),
         consumer: Some(Consumer { policy: Ok(bind::consumer_policy().map(Some)), bindings: Ok(vec![used]) }),
     }
@@ -135,14 +141,63 @@ fn what_hangs_in_its_deletion_is_said_with_what_holds_it_though_it_was_ready() {
 
 #[test]
 fn what_hangs_at_a_provider_is_said_of_each_kind() {
-    let of = |kind, name: &str| {
-        let object = Entry { deletion: deleted(60, "example.com/hold"), ..entry(name, vec![]) };
-        Going { kind, objects: Ok(vec![object]) }
-    };
     let stuck = judged(|provider, _| {
-        provider.going = vec![of("APIServiceExport", "mangodbs"), of("Namespace", "kube-bind-x")];
+        let going = |name: &str| Entry { deletion: deleted(60, "example.com/hold"), ..entry(name, vec![]) };
+        provider.exports.as_mut().unwrap()[0].entry = going("mangodbs");
+        provider.going = Ok(vec![going("kube-bind-x")]);
     });
     assert_eq!(stuck.problems.len(), 2, "{:?}", stuck.problems);
     assert_eq!(stuck.problems[0].place, "APIServiceExport shop/mangodbs");
     assert!(stuck.problems[1].what.contains("example.com/hold (not Freeport's"), "{:?}", stuck.problems);
+}
+
+#[test]
+fn an_export_that_lacks_its_schema_or_its_crd_is_a_problem() {
+    let missing = judged(|provider, _| {
+        provider.exports.as_mut().unwrap()[0].entry.conditions =
+            vec![says("ProviderInSync", "False", "BoundSchemaMissing", "there is no BoundSchema x")];
+        provider.crds = Ok([].into());
+    });
+    assert_eq!(missing.problems.len(), 2, "{:?}", missing.problems);
+    let said = "ProviderInSync is False: BoundSchemaMissing: there is no BoundSchema x";
+    assert_eq!(missing.problems[0].what, said);
+    assert_eq!(missing.problems[1].place, "CustomResourceDefinition mangodbs.example.com");
+    assert!(
+        missing.problems[1].what.contains("APIServiceExport shop/mangodbs has it"),
+        "{:?}",
+        missing.problems
+    );
+    let unread = judged(|provider, _| provider.exports.as_mut().unwrap()[0].entry.conditions.clear());
+    assert!(unread.is_well(), "the leader may not have looked at it yet");
+}
+
+#[test]
+fn a_question_that_nobody_answers_tells_of_a_leader_that_is_dead() {
+    let asked = |seconds| {
+        judged(|provider, _| {
+            let unanswered = Ok(vec![(entry("mango", vec![]), ago(seconds))]);
+            provider.asked = vec![Asked { kind: "APIServiceExportRequest", unanswered }];
+        })
+    };
+    assert!(asked(50).is_well());
+    let late = asked(300);
+    assert_eq!(late.problems[0].place, "APIServiceExportRequest shop/mango");
+    assert!(late.problems[0].next.contains("--bind"), "{:?}", late.problems);
+}
+
+#[test]
+fn a_leader_that_only_provides_is_seen_by_its_deployment() {
+    let dead: Deployment =
+        serde_json::from_value(json!({"metadata": {}, "spec": {"replicas": 1, "selector": {},
+        "template": {}}, "status": {"availableReplicas": 0}}))
+        .unwrap();
+    let found = Found {
+        binding: Some(binding()),
+        areas: Ok(vec![]),
+        records_policy: None,
+        leader: Some(Ok(Some(dead))),
+        ..good()
+    };
+    let said = report(&found, now());
+    assert!(said.problems.iter().any(|p| p.place.contains("freeport-leader")), "{:?}", said.problems);
 }

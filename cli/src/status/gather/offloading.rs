@@ -1,0 +1,46 @@
+//! What there is of offloading.
+
+use api::offload::view::{NamespaceOffloadingView, OffloadPeerView};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+
+use super::{checks, deployment, everywhere, gap, policy};
+use crate::{
+    Error,
+    cluster::Cluster,
+    objects::offload::{self, webhook},
+    status::found::{Gap, Offloading, Why},
+};
+
+/// Offloading, where it is set up.
+pub(super) async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
+    let peers = everywhere::<OffloadPeerView>(cluster).await?;
+    // Who may not list them is refused before it is known whether there are any.
+    let is_there = match &peers {
+        Err(Gap { why: Why::Forbidden(_), .. }) => false,
+        // Rights outlive the kind.
+        Err(Gap { why: Why::NoCrd, .. }) => has_rights(cluster).await,
+        _ => true,
+    };
+    if !is_there {
+        return Ok(None);
+    }
+    let configuration = webhook::configuration(None);
+    let webhook = match cluster.read(&configuration).await {
+        Ok(there) => Ok(there),
+        Err(error) => Err(gap(configuration.to_string(), error)?),
+    };
+    let checks = checks(cluster, true, &offload::checks()).await?;
+    let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
+    let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
+    let server = deployment(cluster, true, webhook::NAME).await?;
+    Ok(Some(Offloading { policy, checks, peers, namespaces, webhook, server }))
+}
+
+/// Whether the member has the rights of offloading, as far as that may be read.
+async fn has_rights(cluster: &Cluster) -> bool {
+    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let read = roles.get_metadata_opt(offload::ROLE);
+    let read = cluster.request(format!("read ClusterRole {}", offload::ROLE), read).await;
+    matches!(read, Ok(Some(_)))
+}

@@ -1,0 +1,83 @@
+//! `freeport bind apiservice` where the binding is there already, and `remove` with a cluster that it is not with.
+
+use std::process::Stdio;
+
+use api::bind::binding::APIServiceBinding;
+use e2e::{
+    binding::{BINDING, CREDENTIALS, Offered, binding_says},
+    world::World,
+};
+use fleet::program;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use tokio::process::Command;
+
+use super::{daemons, freeport};
+
+/// Runs `freeport bind` with a reader that is gone; its exit code.
+async fn unread(world: &World, line: &str) -> Option<i32> {
+    let program = program::path("cli", "freeport").await.unwrap();
+    let script = format!("set -o pipefail; {} bind {line} 2>&1 | true", program.display());
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).env("KUBECONFIG", world.fleet.kubeconfig()).stdout(Stdio::null());
+    shell.status().await.unwrap().code()
+}
+
+#[test]
+fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
+    BINDING.beside(async |world| {
+        let (leader, west) = (world.leader(), world.cluster("west"));
+        let (offered, other) = (Offered::new("agains", "Cluster"), Offered::new("elses", "Cluster"));
+        for offered in [&offered, &other] {
+            offered.install(leader).await;
+            let offer = format!("offer {} --context leader --resource {}", offered.plural, offered.name());
+            assert_eq!(unread(world, &offer).await, Some(0), "nobody reads what it says");
+        }
+        let both = "--context west --provider-context leader";
+        let bind =
+            |template: &str| format!("apiservice agains -t {template} {both} {}", daemons(world, "west"));
+        freeport(world, &bind("agains")).await.succeeded();
+        freeport(world, &bind("elses")).await.refused(&["bound already", &offered.name(), "elses"]);
+
+        let bindings = Api::<APIServiceBinding>::all(west.client.clone());
+        let bound = bindings.get("agains").await.unwrap();
+        let cns = bound.spec.kubeconfig_secret_ref.name;
+        west.delete::<Secret>(CREDENTIALS, &cns).await;
+        binding_says(world, "west", "agains", "SecretValid", "False", "KubeconfigSecretNotFound").await;
+        freeport(world, &bind("agains")).await.succeeded();
+        binding_says(world, "west", "agains", "Ready", "True", "").await;
+
+        // Its credential is revoked, and whoever provides gives a new one at once.
+        let delete = DeleteParams::default();
+        leader.api::<ServiceAccount>(&cns).delete("kube-binder", &delete).await.unwrap();
+        leader.api::<Secret>(&cns).delete("kubeconfig", &delete).await.unwrap();
+        let system = Api::<Namespace>::all(west.client.clone()).get("kube-system").await.unwrap();
+        let half = format!(
+            "apiservice agains -t agains --only provider --provider-context leader --identity {}",
+            system.uid().unwrap()
+        );
+        let said = freeport(world, &half).await.succeeded();
+        let file = world.fleet.cluster("west").unwrap().dir().join("again.yaml");
+        std::fs::write(&file, &said).unwrap();
+        let consumer = format!("--only consumer -f {} --context west", file.display());
+        freeport(world, &format!("apiservice agains {consumer} {}", daemons(world, "west")))
+            .await
+            .succeeded();
+        binding_says(world, "west", "agains", "Ready", "True", "").await;
+        let more = said.replacen(&format!("resource: {}", offered.plural), "resource: elses", 1);
+        assert_ne!(more, said);
+        std::fs::write(&file, more).unwrap();
+        freeport(world, &format!("apiservice agains {consumer} {}", daemons(world, "west")))
+            .await
+            .refused(&["bound already", "elses"]);
+
+        let server = world.fleet.cluster("leader").unwrap().server();
+        let wrong = "remove agains --context west --provider-context east";
+        freeport(world, wrong).await.refused(&[&server, &cns, "nothing was changed"]);
+        assert_eq!(bindings.get("agains").await.unwrap().metadata.deletion_timestamp, None);
+        freeport(world, &format!("remove agains {both}")).await.succeeded();
+        for offered in [&offered, &other] {
+            leader.take_crd(&offered.name()).await;
+        }
+    });
+}
