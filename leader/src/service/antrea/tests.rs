@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use api::{
     name,
     resource_export::{EndpointsPayload, ServicePayload},
@@ -96,13 +98,13 @@ fn endpoints(port: (&str, i32), addresses: &[&str]) -> Endpoints {
 fn entry() -> ServiceEntry {
     ServiceEntry {
         offers: [
-            ("east".into(), Box::new(offer(("http", 80)))),
-            ("north-1".into(), Box::new(offer(("web", 80)))),
+            ("east".into(), Arc::new(offer(("http", 80)))),
+            ("north-1".into(), Arc::new(offer(("web", 80)))),
         ]
         .into(),
         endpoints: [
-            ("east".into(), Box::new(endpoints(("http", 8080), &["10.1.0.7"]))),
-            ("north-1".into(), Box::new(endpoints(("web", 80), &["10.2.0.9"]))),
+            ("east".into(), Arc::new(endpoints(("http", 8080), &["10.1.0.7"]))),
+            ("north-1".into(), Arc::new(endpoints(("web", 80), &["10.2.0.9"]))),
         ]
         .into(),
         ..ServiceEntry::default()
@@ -139,7 +141,7 @@ fn all_endpoints_are_one_import_under_the_merged_names() {
     let mut entry = entry();
     let said = put(&entry, &["east", "north-1"]);
     assert_eq!(said, golden["spec"]);
-    entry.endpoints_import = have(&said).map(Box::new);
+    entry.endpoints_import = have(&said).map(Arc::new);
     let again = desired(&service(), &entry, Some(&import(&["east", "north-1"])), &members());
     assert_eq!(again, Step::Keep, "a second pass has nothing to say");
     let one = put(&entry, &["east"]);
@@ -149,13 +151,13 @@ fn all_endpoints_are_one_import_under_the_merged_names() {
 #[test]
 fn endpoints_that_vanish_without_being_withdrawn_stay() {
     let mut entry = entry();
-    entry.endpoints_import = have(&put(&entry, &["east", "north-1"])).map(Box::new);
+    entry.endpoints_import = have(&put(&entry, &["east", "north-1"])).map(Arc::new);
     entry.endpoints.remove("east");
     let step = desired(&service(), &entry, Some(&import(&["east", "north-1"])), &members());
     assert_eq!(step, Step::Keep);
     entry.endpoints.insert(
         "east".into(),
-        Box::new(Endpoints { payload: EndpointsPayload::default(), ..endpoints(("http", 1), &[]) }),
+        Arc::new(Endpoints { payload: EndpointsPayload::default(), ..endpoints(("http", 1), &[]) }),
     );
     assert_eq!(
         put(&entry, &["east", "north-1"])["endpoints"]["subsets"].as_array().unwrap().len(),
@@ -170,7 +172,7 @@ fn the_import_of_all_endpoints_goes_with_the_exporters_and_with_its_readers() {
     let nobody = desired(&service(), &entry, Some(&import(&[])), &members());
     assert_eq!(nobody, Step::Keep, "it never was");
     let there = have(&put(&entry, &["east"])).unwrap();
-    entry.endpoints_import = Some(Box::new(there.clone()));
+    entry.endpoints_import = Some(Arc::new(there.clone()));
     let nobody = desired(&service(), &entry, Some(&import(&[])), &members());
     assert_eq!(nobody, Step::Remove(there.clone()));
     let no_reader = desired(&service(), &entry, Some(&import(&["east"])), &Members::default());

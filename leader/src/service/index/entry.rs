@@ -1,6 +1,9 @@
 //! What the leader knows about one Service name: each member's record, and the ResourceImports as they stand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     ServiceName, name,
@@ -60,20 +63,21 @@ pub(crate) struct Import {
     pub(crate) spec: Lenient<ResourceImportSpec>,
 }
 
-/// Everything about one Service name. Large parts are boxed: a map allocates room for eleven values, and most Services have one record.
+/// Everything about one Service name. Its parts are shared with those who hold an earlier state of it, so that a
+/// change of one record does not copy all others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// By cluster ID.
-    pub(crate) offers: BTreeMap<String, Box<Offer>>,
+    pub(crate) offers: BTreeMap<String, Arc<Offer>>,
     /// Clusters whose record is there but refused, and its name: their part of the import stays as it is.
     pub(crate) refused: BTreeMap<String, String>,
     /// Of these, those because of which an API server refused the import.
     pub(crate) left_out: BTreeSet<String>,
-    pub(crate) import: Option<Box<Import>>,
+    pub(crate) import: Option<Arc<Import>>,
     /// By cluster ID: of all clusters that have such a record, while a member runs Antrea's controllers.
-    pub(crate) endpoints: BTreeMap<String, Box<Endpoints>>,
+    pub(crate) endpoints: BTreeMap<String, Arc<Endpoints>>,
     /// The ResourceImport of all endpoints, which such members read.
-    pub(crate) endpoints_import: Option<Box<Import>>,
+    pub(crate) endpoints_import: Option<Arc<Import>>,
     /// Clusters that have no part in the import any more: they withdrew the record before it went, or it vanished, the cluster
     /// vouched for that, and a read confirmed it.
     pub(crate) confirmed_gone: BTreeSet<String>,
@@ -123,7 +127,7 @@ impl Part<ServiceName, ServiceEntry> for Import {
         };
         let is_same = |had: &Self| owned(had) == owned(&self) && had.spec == self.spec;
         let changed = !place.as_deref().is_some_and(is_same);
-        *place = Some(Box::new(self));
+        *place = Some(Arc::new(self));
         MERGE.when(changed)
     }
 

@@ -1,5 +1,7 @@
 //! A record and what it is worth, and how it lies in an entry.
 
+use std::sync::Arc;
+
 use api::{
     ServiceName,
     condition::AntreaCondition,
@@ -107,13 +109,13 @@ impl Part<ServiceName, ServiceEntry> for Judged {
                 entry.left_out.remove(&cluster);
                 let offer = Offer { metadata: self.metadata, payload: *payload };
                 let is_same = entry.offers.get(&cluster).is_some_and(|had| had.says_the_same(&offer));
-                entry.offers.insert(cluster, Box::new(offer));
+                entry.offers.insert(cluster, Arc::new(offer));
                 !is_same || was_refused
             }
             Judgement::Endpoints { cluster, payload, .. } => {
                 let endpoints = Endpoints { metadata: self.metadata, payload };
                 let is_same = entry.endpoints.get(&cluster).is_some_and(|had| had.says_the_same(&endpoints));
-                entry.endpoints.insert(cluster, Box::new(endpoints));
+                entry.endpoints.insert(cluster, Arc::new(endpoints));
                 !is_same
             }
             Judgement::Refused { of: Some((cluster, _)), .. }

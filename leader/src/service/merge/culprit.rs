@@ -4,6 +4,8 @@
 //! policy, a size. The API server is asked with `dryRun`, for the import of the oldest exports alone: the one with which it first
 //! refuses is left out. One that refuses whatever is exported leaves out all. What is left out keeps its part, and is tried again.
 
+use std::sync::Arc;
+
 use api::{
     ServiceName, name,
     resource_import::{Objection, ResourceImportSpec, SERVICE_IMPORT},
@@ -38,7 +40,7 @@ fn only(entry: &ServiceEntry, oldest: usize, by_age: &[String]) -> ServiceEntry 
     let mut reduced = entry.clone();
     for cluster in &by_age[oldest..] {
         if let Some(offer) = reduced.offers.remove(cluster) {
-            reduced.refused.insert(cluster.clone(), offer.metadata.name.unwrap_or_default());
+            reduced.refused.insert(cluster.clone(), offer.metadata.name.clone().unwrap_or_default());
         }
     }
     reduced
@@ -120,7 +122,7 @@ impl Merging {
             let mut trial = entry.clone();
             for (cluster, _, offer) in out {
                 trial.refused.remove(*cluster);
-                trial.offers.insert((*cluster).clone(), Box::new(offer.clone()));
+                trial.offers.insert((*cluster).clone(), Arc::new(offer.clone()));
             }
             trial
         };

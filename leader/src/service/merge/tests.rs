@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use api::resource_export::ServicePayload;
 use k8s_openapi::api::core::v1::ServicePort as CorePort;
 use proptest::prelude::*;
@@ -24,7 +26,7 @@ fn offer(cluster: &str, exported_at: i64, ports: &[i32]) -> Offer {
 
 fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
     let offers =
-        offers.iter().map(|(c, at, ports)| ((*c).to_owned(), Box::new(offer(c, *at, ports)))).collect();
+        offers.iter().map(|(c, at, ports)| ((*c).to_owned(), Arc::new(offer(c, *at, ports)))).collect();
     ServiceEntry { offers, ..ServiceEntry::default() }
 }
 
@@ -34,7 +36,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
         entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
         let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
         let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
-        entry.import = (!nobody).then(|| Box::new(import));
+        entry.import = (!nobody).then(|| Arc::new(import));
     }
     entry
 }
@@ -63,11 +65,11 @@ fn r34_r35_the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
 #[test]
 fn a_withdrawal_shrinks_the_import_and_the_last_one_empties_it_before_it_goes() {
     let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
-    both.offers.get_mut("east").unwrap().payload.withdrawn = true;
+    Arc::make_mut(both.offers.get_mut("east").unwrap()).payload.withdrawn = true;
     let mut one = carried_out(both);
     assert_eq!(exporters(&spec(&one)), ["west"]);
     assert!(!one.offers.contains_key("east"));
-    one.offers.get_mut("west").unwrap().payload.withdrawn = true;
+    Arc::make_mut(one.offers.get_mut("west").unwrap()).payload.withdrawn = true;
     let Plan::Write { import: Some(none), withdrawn, .. } = desired(&service(), &one) else { panic!() };
     assert_eq!(none.exporters, Some(vec![]));
     assert!(none.service_import.is_some(), "Antrea dereferences it");
@@ -89,7 +91,7 @@ fn what_vanishes_without_being_withdrawn_keeps_its_part_until_it_is_confirmed_or
     // The others are merged meanwhile.
     let mut others = vanished.clone();
     others.offers.remove("west");
-    others.offers.insert("north".into(), Box::new(offer("north", 3, &[80])));
+    others.offers.insert("north".into(), Arc::new(offer("north", 3, &[80])));
     others.confirmed_gone.insert("west".into());
     assert_eq!(exporters(&spec(&carried_out(others))), ["east", "north"]);
     vanished.offers.clear();
@@ -110,7 +112,7 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     let mut both = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     both.offers.remove("east");
     both.refused.insert("east".into(), "r".into());
-    both.offers.insert("north".into(), Box::new(offer("north", 3, &[80])));
+    both.offers.insert("north".into(), Arc::new(offer("north", 3, &[80])));
     let merged = spec(&carried_out(both));
     assert_eq!(exporters(&merged), ["east", "west", "north"]);
     assert_eq!(merged.exporters.unwrap()[0].observed, "uid-east/1", "the verdict on what it said before");
@@ -118,7 +120,7 @@ fn a_record_that_is_not_valid_keeps_its_part_and_holds_nobody_up() {
     let mut younger = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     younger.offers.remove("west");
     younger.refused.insert("west".into(), "r".into());
-    younger.offers.insert("east".into(), Box::new(offer("east", 1, &[81])));
+    younger.offers.insert("east".into(), Arc::new(offer("east", 1, &[81])));
     assert_eq!(spec(&carried_out(younger)).service_import.unwrap().spec.ports[0].port, 81);
 
     let mut alone = entry(&[]);
@@ -138,18 +140,21 @@ fn a9_ports_shrink_while_a_record_is_refused() {
     };
     for (east, west) in [(1, 2), (2, 1)] {
         let mut entry = carried_out(entry(&[("east", east, &[80, 81]), ("west", west, &[82])]));
-        entry.offers.get_mut("west").unwrap().payload.service_spec.ports = Some(named_ports(&[82, 83]));
-        entry.offers.get_mut("east").unwrap().payload.service_spec.ports = Some(named_ports(&[80, 81]));
+        Arc::make_mut(entry.offers.get_mut("west").unwrap()).payload.service_spec.ports =
+            Some(named_ports(&[82, 83]));
+        Arc::make_mut(entry.offers.get_mut("east").unwrap()).payload.service_spec.ports =
+            Some(named_ports(&[80, 81]));
         let mut entry = carried_out(entry);
         assert_eq!(ports(&entry), [80, 81, 82, 83]);
         entry.offers.remove("east");
         entry.refused.insert("east".into(), "r".into());
-        entry.offers.get_mut("west").unwrap().payload.service_spec.ports = Some(named_ports(&[83]));
+        Arc::make_mut(entry.offers.get_mut("west").unwrap()).payload.service_spec.ports =
+            Some(named_ports(&[83]));
         let mut entry = carried_out(entry);
         assert_eq!(ports(&entry), [80, 81, 83]);
         entry = carried_out(entry);
         assert_eq!(ports(&entry), [80, 81, 83], "and stay");
-        entry.offers.get_mut("west").unwrap().payload.withdrawn = true;
+        Arc::make_mut(entry.offers.get_mut("west").unwrap()).payload.withdrawn = true;
         assert_eq!(ports(&carried_out(entry)), [80, 81]);
     }
 }
@@ -164,11 +169,19 @@ fn named_ports(ports: &[i32]) -> Vec<CorePort> {
 fn a2_a_time_that_cannot_be_written_is_not_copied() {
     let mut entry = carried_out(entry(&[("east", 1, &[80]), ("west", 2, &[80])]));
     let exporters = |entry: &mut ServiceEntry| {
-        entry.import.as_mut().unwrap().spec.0.as_mut().unwrap().exporters.as_mut().unwrap().clone()
+        Arc::make_mut(entry.import.as_mut().unwrap())
+            .spec
+            .0
+            .as_mut()
+            .unwrap()
+            .exporters
+            .as_mut()
+            .unwrap()
+            .clone()
     };
     let mut changed = exporters(&mut entry);
     changed[1].exported_at = Some(serde_json::from_str("\"0000-01-01T00:00:00+23:59\"").unwrap());
-    entry.import.as_mut().unwrap().spec.0.as_mut().unwrap().exporters = Some(changed);
+    Arc::make_mut(entry.import.as_mut().unwrap()).spec.0.as_mut().unwrap().exporters = Some(changed);
     entry.offers.remove("west");
     entry.refused.insert("west".into(), "r".into());
     let times: Vec<_> =
@@ -181,7 +194,7 @@ fn an_import_that_names_nobody_is_not_emptied_for_lack_of_records() {
     let mut foreign = carried_out(entry(&[("east", 1, &[80])]));
     let mut spec = spec(&foreign);
     spec.exporters = None;
-    foreign.import = Some(Box::new(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) }));
+    foreign.import = Some(Arc::new(Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) }));
     foreign.offers.clear();
     assert_eq!(desired(&service(), &foreign), Plan::Hold);
 }
@@ -212,19 +225,19 @@ proptest! {
     /// Who exports and takes that back leaves no trace, whatever others export.
     #[test]
     fn removal_is_the_inverse_of_addition(offers in offers(), at in 0..3i64, ports in prop::collection::btree_set(1..5i32, 1..4)) {
-        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Box::new(offer))).collect(), ..ServiceEntry::default() };
+        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Arc::new(offer))).collect(), ..ServiceEntry::default() };
         let before = carried_out(entry);
         let mut with = before.clone();
         let ports: Vec<_> = ports.into_iter().collect();
-        with.offers.insert("z".into(), Box::new(offer("z", at, &ports)));
+        with.offers.insert("z".into(), Arc::new(offer("z", at, &ports)));
         let mut with = carried_out(with);
-        with.offers.get_mut("z").unwrap().payload.withdrawn = true;
+        Arc::make_mut(with.offers.get_mut("z").unwrap()).payload.withdrawn = true;
         prop_assert_eq!(carried_out(with).import, before.import);
     }
 
     #[test]
     fn a_second_pass_wants_what_is_there(offers in offers()) {
-        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Box::new(offer))).collect(), ..ServiceEntry::default() };
+        let entry = ServiceEntry { offers: offers.into_iter().map(|(cluster, offer)| (cluster, Arc::new(offer))).collect(), ..ServiceEntry::default() };
         let settled = carried_out(entry);
         if let Some(import) = &settled.import {
             let spec = import.spec.0.clone().unwrap();

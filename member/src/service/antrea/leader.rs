@@ -7,6 +7,8 @@
 //! A record of endpoints is written once the leader has taken that of the Service: it would refuse it before, and it merges the
 //! endpoints of a cluster whose ports it refused along with everybody else's.
 
+use std::sync::Arc;
+
 use api::{
     ServiceName,
     antrea::{RECORD_FINALIZERS, endpoints_export, namesakes, service_export, service_import},
@@ -58,7 +60,7 @@ impl Part<ServiceName, ServiceEntry> for AntreaImport {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let created = self.metadata.creation_timestamp.map(|time| time.0);
-        let new = self.spec.0.ok().map(|spec| Box::new(LeaderRecord { uid, created, spec }));
+        let new = self.spec.0.ok().map(|spec| Arc::new(LeaderRecord { uid, created, spec }));
         let is_new = entry.leader_import.is_none();
         // Our records list their ports in the order of the import.
         let other_ports =

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use api::{label, membership::Wire, view::Lenient};
 use kit::objects::Change;
 use serde_json::{Value, json};
@@ -30,10 +32,10 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
     for step in desired(&entry, false) {
         match step {
             Step::Put { want, .. } if want.metadata.name.as_ref().unwrap().ends_with("service") => {
-                entry.own_service = Some(Box::new(want));
+                entry.own_service = Some(Arc::new(want));
             }
             Step::Put { want, .. } => {
-                drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), Box::new(want)))
+                drop(entry.own_slices.insert(want.metadata.name.clone().unwrap(), Arc::new(want)))
             }
             Step::Remove { have, .. } | Step::Delete { have } => {
                 drop(entry.own_slices.remove(have.metadata.name.as_ref().unwrap()))
@@ -44,7 +46,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
 }
 
 fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
-    let entry = ServiceEntry { service: Some(Box::new(local_service(change))), ..entry() };
+    let entry = ServiceEntry { service: Some(Arc::new(local_service(change))), ..entry() };
     invalid(&entry, Settings::default())
 }
 
@@ -53,12 +55,13 @@ fn the_records_are_those_of_the_wire_contract() {
     let written = carried_out(entry());
     let golden: Value =
         serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap();
-    let record = serde_json::to_value(written.own_service.unwrap()).unwrap();
+    let record = serde_json::to_value(&*written.own_service.unwrap()).unwrap();
     assert_eq!(record["metadata"], golden["metadata"]);
     assert_eq!(record["spec"]["service"]["exportedAt"], golden["spec"]["service"]["exportedAt"]);
     assert_eq!(record["spec"]["clusterID"], "east");
 
-    let payload = written.own_slices.into_values().next().unwrap().spec.0.unwrap().endpoint_slice.unwrap();
+    let slice = written.own_slices.values().next().unwrap();
+    let payload = slice.spec.0.as_ref().unwrap().endpoint_slice.as_ref().unwrap();
     let addresses: Vec<_> = payload.endpoints.iter().map(|e| e.addresses[0].as_str()).collect();
     assert_eq!(addresses, ["10.1.0.7", "10.1.0.8"], "in an order of their own, not the API server's");
     assert_eq!(payload.ports.len(), 1, "only ports of the Service travel");
@@ -92,7 +95,7 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
         let change = |service: &mut Value| {
             service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
         };
-        let entry = ServiceEntry { service: Some(Box::new(local_service(change))), ..entry() };
+        let entry = ServiceEntry { service: Some(Arc::new(local_service(change))), ..entry() };
         assert!(offer(&known("east", &entry)).is_ok());
         let settings = Settings { antrea_leads: true, ..Settings::default() };
         assert_eq!(invalid(&entry, settings), "InvalidServiceType");
@@ -114,7 +117,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
     let namespace = |labels: Value| -> Namespace {
         serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
     };
-    knowledge.services.change(Change::Apply(*written.export.clone().unwrap()));
+    knowledge.services.change(Change::Apply((**written.export.as_ref().unwrap()).clone()));
     for (labels, is_excluded) in [
         (json!({label::EXPORT: "false"}), true),
         (json!({label::EXPORT: "true"}), false),
@@ -185,7 +188,7 @@ fn a7_what_a_restored_cluster_does_not_have_stays_exported_until_it_is_there_aga
 #[test]
 fn a_record_that_does_not_decode_is_put_right() {
     let mut written = carried_out(entry());
-    written.own_service.as_mut().unwrap().spec = Lenient(Err("broken".into()));
+    Arc::make_mut(written.own_service.as_mut().unwrap()).spec = Lenient(Err("broken".into()));
     assert_eq!(
         carried_out(written).own_service.unwrap().spec,
         carried_out(entry()).own_service.unwrap().spec
@@ -212,7 +215,7 @@ fn all_endpoints_are_written_in_one_record_while_somebody_reads_it() {
     let record = serde_json::to_value(want).unwrap();
     assert_eq!((&record["metadata"], &record["spec"]), (&golden["metadata"], &golden["spec"]));
 
-    entry.own_endpoints = Some(Box::new(want.clone()));
+    entry.own_endpoints = Some(Arc::new(want.clone()));
     let steps = desired(&entry, true);
     let [Step::Put { have, want }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(have.as_ref(), Some(want), "a second pass has nothing to say");

@@ -1,7 +1,7 @@
 //! Writing what has to be here of one import, in the order in which clients may find it. One step that fails does not keep the later
 //! ones from being done.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use api::{
     condition::{Verdict, already_said, conditions},
@@ -173,7 +173,7 @@ impl Importing {
     }
 
     async fn put_slice(&self, entry: &ServiceEntry, slice: Slice) -> Result<Option<Slice>, Error> {
-        let have = entry.imported_slices.get(&slice.name_any()).map(Box::as_ref);
+        let have = entry.imported_slices.get(&slice.name_any()).map(Arc::as_ref);
         self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 

@@ -7,6 +7,8 @@
 //! Whether a ServiceExport that is not there was deleted or vanished needs the record of it, so until the leader is there the part
 //! stays, as it does in the other clusters.
 
+use std::sync::Arc;
+
 use api::{ServiceName, mcs::ServiceImportType};
 use kit::{
     queue::Outcome,
@@ -69,7 +71,7 @@ impl OwnEndpoints {
         for slice in &own.put {
             let put = self
                 .knowledge
-                .put_imported(&self.writer, there.get(&slice.name_any()).map(Box::as_ref), slice)
+                .put_imported(&self.writer, there.get(&slice.name_any()).map(Arc::as_ref), slice)
                 .await;
             done = done.and(put.map(drop));
         }

@@ -1,6 +1,9 @@
 //! Everything about one Service name, as objects and reads show it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     ServiceName, label, name, resource_export::ServicePayload, resource_import::ResourceImportSpec,
@@ -17,45 +20,45 @@ use super::{
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
 
-/// Everything about one Service name. Large parts are boxed: most Services of a cluster are neither exported nor imported, and have none
-/// of them.
+/// Everything about one Service name. Its parts are shared with those who hold an earlier state of it: a change copies one of them
+/// and not all. Most Services of a cluster are neither exported nor imported, and have none of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
     /// The user's ServiceExport.
-    pub(crate) export: Option<Box<Export>>,
+    pub(crate) export: Option<Arc<Export>>,
     /// The Service of that name.
-    pub(crate) service: Option<Box<Service>>,
+    pub(crate) service: Option<Arc<Service>>,
     /// Its EndpointSlices, by name.
-    pub(crate) slices: BTreeMap<String, Box<Slice>>,
+    pub(crate) slices: BTreeMap<String, Arc<Slice>>,
     /// Both of these, while the name matters to nobody.
     pub(crate) packed: Option<Box<Packed>>,
 
     /// Our Service record in the Common Area.
-    pub(crate) own_service: Option<Box<OwnRecord>>,
+    pub(crate) own_service: Option<Arc<OwnRecord>>,
     /// Our slice records, by name.
-    pub(crate) own_slices: BTreeMap<String, Box<OwnRecord>>,
+    pub(crate) own_slices: BTreeMap<String, Arc<OwnRecord>>,
     /// Our record with all endpoints, for members that run Antrea's controllers.
-    pub(crate) own_endpoints: Option<Box<OwnRecord>>,
+    pub(crate) own_endpoints: Option<Arc<OwnRecord>>,
     /// What the leader merged.
-    pub(crate) leader_import: Option<Box<LeaderRecord>>,
+    pub(crate) leader_import: Option<Arc<LeaderRecord>>,
     /// Other clusters' slices: by cluster ID, then by the record's name.
-    pub(crate) peers: BTreeMap<String, BTreeMap<String, SlicePayload>>,
+    pub(crate) peers: BTreeMap<String, BTreeMap<String, Arc<SlicePayload>>>,
     /// Imported slices whose records are there, but not valid or refused by the leader: they stay as they are.
     pub(crate) slices_refused: BTreeSet<String>,
     /// What members that run Antrea's controllers say, by cluster ID; [`peers`](Self::peers) has the slices that come of it.
     pub(crate) antrea: BTreeMap<String, Peer>,
 
     /// The Service named like an imported one, whoever made it.
-    pub(crate) derived: Option<Box<Service>>,
+    pub(crate) derived: Option<Arc<Service>>,
     /// The ServiceImport, whoever made it.
-    pub(crate) import: Option<Box<Import>>,
+    pub(crate) import: Option<Arc<Import>>,
     /// EndpointSlices we imported, by name.
-    pub(crate) imported_slices: BTreeMap<String, Box<Slice>>,
+    pub(crate) imported_slices: BTreeMap<String, Arc<Slice>>,
     /// Core Endpoints beside them, where the member writes such.
-    pub(crate) imported_endpoints: Option<Box<CoreEndpoints>>,
+    pub(crate) imported_endpoints: Option<Arc<CoreEndpoints>>,
 
     /// What we exported last, also when the record of it has vanished since.
-    pub(crate) last_exported: Option<Box<ServicePayload>>,
+    pub(crate) last_exported: Option<Arc<ServicePayload>>,
     /// What the leader's API server said when it refused a record of ours, until it takes them all.
     pub(crate) refused: Option<String>,
     /// Whether there was a ServiceExport in this session, and it went.

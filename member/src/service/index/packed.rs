@@ -3,7 +3,7 @@
 //! Most Services of a cluster are neither exported nor imported, and together with their endpoints they are most of what a member is told.
 //! As compressed text they take much less room (`docs/performance.md`). Nothing is read again when one of them is exported: an export would wait for that.
 
-use std::{collections::BTreeMap, marker::PhantomData};
+use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
 
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use serde::{Serialize, de::DeserializeOwned};
@@ -24,8 +24,8 @@ impl Packed {
     /// Takes in what was told since. What cannot be packed stays where it is.
     pub(super) fn pack(
         &mut self,
-        service: &mut Option<Box<Service>>,
-        slices: &mut BTreeMap<String, Box<Slice>>,
+        service: &mut Option<Arc<Service>>,
+        slices: &mut BTreeMap<String, Arc<Slice>>,
     ) {
         if let Some(text) = service.as_deref().and_then(Text::of) {
             (self.service, *service) = (Some(text), None);
@@ -44,8 +44,8 @@ impl Packed {
     /// All of it, but for what was told since.
     pub(super) fn unpack(
         self,
-        service: &mut Option<Box<Service>>,
-        slices: &mut BTreeMap<String, Box<Slice>>,
+        service: &mut Option<Arc<Service>>,
+        slices: &mut BTreeMap<String, Arc<Slice>>,
     ) {
         if service.is_none() {
             *service = self.service.and_then(|text| text.open());
@@ -94,9 +94,9 @@ impl<T: Serialize + DeserializeOwned> Text<T> {
         Some(Self { bytes: compress_with_dict(&json, ALIKE).into(), length, of: PhantomData })
     }
 
-    fn open(&self) -> Option<Box<T>> {
+    fn open(&self) -> Option<Arc<T>> {
         let json = decompress_with_dict(&self.bytes, self.length as usize, ALIKE).ok()?;
-        serde_json::from_slice(&json).ok()
+        serde_json::from_slice(&json).ok().map(Arc::new)
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn slice(endpoints: usize) -> Box<Slice> {
+    fn slice(endpoints: usize) -> Arc<Slice> {
         let endpoint = |n: usize| {
             json!({"addresses": [format!("10.244.{}.{}", n / 200, n % 200)], "nodeName": format!("node-{}", n % 9),
                 "conditions": {"ready": !n.is_multiple_of(7), "serving": true, "terminating": false}, "zone": "a",
@@ -118,14 +118,14 @@ mod tests {
         let metadata = json!({"name": "web-x7k2p", "namespace": "shop", "resourceVersion": "77", "uid": "u", "labels": labels});
         let slice = json!({"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints,
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]});
-        serde_json::from_value(slice).unwrap()
+        Arc::new(serde_json::from_value(slice).unwrap())
     }
 
     #[test]
     fn what_was_packed_is_as_it_was_and_what_was_told_since_counts() {
         let service = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "s", "labels": {"app": "web"}},
             "spec": {"type": "ClusterIP", "clusterIP": "10.96.0.7", "ports": [{"port": 80}], "selector": {"app": "web"}}});
-        let service: Box<Service> = serde_json::from_value(service).unwrap();
+        let service: Arc<Service> = Arc::new(serde_json::from_value(service).unwrap());
         let (mut packed, mut some, mut slices) = (Packed::default(), Some(service.clone()), BTreeMap::new());
         slices.extend([("web-b".to_owned(), slice(10)), ("web-a".to_owned(), slice(1))]);
         packed.pack(&mut some, &mut slices);

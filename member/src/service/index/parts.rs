@@ -7,7 +7,7 @@
 mod leader;
 mod local;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kit::index::Readers;
 use kube::{Resource, ResourceExt};
@@ -29,22 +29,24 @@ fn status(entry: &ServiceEntry) -> Readers {
 }
 
 /// Puts `new` into `place`; whether that says something else, other than a new version of the same.
-fn replace<T: Resource + PartialEq>(place: &mut Option<Box<T>>, new: T) -> bool {
-    let is_same = place.as_mut().is_some_and(|old| is_same(&mut **old, &new));
-    *place = Some(Box::new(new));
+fn replace<T: Resource + PartialEq>(place: &mut Option<Arc<T>>, mut new: T) -> bool {
+    let is_same = place.as_deref().is_some_and(|old| is_same(old, &mut new));
+    *place = Some(Arc::new(new));
     !is_same
 }
 
-fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, Box<T>>, new: T) -> bool {
-    let is_same = map.get_mut(&new.name_any()).is_some_and(|old| is_same(&mut **old, &new));
-    map.insert(new.name_any(), Box::new(new));
+fn insert<T: Resource + PartialEq>(map: &mut BTreeMap<String, Arc<T>>, mut new: T) -> bool {
+    let is_same = map.get(&new.name_any()).is_some_and(|old| is_same(&**old, &mut new));
+    map.insert(new.name_any(), Arc::new(new));
     !is_same
 }
 
 /// Whether the new version of an object says what the old one says.
-fn is_same<T: Resource + PartialEq>(old: &mut T, new: &T) -> bool {
-    old.meta_mut().resource_version = new.resource_version();
-    old == new
+fn is_same<T: Resource + PartialEq>(old: &T, new: &mut T) -> bool {
+    let version = std::mem::replace(&mut new.meta_mut().resource_version, old.resource_version());
+    let is_same = old == new;
+    new.meta_mut().resource_version = version;
+    is_same
 }
 
 /// What a new version of an object says otherwise.
@@ -62,17 +64,18 @@ impl Differs {
 }
 
 /// [`replace`], which reports a new status by itself. `status` is where an object has it.
-fn replace_with_status<T, S>(place: &mut Option<Box<T>>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
+fn replace_with_status<T, S>(place: &mut Option<Arc<T>>, mut new: T, status: fn(&mut T) -> &mut S) -> Differs
 where
-    T: Resource + PartialEq,
+    T: Resource + Clone + PartialEq,
     S: Default + PartialEq,
 {
     let new_status = std::mem::take(status(&mut new));
-    let old_status = place.as_mut().map(|old| std::mem::take(status(old)));
-    let differs = Differs { status: old_status.as_ref() != Some(&new_status), content: replace(place, new) };
-    if let Some(new) = place {
-        *status(new) = new_status;
-    }
+    let mut old = place.take().map(Arc::unwrap_or_clone);
+    let old_status = old.as_mut().map(|old| std::mem::take(status(old)));
+    let is_same = old.is_some_and(|old| is_same(&old, &mut new));
+    let differs = Differs { status: old_status.as_ref() != Some(&new_status), content: !is_same };
+    *status(&mut new) = new_status;
+    *place = Some(Arc::new(new));
     differs
 }
 

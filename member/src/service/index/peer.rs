@@ -3,7 +3,7 @@
 //! Such a member has one record with its Service and one with all its endpoints, and takes either back by deleting it. The
 //! one record has all endpoints there are: no slice can be missing beside it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use api::{endpoints::slices, resource_export::EndpointsPayload, slice::SlicePayload};
 use k8s_openapi::api::core::v1::ServicePort;
@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Its slices, by what a record of each would be called; `None` if a record is missing that it takes to know them.
-    pub(crate) fn slices(&self) -> Option<BTreeMap<String, SlicePayload>> {
+    pub(crate) fn slices(&self) -> Option<BTreeMap<String, Arc<SlicePayload>>> {
         let (record, payload) = self.endpoints.as_ref()?;
         let payload = payload.as_ref()?;
         let ports = match &self.service {
@@ -28,8 +28,8 @@ impl Peer {
             None => return None,
         };
         let named = |(number, slice)| match number {
-            0 => (record.clone(), slice),
-            _ => (format!("{record}#{number}"), slice),
+            0 => (record.clone(), Arc::new(slice)),
+            _ => (format!("{record}#{number}"), Arc::new(slice)),
         };
         Some(slices(payload, ports).ok()?.into_iter().enumerate().map(named).collect())
     }

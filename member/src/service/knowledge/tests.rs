@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kit::{drive::drive, metrics::Metrics, queue::Outcome};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn ports_follow_the_order_of_the_import() {
     export(&known, &web, 12);
     known.services.note(&web, |entry| {
         let ports = json!([{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
-        entry.service.as_mut().unwrap().spec.ports = read(&ports);
+        Arc::make_mut(entry.service.as_mut().unwrap()).spec.ports = read(&ports);
     });
     let numbers = |known: &Knowledge| {
         let record = written(&steps(known, &web))[0].clone();

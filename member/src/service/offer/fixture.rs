@@ -92,9 +92,9 @@ pub(crate) fn export() -> Export {
 /// A valid export of `shop/web`, of which there is no record yet.
 pub(crate) fn entry() -> ServiceEntry {
     ServiceEntry {
-        export: Some(Box::new(export())),
-        service: Some(Box::new(local_service(|_| {}))),
-        slices: [("web-x".to_owned(), Box::new(slice(&["10.1.0.8", "10.1.0.7"])))].into(),
+        export: Some(Arc::new(export())),
+        service: Some(Arc::new(local_service(|_| {}))),
+        slices: [("web-x".to_owned(), Arc::new(slice(&["10.1.0.8", "10.1.0.7"])))].into(),
         ..ServiceEntry::default()
     }
 }

@@ -129,6 +129,8 @@ fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayl
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -152,9 +154,9 @@ mod tests {
     }
 
     fn spec(entry: &mut ServiceEntry, change: &serde_json::Value) {
-        let mut service = serde_json::to_value(entry.service.take().unwrap()).unwrap();
+        let mut service = serde_json::to_value(&*entry.service.take().unwrap()).unwrap();
         service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        entry.service = Some(serde_json::from_value(service).unwrap());
+        entry.service = Some(Arc::new(serde_json::from_value(service).unwrap()));
     }
 
     fn slice(entry: &mut ServiceEntry, address_type: &str, address: &str, ready: bool) {
@@ -164,7 +166,7 @@ mod tests {
             "endpoints": [{"addresses": [address], "conditions": {"ready": ready}, "hostname": "db-0"}],
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
         }));
-        entry.slices.insert(address_type.into(), slice.unwrap());
+        entry.slices.insert(address_type.into(), Arc::new(slice.unwrap()));
     }
 
     fn addresses(offer: &Offered) -> Vec<(&str, &str)> {
@@ -202,10 +204,8 @@ mod tests {
             let offered = offered(|entry, _| {
                 entry.slices.clear();
                 slice(entry, "IPv4", "10.1.0.7", true);
-                entry
-                    .slices
-                    .values_mut()
-                    .for_each(|slice| slice.endpoints[0].shared.zone = Some(zone.clone()));
+                let slices = entry.slices.values_mut().map(Arc::make_mut);
+                slices.for_each(|slice| slice.endpoints[0].shared.zone = Some(zone.clone()));
             });
             let slice = offered.unwrap().slices.into_values().next().unwrap();
             slice.endpoints[0].zone.clone()
@@ -243,7 +243,7 @@ mod tests {
             let offered = offered(|entry, _| {
                 entry.slices.clear();
                 slice(entry, "IPv4", "10.1.0.7", true);
-                let unnamed = entry.slices.get_mut("IPv4").unwrap();
+                let unnamed = Arc::make_mut(entry.slices.get_mut("IPv4").unwrap());
                 unnamed.metadata.labels = Some([(label::SLICE_MANAGED_BY.to_owned(), by.to_owned())].into());
                 unnamed.ports[0].name = Some(String::new());
                 spec(entry, &json!({"ports": [{"port": 80}]}));

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use api::{resource_import::ResourceImportSpec, view::Lenient};
 
 use super::*;
@@ -30,11 +32,11 @@ fn r10_r11_conditions_follow_the_export_on_its_way() {
     assert_eq!(says(&entry)[0], (VALID, "True", "Valid".into()));
     assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()));
 
-    entry.own_service = Some(Box::new(own_record("u1", 2)));
-    entry.leader_import = Some(Box::new(verdict("u1/1", None)));
+    entry.own_service = Some(Arc::new(own_record("u1", 2)));
+    entry.leader_import = Some(Arc::new(verdict("u1/1", None)));
     assert_eq!(says(&entry)[1], (READY, "Unknown", PENDING.into()), "a verdict on an older record");
     assert_eq!(says(&entry).len(), 2, "nor does it of conflicts");
-    entry.leader_import = Some(Box::new(verdict("u1/2", None)));
+    entry.leader_import = Some(Arc::new(verdict("u1/2", None)));
     assert_eq!(says(&entry)[1], (READY, "True", "Exported".into()));
     assert_eq!(says(&entry)[2], (CONFLICT, "False", "NoConflicts".into()));
     entry.refused = Some("exceeded quota".into());
@@ -46,16 +48,16 @@ fn r10_r11_conditions_follow_the_export_on_its_way() {
         "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
     }]}))
     .unwrap()));
-    entry.own_slices.insert("s".into(), Box::new(slice));
+    entry.own_slices.insert("s".into(), Arc::new(slice));
     let of_slice = desired(&known("east", &entry)).remove(1);
     assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
     assert!(of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"), "{}", of_slice.message);
     entry.own_slices.clear();
     let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
-    entry.leader_import = Some(Box::new(verdict("u1/2", Some(too_many))));
+    entry.leader_import = Some(Arc::new(verdict("u1/2", Some(too_many))));
     assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
 
-    entry.leader_import = Some(Box::new(verdict("u1/2", None)));
+    entry.leader_import = Some(Arc::new(verdict("u1/2", None)));
     let exporters = verdict("u1/2", None).spec.exporters.unwrap();
     let mut settings = Settings {
         antrea_leads: true,

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -133,7 +135,7 @@ fn import(slices: Vec<Slice>, leftover: &[&str]) -> DesiredImport {
 #[test]
 fn they_repeat_the_slices_that_will_be_here_and_none_without_the_flag() {
     let there = ["held", "leftover", "changed"].map(|name| {
-        (name.to_owned(), Box::new(slice(name, 80, &json!([at(&format!("10.1.0.{}", name.len()))]))))
+        (name.to_owned(), Arc::new(slice(name, 80, &json!([at(&format!("10.1.0.{}", name.len()))]))))
     });
     let entry = ServiceEntry { imported_slices: there.into(), ..ServiceEntry::default() };
     let desired = import(vec![slice("changed", 80, &json!([at("10.2.0.1")]))], &["leftover"]);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use api::{
     ServiceName,
     condition::Status,
@@ -72,9 +74,9 @@ fn record(cluster: &str) -> String {
 
 /// An import of `exporters`, each with one slice of one endpoint.
 fn entry(exporters: &[&str]) -> ServiceEntry {
-    let slice = |c: &&str| ((*c).to_owned(), [(record(c), payload(&["10.0.0.1"]))].into());
+    let slice = |c: &&str| ((*c).to_owned(), [(record(c), Arc::new(payload(&["10.0.0.1"])))].into());
     ServiceEntry {
-        leader_import: Some(Box::new(merged_import(exporters))),
+        leader_import: Some(Arc::new(merged_import(exporters))),
         peers: exporters.iter().map(slice).collect(),
         ..ServiceEntry::default()
     }
@@ -120,15 +122,15 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             let addresses = derived.iter().flat_map(|s| s.spec.addresses()).cloned().collect();
             let mut import = service_import(&known, &writers(), &desired, addresses);
             // A write sets the annotations it has and leaves the others.
-            let noted = entry.import.take().and_then(|import| import.metadata.annotations);
+            let noted = entry.import.take().and_then(|import| import.metadata.annotations.clone());
             import.metadata.annotations = import.metadata.annotations.or(noted);
-            entry.import = Some(Box::new(import));
-            entry.derived = derived.map(Box::new);
+            entry.import = Some(Arc::new(import));
+            entry.derived = derived.map(Arc::new);
             entry.accepted = desired.accepted.clone().or(entry.accepted);
             entry.imported_slices.retain(|name, _| !desired.leftover.contains(name));
             entry
                 .imported_slices
-                .extend(desired.slices.into_iter().map(|slice| (slice.name_any(), Box::new(slice))));
+                .extend(desired.slices.into_iter().map(|slice| (slice.name_any(), Arc::new(slice))));
         }
     }
     entry
@@ -172,7 +174,7 @@ fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
 #[test]
 fn r42_a_port_the_exporter_does_not_serve_is_not_reached_there() {
     let mut entry = entry(&["east"]);
-    entry.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports =
+    Arc::make_mut(entry.leader_import.as_mut().unwrap()).spec.service_import.as_mut().unwrap().spec.ports =
         vec![merged_port(None, 81)];
     assert!(imports("west", &entry).slices.is_empty());
 }
@@ -180,7 +182,7 @@ fn r42_a_port_the_exporter_does_not_serve_is_not_reached_there() {
 #[test]
 fn our_own_endpoints_do_not_take_the_detour() {
     let mut own = exporting::entry();
-    own.leader_import = Some(Box::new(merged_import(&["east"])));
+    own.leader_import = Some(Arc::new(merged_import(&["east"])));
     let slices = imports("east", &own).slices;
     assert_eq!(slices.len(), 1);
     assert_eq!(slices[0].endpoints.len(), 2);
@@ -202,10 +204,10 @@ fn our_own_endpoints_do_not_take_the_detour() {
 fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     assert_eq!(entry.imported_slices.len(), 2);
-    entry.leader_import = Some(Box::new(merged_import(&["north"])));
+    entry.leader_import = Some(Arc::new(merged_import(&["north"])));
     let import = imports("west", &entry);
     assert_eq!((import.leftover.len(), import.clusters.as_slice()), (1, &["north".to_owned()][..]));
-    entry.leader_import.as_mut().unwrap().spec.exporters.as_mut().unwrap()[0].refused =
+    Arc::make_mut(entry.leader_import.as_mut().unwrap()).spec.exporters.as_mut().unwrap()[0].refused =
         Some(Objection::default());
     assert_eq!(carried_out("west", entry).imported_slices.len(), 0, "refused ones take no part");
 }
@@ -214,7 +216,13 @@ fn r13_r33_one_exporter_leaves_and_the_rest_stays() {
 fn a9_a_port_that_is_renamed_has_endpoints_under_both_names_until_its_service_has_the_new_one() {
     let named = |ports: Vec<mcs::ServicePort>| {
         let mut entry = entry(&["east"]);
-        entry.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec.ports = ports;
+        Arc::make_mut(entry.leader_import.as_mut().unwrap())
+            .spec
+            .service_import
+            .as_mut()
+            .unwrap()
+            .spec
+            .ports = ports;
         entry
     };
     let entry = carried_out("west", named(vec![merged_port(None, 80)]));
@@ -244,7 +252,7 @@ fn a_lost_service_asks_for_its_old_address() {
 #[test]
 fn somebody_elses_service_is_left_alone() {
     let mut entry = carried_out("west", entry(&["east"]));
-    entry.derived.as_mut().unwrap().metadata.labels = None;
+    Arc::make_mut(entry.derived.as_mut().unwrap()).metadata.labels = None;
     let import = imports("west", &entry);
     assert!(import.taken && import.slices.is_empty());
     assert_eq!(import.leftover.len(), 1);
@@ -255,13 +263,14 @@ fn somebody_elses_service_is_left_alone() {
 fn near_endpoints_are_preferred_by_hints_of_ours() {
     let hinted = |distribution: Option<&str>, us: &str| {
         let mut both = entry(&["east"]);
-        both.peers.get_mut("east").unwrap().get_mut(&record("east")).unwrap().endpoints[0].zone =
-            Some("z1".into());
+        let theirs = both.peers.get_mut("east").unwrap().get_mut(&record("east")).unwrap();
+        Arc::make_mut(theirs).endpoints[0].zone = Some("z1".into());
         if us == "east" {
             both = ServiceEntry { leader_import: both.leader_import, ..exporting::entry() };
-            both.slices.get_mut("web-x").unwrap().endpoints[0].shared.zone = Some("z1".into());
+            Arc::make_mut(both.slices.get_mut("web-x").unwrap()).endpoints[0].shared.zone = Some("z1".into());
         }
-        let merged = both.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap();
+        let merged =
+            Arc::make_mut(both.leader_import.as_mut().unwrap()).spec.service_import.as_mut().unwrap();
         merged.spec.traffic_distribution = distribution.map(str::to_owned);
         let slice = imports(us, &both).slices.remove(0);
         let zoned = slice.endpoints.into_iter().find(|endpoint| endpoint.shared.zone.is_some());

@@ -1,5 +1,7 @@
 //! Objects of the Common Area.
 
+use std::sync::Arc;
+
 use api::{
     ServiceName,
     antrea::{Members, RECORD_FINALIZERS},
@@ -69,7 +71,7 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
 
 fn put_service(record: OwnRecord, entry: &mut ServiceEntry) -> Readers {
     let payload = record.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-    entry.last_exported = payload.filter(|service| !service.withdrawn).map(Box::new);
+    entry.last_exported = payload.filter(|service| !service.withdrawn).map(Arc::new);
     let is_antreas = !record.finalizers().is_empty();
     let is_new = entry.own_service.is_none();
     let differs = replace_with_status(&mut entry.own_service, record, |record| &mut record.status);
@@ -93,8 +95,8 @@ impl Part<ServiceName, ServiceEntry> for PeerSlice {
             (Some((cluster, _)), Some(payload)) => {
                 let was_refused = entry.slices_refused.remove(&imported_name);
                 let slices = entry.peers.entry(cluster).or_default();
-                let is_same = slices.get(&name) == Some(&payload);
-                slices.insert(name, payload);
+                let is_same = slices.get(&name).is_some_and(|had| **had == payload);
+                slices.insert(name, Arc::new(payload));
                 !is_same || was_refused
             }
             _ => {
@@ -119,7 +121,7 @@ impl Part<ServiceName, ServiceEntry> for PeerSlice {
     }
 }
 
-fn remove(entry: &mut ServiceEntry, record: &str) -> Option<SlicePayload> {
+fn remove(entry: &mut ServiceEntry, record: &str) -> Option<Arc<SlicePayload>> {
     let removed = entry.peers.values_mut().find_map(|slices| slices.remove(record));
     entry.peers.retain(|_, slices| !slices.is_empty());
     removed
@@ -141,7 +143,7 @@ impl Part<ServiceName, ServiceEntry> for LeaderImport {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
         let uid = self.metadata.uid.unwrap_or_default();
         let created = self.metadata.creation_timestamp.map(|time| time.0);
-        let new = self.spec.0.ok().map(|spec| Box::new(LeaderRecord { uid, created, spec }));
+        let new = self.spec.0.ok().map(|spec| Arc::new(LeaderRecord { uid, created, spec }));
         let named = new.iter().flat_map(|new| new.spec.exporters.iter().flatten());
         for exporter in named {
             entry.parts_gone.remove(&exporter.cluster_id);

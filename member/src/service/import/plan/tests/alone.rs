@@ -10,12 +10,12 @@ fn alone(entry: &ServiceEntry) -> OwnPart {
 /// What is here of an import of `east` and `north` after `east` has started again, and the leader has not answered.
 fn started() -> ServiceEntry {
     let mut own = exporting::entry();
-    own.leader_import = Some(Box::new(merged_import(&["east", "north"])));
+    own.leader_import = Some(Arc::new(merged_import(&["east", "north"])));
     own.peers = entry(&["north"]).peers;
     let here = carried_out("east", own);
     assert_eq!(here.imported_slices.len(), 2);
     let mut here = ServiceEntry { leader_import: None, peers: BTreeMap::new(), accepted: None, ..here };
-    let import = here.import.as_mut().unwrap();
+    let import = Arc::make_mut(here.import.as_mut().unwrap());
     let clusters = ["east", "north"].map(|cluster| mcs::ImportedCluster { cluster: cluster.into() });
     import.status.0.as_mut().unwrap().clusters = clusters.into();
     here
@@ -31,9 +31,9 @@ fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
     let mut here = started();
     let same = alone(&here);
     let is_there =
-        |slice: &view::Slice| here.imported_slices.get(&slice.name_any()).map(Box::as_ref) == Some(slice);
+        |slice: &view::Slice| here.imported_slices.get(&slice.name_any()).map(Arc::as_ref) == Some(slice);
     assert!(same.put.len() == 1 && same.put.iter().all(is_there) && same.leftover.is_empty(), "{same:?}");
-    here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
+    here.slices.insert("web-x".into(), Arc::new(exporting::slice(&["10.1.0.9"])));
     assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
     here.slices.clear();
     let gone = alone(&here);
@@ -47,25 +47,25 @@ fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
 fn what_is_not_ours_or_not_known_stays_as_it_is() {
     let nothing = |change: fn(&mut ServiceEntry)| {
         let mut here = started();
-        here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
+        here.slices.insert("web-x".into(), Arc::new(exporting::slice(&["10.1.0.9"])));
         change(&mut here);
         assert_eq!(alone(&here), OwnPart::default());
     };
     // A new export that the leader has not merged.
     nothing(|here| {
         here.imported_slices.retain(|_, slice| slice.labels()[api::label::MCS_SOURCE_CLUSTER] != "east");
-        here.import.as_mut().unwrap().status.0.as_mut().unwrap().clusters.remove(0);
+        Arc::make_mut(here.import.as_mut().unwrap()).status.0.as_mut().unwrap().clusters.remove(0);
     });
     nothing(|here| here.import = None);
-    nothing(|here| here.import.as_mut().unwrap().metadata.labels = None);
-    nothing(|here| here.import.as_mut().unwrap().spec.0 = Err("odd".into()));
+    nothing(|here| Arc::make_mut(here.import.as_mut().unwrap()).metadata.labels = None);
+    nothing(|here| Arc::make_mut(here.import.as_mut().unwrap()).spec.0 = Err("odd".into()));
     // Its Service was deleted: that comes with the leader.
     let mut here = started();
     here.derived = None;
     assert_eq!(alone(&here), OwnPart::default());
     // In place of it there is one of somebody else.
     let mut here = started();
-    here.derived.as_mut().unwrap().metadata.labels = None;
+    Arc::make_mut(here.derived.as_mut().unwrap()).metadata.labels = None;
     assert_eq!((alone(&here).put.len(), alone(&here).leftover.len()), (0, 1));
 }
 
@@ -73,11 +73,11 @@ fn what_is_not_ours_or_not_known_stays_as_it_is() {
 fn without_its_service_export_a_part_stays_until_the_leader_is_there() {
     let mut here = started();
     here.export = None;
-    here.slices.insert("web-x".into(), Box::new(exporting::slice(&["10.1.0.9"])));
+    here.slices.insert("web-x".into(), Arc::new(exporting::slice(&["10.1.0.9"])));
     // How old our part is shows that there was an export; in an API server every slice has an age.
     for slice in here.imported_slices.values_mut() {
         let age = exporting::export().metadata.creation_timestamp;
-        slice.metadata.creation_timestamp = age;
+        Arc::make_mut(slice).metadata.creation_timestamp = age;
     }
     assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
 }

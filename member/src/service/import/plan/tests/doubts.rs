@@ -7,10 +7,10 @@ use super::*;
 #[test]
 fn said_removal_is_believed_at_once() {
     let mut entry = carried_out("west", entry(&["east"]));
-    entry.peers.get_mut("east").unwrap().insert(record("east"), payload(&[]));
+    entry.peers.get_mut("east").unwrap().insert(record("east"), Arc::new(payload(&[])));
     let import = imports("west", &entry);
     assert_eq!((import.leftover.len(), import.doubts.len()), (1, 0), "an emptied slice");
-    entry.leader_import = Some(Box::new(merged_import(&[])));
+    entry.leader_import = Some(Arc::new(merged_import(&[])));
     assert_eq!(plan("west", &entry), Plan::Remove);
     let entry = carried_out("west", entry);
     assert_eq!(plan("west", &entry), Plan::Nothing);
@@ -67,7 +67,7 @@ fn another_import_is_measured_before_it_is_believed() {
     let both = carried_out("west", entry(&["east", "north"]));
     let mut replaced = both.clone();
     replaced.leader_import =
-        Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
+        Some(Arc::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
     let import = imports("west", &replaced);
     assert_eq!((import.clusters.len(), import.doubts, import.accepted), (2, vec![part("east")], None));
     assert_eq!(ready("web", &imports("west", &replaced), &Refusals::default()).status, Status::True);
@@ -81,7 +81,7 @@ fn another_import_is_measured_before_it_is_believed() {
 
     let mut whole = both;
     whole.leader_import =
-        Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) }));
+        Some(Arc::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["east", "north"]) }));
     assert_eq!(imports("west", &whole).accepted.as_deref(), Some("import-2"));
 }
 
@@ -91,7 +91,7 @@ fn restarted(entry: &ServiceEntry, clusters: &[&str]) -> ServiceEntry {
     let named = clusters.iter().map(|cluster| mcs::ImportedCluster { cluster: (*cluster).into() });
     let status =
         mcs::ServiceImportStatus { clusters: named.collect(), ..mcs::ServiceImportStatus::default() };
-    entry.import.as_mut().unwrap().status = Lenient(Ok(status));
+    Arc::make_mut(entry.import.as_mut().unwrap()).status = Lenient(Ok(status));
     entry
 }
 
@@ -99,7 +99,7 @@ fn restarted(entry: &ServiceEntry, clusters: &[&str]) -> ServiceEntry {
 #[test]
 fn a_part_that_was_removed_before_a_restart_does_not_come_back() {
     let mut entry = restarted(&carried_out("west", entry(&["east", "north"])), &["east", "north"]);
-    entry.leader_import = Some(Box::new(merged_import(&["north"])));
+    entry.leader_import = Some(Arc::new(merged_import(&["north"])));
     assert_eq!(imports("west", &entry).slices.len(), 2, "what is here stays");
     entry.imported_slices.remove(&name::imported_slice("web", &record("east"))).unwrap();
     let import = imports("west", &entry);
@@ -124,7 +124,7 @@ fn a_slice_that_was_removed_before_a_restart_does_not_come_back_though_its_recor
 fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
     let mut entry = restarted(&carried_out("west", entry(&["east"])), &["east"]);
     for gone in [Some(merged_import(&[])), None] {
-        entry.leader_import = gone.map(Box::new);
+        entry.leader_import = gone.map(Arc::new);
         assert!(matches!(plan("west", &entry), Plan::Import(_)), "what is here stays");
     }
     entry.imported_slices.clear();
@@ -133,11 +133,11 @@ fn an_import_whose_removal_began_before_a_restart_does_not_come_back() {
     entry.parts_gone.insert("east".into());
     entry.import_gone = true;
     assert_eq!(plan("west", &entry), Plan::Remove);
-    entry.leader_import = Some(Box::new(merged_import(&[])));
+    entry.leader_import = Some(Arc::new(merged_import(&[])));
     assert_eq!(plan("west", &entry), Plan::Remove);
     entry.parts_gone.clear();
     assert_eq!(plan("west", &entry), Plan::Hold(vec![part("east")]));
-    entry.leader_import = Some(Box::new(merged_import(&["east"])));
+    entry.leader_import = Some(Arc::new(merged_import(&["east"])));
     assert!(matches!(plan("west", &entry), Plan::Import(_)), "it is exported again");
 }
 
@@ -146,16 +146,16 @@ fn a_part_that_is_missing_keeps_the_ports_it_needs() {
     let mut entry = carried_out("west", entry(&["east", "north"]));
     let mut other = LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) };
     other.spec.service_import.as_mut().unwrap().spec.ports = vec![merged_port(Some("other"), 81)];
-    entry.leader_import = Some(Box::new(other));
+    entry.leader_import = Some(Arc::new(other));
     assert_eq!(imports("west", &entry).merged.ports[0].port, 80);
 }
 
 #[test]
 fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
     let mut own = exporting::entry();
-    own.leader_import = Some(Box::new(merged_import(&["east"])));
+    own.leader_import = Some(Arc::new(merged_import(&["east"])));
     let mut own = carried_out("east", own);
-    own.leader_import = Some(Box::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
+    own.leader_import = Some(Arc::new(LeaderRecord { uid: "import-2".into(), ..merged_import(&["north"]) }));
     assert_eq!(imports("east", &own).doubts, vec![part("east")]);
     own.leader_import = None;
     assert_eq!(imports("east", &own).slices.len(), 1);
@@ -167,8 +167,8 @@ fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
 fn after_a_restore_what_a_writer_said_before_changes_nothing() {
     let before = carried_out("west", entry(&["east", "north"]));
     let mut restored = ServiceEntry { accepted: None, ..before.clone() };
-    restored.leader_import = Some(Box::new(merged_import(&["north"])));
-    restored.peers.get_mut("north").unwrap().insert(record("north"), payload(&[]));
+    restored.leader_import = Some(Arc::new(merged_import(&["north"])));
+    restored.peers.get_mut("north").unwrap().insert(record("north"), Arc::new(payload(&[])));
     let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
     let outdated = |leases: &[String]| Writers {
         restored: true,
@@ -203,7 +203,7 @@ fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     let mut index = Index::<ServiceName, ServiceEntry>::default();
     index.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
     let mut entry = carried_out("west", entry(&["east"]));
-    index.change(Change::Apply(*entry.import.clone().unwrap()));
+    index.change(Change::Apply((**entry.import.as_ref().unwrap()).clone()));
     index.change(Change::Reset(entry.imported_slices.values().map(|slice| (**slice).clone()).collect()));
     index.note(&service(), |known| known.accepted = entry.accepted.clone());
     index.change(Change::Apply(import(json!([]), "2")));

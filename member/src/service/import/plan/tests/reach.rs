@@ -4,7 +4,9 @@ use super::*;
 
 /// What the leader merged, changed.
 fn merged(entry: &mut ServiceEntry, change: impl FnOnce(&mut ServiceImportSpec)) {
-    change(&mut entry.leader_import.as_mut().unwrap().spec.service_import.as_mut().unwrap().spec);
+    change(
+        &mut Arc::make_mut(entry.leader_import.as_mut().unwrap()).spec.service_import.as_mut().unwrap().spec,
+    );
 }
 
 fn families(families: &[&str]) -> Vec<String> {
@@ -17,7 +19,7 @@ fn dual() -> ServiceEntry {
     merged(&mut entry, |spec| spec.ip_families = families(&["IPv4", "IPv6"]));
     for (cluster, slices) in &mut entry.peers {
         let six = SlicePayload { address_type: "IPv6".into(), ..payload(&["fd00::1"]) };
-        slices.insert(name::slice_export(cluster, &service(), "web-six"), six);
+        slices.insert(name::slice_export(cluster, &service(), "web-six"), Arc::new(six));
     }
     entry
 }
@@ -119,15 +121,8 @@ fn r44_who_leaves_may_turn_the_import_and_no_endpoint_of_the_others_goes_for_a_m
     let [_, theirs] =
         ["east", "north"].map(|cluster| entry.imported_from(cluster).cloned().collect::<Vec<_>>());
     for (type_, ips) in [(ServiceImportType::Headless, 0), (ServiceImportType::ClusterSetIP, 1)] {
-        entry
-            .leader_import
-            .as_mut()
-            .unwrap()
-            .spec
-            .exporters
-            .as_mut()
-            .unwrap()
-            .retain(|e| e.cluster_id == "north");
+        let there = Arc::make_mut(entry.leader_import.as_mut().unwrap());
+        there.spec.exporters.as_mut().unwrap().retain(|e| e.cluster_id == "north");
         merged(&mut entry, |spec| spec.type_ = type_);
         let desired = imports_in("west", &families(&here), &entry);
         assert!(theirs.iter().all(|slice| !desired.leftover.contains(slice)));

@@ -48,7 +48,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
     for name in LEFT {
         let mut slice = desired.slices[0].clone();
         slice.metadata.name = Some(name.into());
-        here.imported_slices.insert(name.into(), Box::new(slice));
+        here.imported_slices.insert(name.into(), Arc::new(slice));
     }
     desired.leftover = LEFT.map(str::to_owned).into();
     let known =
@@ -62,7 +62,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
 async fn removed(broken: Option<&str>) -> (Vec<String>, bool) {
     let mut here = carried_out_in("west", &["IPv4".to_owned()], entry(&["east", "north"]));
     let endpoints = json!({"metadata": {"name": "antrea-mc-web", "namespace": "shop"}});
-    here.imported_endpoints = Some(Box::new(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap()));
+    here.imported_endpoints = Some(Arc::new(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap()));
     let (client, tried) = breaks_at(broken);
     let done = importing(&client).remove(&here).await;
     (tried.with(std::mem::take), done.is_ok())
@@ -99,7 +99,7 @@ async fn a6_a_removal_that_fails_does_not_keep_the_others_from_being_done() {
 async fn anothers(mut here: ServiceEntry) -> (Vec<String>, bool) {
     let families = vec!["IPv4".to_owned()];
     let made_by_somebody = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "i"}, "spec": {}});
-    here.import = Some(Box::new(serde_json::from_value(made_by_somebody).unwrap()));
+    here.import = Some(Arc::new(serde_json::from_value(made_by_somebody).unwrap()));
     let desired = imports_in("west", &families, &here);
     let known = known_with("west", &here, Settings { families, ..Settings::default() });
     let (client, tried) = breaks_at(None);
@@ -112,10 +112,10 @@ async fn a6_what_is_here_of_ours_follows_though_the_serviceimport_is_anothers() 
     assert_eq!(anothers(entry(&["east", "north"])).await, (vec![], true), "nothing is here");
     let mut here = carried_out_in("west", &["IPv4".to_owned()], entry(&["east", "north"]));
     here.imported_slices.retain(|_, slice| slice.labels()[label::MCS_SOURCE_CLUSTER] == "east");
-    let mut left = here.imported_slices.values().next().unwrap().clone();
+    let mut left = (**here.imported_slices.values().next().unwrap()).clone();
     left.metadata.name = Some(LEFT[0].into());
     left.metadata.labels.as_mut().unwrap().insert(label::MCS_SOURCE_CLUSTER.into(), "south".into());
-    here.imported_slices.insert(LEFT[0].into(), left);
+    here.imported_slices.insert(LEFT[0].into(), Arc::new(left));
     let (tried, is_done) = anothers(here).await;
     assert!(is_done && !tried.iter().any(|request| request.contains("serviceimports")), "{tried:?}");
     assert!(tried.contains(&format!("DELETE endpointslices/{}", LEFT[0])), "{tried:?}");
