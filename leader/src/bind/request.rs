@@ -33,7 +33,7 @@ use serde_json::json;
 
 use self::{
     judge::{Exported, desired, is_granted_by},
-    left::renew,
+    left::{left, renew},
 };
 use super::{
     REFUSED, free,
@@ -102,14 +102,21 @@ impl Requests {
 
     /// One pass of a request that is gone, or not read.
     async fn unknown(&self, key: &Key) -> Result<Outcome, Error> {
-        let (odd, has_contract) = self.knowledge.known.with(|known| {
+        let cluster_namespace = key.cluster_namespace.as_str();
+        let (odd, is_swept, has_contract) = self.knowledge.known.with(|known| {
             let odd = known.requests.odd(key).map(str::to_owned);
-            (odd, known.contract(&key.cluster_namespace).is_some())
+            (odd, left(cluster_namespace, known).is_empty(), known.contract(cluster_namespace).is_some())
         });
+        if !has_contract || odd.is_none() && is_swept {
+            return Ok(Outcome::Done);
+        }
+        // What another one is being granted has no export yet.
+        let turn = self.knowledge.turns.of(cluster_namespace);
+        let Ok(_mine) = turn.try_lock() else { return Ok(Outcome::Requeue(NEXT_TURN)) };
         match odd {
-            _ if !has_contract => Ok(Outcome::Done),
             Some(why) => self.refuse(key, &why).await,
-            None => self.sweep(key).await,
+            None if self.delete_left(cluster_namespace).await? => Ok(Outcome::Done),
+            None => Ok(Outcome::Requeue(SOON)),
         }
     }
 

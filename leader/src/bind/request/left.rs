@@ -5,17 +5,14 @@ use api::{
     bind::{bound_schema::BoundSchema, carried},
     view::Tolerant,
 };
-use kit::{
-    queue::Outcome,
-    write::{Error, Writer},
-};
+use kit::write::{Error, Writer};
 use kube::ResourceExt;
 
-use super::{NEXT_TURN, Requests};
-use crate::bind::{key::Key, known::Known, live::SOON};
+use super::Requests;
+use crate::bind::known::Known;
 
 /// Those of a cluster namespace.
-fn left(cluster_namespace: &str, known: &Known) -> Vec<BoundSchema> {
+pub(super) fn left(cluster_namespace: &str, known: &Known) -> Vec<BoundSchema> {
     let bound = known.bound(cluster_namespace);
     let schemas = known.schemas.within(cluster_namespace);
     schemas.filter(|schema| !bound.contains_key(&schema.name_any())).cloned().collect()
@@ -36,20 +33,6 @@ pub(super) async fn renew(writer: &Writer, want: &BoundSchema) -> Result<(), Err
 }
 
 impl Requests {
-    /// Deletes what a request left that is gone.
-    pub(super) async fn sweep(&self, key: &Key) -> Result<Outcome, Error> {
-        let cluster_namespace = key.cluster_namespace.as_str();
-        if self.knowledge.known.with(|known| left(cluster_namespace, known).is_empty()) {
-            return Ok(Outcome::Done);
-        }
-        let turn = self.knowledge.turns.of(cluster_namespace);
-        let Ok(_mine) = turn.try_lock() else { return Ok(Outcome::Requeue(NEXT_TURN)) };
-        match self.delete_left(cluster_namespace).await? {
-            true => Ok(Outcome::Done),
-            false => Ok(Outcome::Requeue(SOON)),
-        }
-    }
-
     /// Deletes the schemas that no export has, for whoever has the turn. Whether it was known which these are.
     pub(super) async fn delete_left(&self, cluster_namespace: &str) -> Result<bool, Error> {
         let left = self.knowledge.known.with(|known| left(cluster_namespace, known));

@@ -29,7 +29,7 @@ struct Progress {
 api::view_of!([] Progress, APIServiceExportRequest, metadata);
 
 impl Requests {
-    /// One pass of a request that is not read, for this reason.
+    /// One pass of a request that is not read, for this reason. For whoever has the turn.
     pub(super) async fn refuse(&self, key: &Key, why: &str) -> Result<Outcome, Error> {
         let metadata = ObjectMeta {
             name: Some(key.name.clone()),
