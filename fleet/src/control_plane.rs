@@ -17,6 +17,9 @@ rules:
 - level: None
 ";
 
+/// How many bits tell Nodes of one cluster apart in its network of Pods: so many Nodes get a part of it.
+const NODE_BITS: u8 = 3;
+
 /// Writes certificates and configuration into the cluster's directory.
 pub(crate) fn prepare(cluster: &ClusterLayout) -> io::Result<()> {
     for dir in [cluster.pki(""), cluster.dir().join("etcd")] {
@@ -102,10 +105,10 @@ pub(crate) fn controller_manager(cluster: &ClusterLayout) -> Vec<String> {
     if cluster.has_node() {
         let pods = cluster.pods();
         args.value("allocate-node-cidrs", "true").value("cluster-cidr", &list(&pods));
-        // One node takes it all.
+        // Virtual Nodes take a part, too. The node's own Pods have addresses of all of it, since nothing else uses any.
         for (family, pods) in cluster.families().list().iter().zip(&pods) {
             let flag = format!("node-cidr-mask-size-{family}").to_lowercase();
-            args.value(&flag, &pods.bits().to_string());
+            args.value(&flag, &(pods.bits() + NODE_BITS).to_string());
         }
     }
     args.value("controllers", "*")

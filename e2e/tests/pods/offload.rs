@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use api::offload::{
+    label::{TYPE, VIRTUAL_NODE},
     namespace::{NAME, NamespaceOffloading, PLACEMENT_ENFORCED},
     peer::OffloadPeer,
 };
@@ -13,7 +14,7 @@ use fleet::{
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Namespace, Pod, Service},
+    core::v1::{Event, Namespace, Node, Pod, Service},
 };
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
@@ -122,6 +123,7 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         shell(&world.fleet, &freeport, &commands).await;
         drop(alone);
         let [here, there] = both(world, 3).await;
+        virtual_nodes_have_a_range(west).await;
 
         asks_before_twins_go(world, &freeport).await;
 
@@ -158,6 +160,24 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         .await;
         west.delete_namespace(NS).await;
     });
+}
+
+/// Kubernetes has a range of Pod addresses for each virtual Node, and does not say again and again that it has none.
+async fn virtual_nodes_have_a_range(cluster: &Cluster) {
+    let nodes = Api::<Node>::all(cluster.client.clone());
+    eventually("each virtual Node has a range of addresses", || async {
+        let virtual_ones = ListParams::default().labels(&format!("{TYPE}={VIRTUAL_NODE}"));
+        let nodes = nodes.list(&virtual_ones).await.map_err(|error| error.to_string())?;
+        let has_none = |node: &&Node| node.spec.as_ref().is_none_or(|spec| spec.pod_cidr.is_none());
+        let without: Vec<_> = nodes.iter().filter(has_none).map(ResourceExt::name_any).collect();
+        if without.is_empty() { Ok(()) } else { Err(format!("{without:?}")) }
+    })
+    .await;
+    let refused = ListParams::default().fields("reason=CIDRNotAvailable");
+    let refused = Api::<Event>::all(cluster.client.clone()).list(&refused).await.unwrap();
+    let of = |event: &Event| event.involved_object.name.clone().unwrap_or_default();
+    let refused: Vec<_> = refused.iter().map(of).filter(|node| node.starts_with("freeport-")).collect();
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 /// What would take the twin away says so, and changes nothing without `--yes`.
