@@ -1,5 +1,6 @@
 //! Offloading of Namespaces, between a home and a host.
 
+mod commands;
 mod consent;
 mod crowd;
 mod deserted;
