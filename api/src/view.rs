@@ -120,6 +120,9 @@ pub fn decoded<T: DeserializeOwned>(text: &RawValue) -> Result<T, String> {
 /// Most bytes of an error that are kept: it may quote what it is about, however long that is.
 const ERROR_MAX: usize = 300;
 
+/// Most bytes of a sentence that travels to another cluster, or is quoted from one.
+pub const QUOTE_MAX: usize = 1024;
+
 /// The beginning of the text, where it has more bytes than `most`.
 pub fn shortened(mut text: String, most: usize) -> String {
     if text.len() > most {

@@ -19,6 +19,8 @@
 //! Its watches are its own: the session does not know them. Where its CRDs or rights are missing, Services go on as before, and the
 //! OffloadPeers say what is missing.
 
+#[cfg(test)]
+mod arrivals;
 mod certificate;
 mod index;
 mod key;

@@ -79,21 +79,20 @@ impl Refusal {
     }
 }
 
-/// Whether Namespace `namespace` of cluster `home` may have a new twin of this name here, where the home has `count` twins already.
+/// Whether Namespace `namespace` of cluster `home` may have a twin of this name here.
 ///
 /// `incoming` is the consent to that home. Names that no consent can allow are not its matter
-/// ([`check_twin`](super::twin::check_twin)), nor are twins that exist.
-pub fn allows(
-    incoming: &Incoming,
-    home: &str,
-    namespace: &str,
-    twin: &str,
-    count: usize,
-) -> Result<(), Refusal> {
+/// ([`check_twin`](super::twin::check_twin)), nor is what exists.
+pub fn allows_name(incoming: &Incoming, home: &str, namespace: &str, twin: &str) -> Result<(), Refusal> {
     let is_default = default_name(namespace, home).is_ok_and(|name| name == twin);
-    if !is_default && !incoming.namespaces.iter().any(|pattern| matches(pattern, twin)) {
-        return Err(Refusal::NameNotAllowed { home: home.to_owned(), twin: twin.to_owned() });
+    match is_default || incoming.namespaces.iter().any(|pattern| matches(pattern, twin)) {
+        true => Ok(()),
+        false => Err(Refusal::NameNotAllowed { home: home.to_owned(), twin: twin.to_owned() }),
     }
+}
+
+/// Whether cluster `home` may have another twin here, where it has `count` already.
+pub fn has_place(incoming: &Incoming, home: &str, count: usize) -> Result<(), Refusal> {
     let most = incoming.max_namespaces;
     match usize::try_from(most).is_ok_and(|most| count < most) {
         true => Ok(()),
@@ -171,16 +170,22 @@ mod tests {
 
     #[test]
     fn the_default_name_always_may() {
-        let none = incoming(&[], 2);
-        assert_eq!(allows(&none, "west", "shop", "shop-west", 1), Ok(()));
-        assert_eq!(allows(&none, "eu.west", "shop", "shop-eu-west", 1), Ok(()));
+        let none = incoming(&[], 0);
+        assert_eq!(allows_name(&none, "west", "shop", "shop-west"), Ok(()));
+        assert_eq!(allows_name(&none, "eu.west", "shop", "shop-eu-west"), Ok(()));
         for other in ["shop", "shop-east", "web-west"] {
-            let refused = allows(&none, "west", "shop", other, 0).unwrap_err();
+            let refused = allows_name(&none, "west", "shop", other).unwrap_err();
             assert_eq!(refused.reason(), "NameNotAllowed", "{other}");
         }
-        assert_eq!(allows(&incoming(&["sh*"], 2), "west", "shop", "shop", 0), Ok(()));
-        assert_eq!(allows(&none, "west", "shop", "shop-west", 2).unwrap_err().reason(), "TooManyNamespaces");
-        assert!(allows(&incoming(&["*"], 0), "west", "shop", "shop", 0).is_err());
+        assert_eq!(allows_name(&incoming(&["sh*"], 2), "west", "shop", "shop"), Ok(()));
+    }
+
+    #[test]
+    fn as_many_twins_have_a_place_as_the_consent_says() {
+        let of = |most: i32, count: usize| has_place(&incoming(&["*"], most), "west", count);
+        assert_eq!(of(2, 1), Ok(()));
+        assert_eq!(of(2, 2).unwrap_err().reason(), "TooManyNamespaces");
+        assert!(of(0, 0).is_err() && of(-1, 0).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     condition::{Status, Verdict, conditions},
-    view::shortened,
+    view::{QUOTE_MAX, shortened},
 };
 
 /// How far a NamespaceOffloading is, over all clusters.
@@ -129,9 +129,6 @@ fn phase(hosts: &BTreeMap<String, Host<'_>>) -> Phase {
         Phase::InProgress
     }
 }
-
-/// Most bytes of what is quoted from a host.
-const QUOTE_MAX: usize = 1024;
 
 impl Host<'_> {
     /// What it says about the twin that it shall have; one that it need not have any more may have any name.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::address;
-use crate::view::shortened;
+use crate::view::{QUOTE_MAX, shortened};
 
 /// Reason of a Pod that failed because its twin is gone, or its host has left.
 pub const ABORTED: &str = "OffloadingAborted";
@@ -94,11 +94,11 @@ impl PodState {
         (self, refused)
     }
 
-    /// The same with what a cluster may say of its Pods and no more: a phase that there is, and sentences of this many bytes.
-    pub fn within(mut self, message_max: usize) -> Self {
+    /// The same with what a cluster may say of its Pods and no more: a phase that there is, and sentences of [`QUOTE_MAX`] bytes.
+    pub fn bounded(mut self) -> Self {
         self.phase = self.phase.filter(|phase| PHASES.contains(&phase.as_str()));
         let cut = |message: &mut Option<String>| {
-            *message = message.take().map(|message| shortened(message, message_max));
+            *message = message.take().map(|message| shortened(message, QUOTE_MAX));
         };
         cut(&mut self.message);
         self.conditions.iter_mut().for_each(|condition| cut(&mut condition.message));
@@ -289,9 +289,9 @@ mod tests {
             "containerStatuses": [{"name": "web", "lastState": {"terminated": {"exitCode": 1, "message": long}}}],
         });
         let state: PodState = serde_json::from_value(state).unwrap();
-        let state = state.within(100);
+        let state = state.bounded();
         assert_eq!(state.phase, None);
-        assert!(json!(state).to_string().len() < 1000, "{state:?}");
+        assert!(json!(state).to_string().len() < 4 * QUOTE_MAX, "{state:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Everything that this member knows about offloading, and who has to reconcile when it changes.
 
 mod hosting;
+mod key;
 mod own_maps;
+mod standing;
 mod withdrawing;
 mod writing;
 
@@ -13,7 +15,6 @@ use std::{
 
 use api::{
     label as general,
-    name::member_lease,
     offload::{map::ENTRIES_MAX, phase::Host, seal::PrivateKey, view::NamespaceOffloadingView},
 };
 use kit::{
@@ -26,12 +27,10 @@ use kube::ResourceExt;
 use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
-pub(crate) use self::withdrawing::is_overdue;
 use self::writing::Writing;
+pub(crate) use self::{standing::WITHOUT_LEASE, withdrawing::is_overdue};
 use super::{
-    index::{
-        ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, PEER, SHADOW, STATUS, ShadowEntry,
-    },
+    index::{ClusterEntry, MAP, NAMESPACE, NamespaceEntry, SHADOW, STATUS, ShadowEntry},
     room::Room,
     selection::{Invalid, Key, key, name},
     view::Namespace,
@@ -44,10 +43,6 @@ pub(crate) const POD_PACE: Duration = Duration::from_millis(50);
 const NOW: Duration = Duration::ZERO;
 /// How often one map is written, at the most: each write is about all that waits, and is read with the whole map.
 const MAP_PACE: Duration = Duration::from_millis(50);
-
-/// For how long a member without a Lease is waited for. Where Leases merely vanished, as in a Common Area that was emptied or replaced,
-/// members have theirs again in less.
-pub(crate) const WITHOUT_LEASE: Duration = Duration::from_secs(60);
 
 /// Other clusters by their IDs.
 pub(crate) type Clusters = BTreeMap<String, Arc<ClusterEntry>>;
@@ -105,37 +100,6 @@ impl Knowledge {
         }
     }
 
-    /// Our private key, as soon as it is known.
-    pub(crate) fn key(&self) -> Option<PrivateKey> {
-        self.key.borrow().clone()
-    }
-
-    /// Tells of each change of [`key`](Self::key).
-    pub(crate) fn keys(&self) -> watch::Receiver<Option<PrivateKey>> {
-        self.key.subscribe()
-    }
-
-    /// Why there is no private key, if somebody has to mend that.
-    pub(crate) fn key_refused(&self) -> Option<String> {
-        self.key_refused.with(|refused| refused.clone())
-    }
-
-    /// There is no private key, for this reason.
-    pub(crate) fn refuse_key(&self, why: &str) {
-        let before = self.key_refused.with(|refused| refused.replace(why.to_owned()));
-        if before.as_deref() != Some(why) {
-            self.clusters.enqueue_all(PEER);
-        }
-    }
-
-    /// Our private key is this one now.
-    pub(crate) fn use_key(&self, key: PrivateKey) {
-        self.key_refused.with(Option::take);
-        self.key.send_replace(Some(key));
-        self.clusters.enqueue_all(PEER);
-        self.shadows.enqueue_all(Readers::ALL);
-    }
-
     /// All other clusters of which something is known.
     pub(crate) fn all_clusters(&self) -> Clusters {
         let keys = self.clusters.keys().into_iter().filter(|cluster| *cluster != self.us.cluster);
@@ -166,29 +130,6 @@ impl Knowledge {
             entry.asked().map(|(_, spec)| spec.origin.clone()).collect()
         };
         busy.flat_map(homes).collect()
-    }
-
-    /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.
-    /// A home or host of ours without a Lease still belongs to it for [`WITHOUT_LEASE`], as if it were not heard yet.
-    pub(crate) fn standing(&self, cluster: &str, now: Instant) -> Option<Standing> {
-        let known = self.leases.as_ref()?.with(|leases| leases.members().remove(cluster));
-        let is_missed = || {
-            let entry = self.clusters.get(&cluster.to_owned())?;
-            let missing = self.missing_for(cluster, now)?;
-            ((entry.node.is_some() || entry.map.is_some()) && missing < WITHOUT_LEASE)
-                .then_some(Standing::Unheard)
-        };
-        known.or_else(is_missed)
-    }
-
-    /// For how long a member has had no Lease; `None` while it has one, and while that is not known.
-    pub(crate) fn missing_for(&self, cluster: &str, now: Instant) -> Option<Duration> {
-        self.leases.as_ref()?.with(|leases| leases.missing_for(&member_lease(cluster), now))
-    }
-
-    /// Whether the Common Area is heard.
-    pub(crate) fn is_heard(&self, now: Instant) -> bool {
-        self.leases.as_ref().is_some_and(|leases| leases.with(|leases| leases.is_heard(now)))
     }
 
     /// Name of the twins of a Namespace, if it may have any.
@@ -249,18 +190,19 @@ impl Knowledge {
 
     /// Takes in a change of Namespaces. Those who want them as twins are asked again, but not where they wrote it themselves.
     pub(crate) fn change_namespaces(&self, change: Change<Namespace>) {
-        let homes: BTreeSet<String> = match &change {
-            Change::Apply(namespace) | Change::Remove(namespace) => {
-                namespace.home().map(|(home, _)| home.to_owned()).into_iter().collect()
-            }
-            Change::Reset(_) => self.clusters.keys().into_iter().collect(),
-        };
-        let homes = homes.into_iter().chain(self.homes_waiting(&change)).collect::<BTreeSet<_>>();
         let touched = match &change {
             Change::Apply(namespace) | Change::Remove(namespace) => Some(namespace.name_any()),
             Change::Reset(_) => None,
         };
         let before = touched.as_deref().and_then(|name| self.namespace(name));
+        let home = |namespace: &Namespace| namespace.home().map(|(home, _)| home.to_owned());
+        let homes: BTreeSet<String> = match &change {
+            Change::Apply(namespace) | Change::Remove(namespace) => {
+                [before.as_ref(), Some(namespace)].into_iter().flatten().filter_map(home).collect()
+            }
+            Change::Reset(_) => self.clusters.keys().into_iter().collect(),
+        };
+        let homes = homes.into_iter().chain(self.homes_waiting(&change)).collect::<BTreeSet<_>>();
         self.namespaces.change(change);
         self.enqueue_hosted(touched.as_deref());
         if let Some(name) = &touched
@@ -270,21 +212,6 @@ impl Knowledge {
         }
         let known = homes.into_iter().filter(|home| self.clusters.get(home).is_some());
         self.clusters.enqueue(known.map(|home| (home, MAP)).collect());
-    }
-
-    /// Leases were renewed or are gone: who depends on how it stands with a member that turned is asked again.
-    pub(crate) fn hear(&self, now: Instant) {
-        let ids = self.clusters.keys().into_iter();
-        let now: BTreeMap<_, _> =
-            ids.filter_map(|id| self.standing(&id, now).map(|standing| (id, standing))).collect();
-        let before = self.standings.with(|before| std::mem::replace(before, now.clone()));
-        let all: BTreeSet<_> = before.keys().chain(now.keys()).collect();
-        let turned = all.into_iter().filter(|id| before.get(*id) != now.get(*id));
-        let turned: Vec<_> = turned.filter(|id| self.clusters.get(id).is_some()).cloned().collect();
-        if !turned.is_empty() {
-            self.clusters.enqueue(turned.into_iter().map(|id| (id, PEER.and(NODE).and(EXCHANGE))).collect());
-            self.enqueue_offloaded(STATUS);
-        }
     }
 
     /// Asks all controllers to look at all that is known.

@@ -78,9 +78,9 @@ impl Maps {
             return Ok(Outcome::Done);
         };
         let record = names::namespace_map(&home, &self.knowledge.us.cluster);
-        let twins = self.twins(&home, &record);
+        let twins = twins(&self.knowledge, &home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
-        let mut steps = self.steps(&home, &record, &entry, &spec.desired_mapping, &twins);
+        let mut steps = desired(&self.knowledge, (&home, &record), &entry, &spec.desired_mapping, &twins);
         let vouched = self.is_vouched(&home, &spec.desired_mapping, &unnamed(&steps, &record, &entry));
         steps.retain(|(_, step)| is_current && vouched || !matches!(step, Step::Delete(_)));
         let is_cut = cut(&mut steps);
@@ -142,7 +142,7 @@ impl Maps {
                 Ok(Done::Stands(twin)) => {
                     let accepted = accepted(twin);
                     if before.get(&namespace) == Some(&accepted)
-                        || self.takes_pods(&accepted.remote_namespace)
+                        || takes_pods(&self.knowledge, &accepted.remote_namespace)
                     {
                         said.insert(namespace, accepted);
                     }
@@ -162,33 +162,6 @@ impl Maps {
             ([home.as_str(), phase], i64::try_from(many).unwrap_or(i64::MAX))
         };
         self.tally.count(home, [ACCEPTED, CREATION_LOOP_BACK_OFF, TERMINATING].map(of));
-    }
-
-    fn steps(
-        &self,
-        home: &str,
-        record: &str,
-        entry: &ClusterEntry,
-        desired: &BTreeMap<String, String>,
-        twins: &[Namespace],
-    ) -> Vec<(String, Step)> {
-        let around = Around {
-            home,
-            record,
-            incoming: entry.consent(home),
-            twins,
-            namespace: &|name: &str| self.knowledge.namespace(name),
-            system: &|name: &str| self.knowledge.system_with(name),
-        };
-        plan(desired, &around)
-    }
-
-    /// The twins of a home that are here, by its map.
-    fn twins(&self, home: &str, record: &str) -> Vec<Namespace> {
-        let names = self.knowledge.namespaces.keys().into_iter();
-        let entries = names.filter_map(|name| self.knowledge.namespaces.get(&name));
-        let is_one = |namespace: &&Namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home);
-        entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()
     }
 
     async fn carry_out(&self, step: Step) -> Result<Done, Error> {
@@ -229,11 +202,6 @@ impl Maps {
         }
     }
 
-    /// A new twin takes no Pods before Kubernetes has made its ServiceAccount.
-    fn takes_pods(&self, twin: &String) -> bool {
-        self.knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
-    }
-
     /// Writes this status. Whether the map asks for the same as before: this write is not bound to its version, as the home writes it too,
     /// so nobody else tells us of what came meanwhile.
     async fn say(&self, map: &PeerMap, status: Value) -> Result<bool, Error> {
@@ -241,6 +209,38 @@ impl Maps {
         let answer = self.knowledge.clusters.write(MAP, map, merge).await?;
         Ok(answer.spec == map.spec)
     }
+}
+
+/// What becomes of all that the map of a home asks for.
+fn desired(
+    knowledge: &Knowledge,
+    (home, record): (&str, &str),
+    entry: &ClusterEntry,
+    desired: &BTreeMap<String, String>,
+    twins: &[Namespace],
+) -> Vec<(String, Step)> {
+    let around = Around {
+        home,
+        record,
+        incoming: entry.consent(home),
+        twins,
+        namespace: &|name: &str| knowledge.namespace(name),
+        system: &|name: &str| knowledge.system_with(name),
+    };
+    plan(desired, &around)
+}
+
+/// The twins of a home that are here, by its map.
+fn twins(knowledge: &Knowledge, home: &str, record: &str) -> Vec<Namespace> {
+    let names = knowledge.namespaces.keys().into_iter();
+    let entries = names.filter_map(|name| knowledge.namespaces.get(&name));
+    let is_one = |namespace: &&Namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home);
+    entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()
+}
+
+/// A new twin takes no Pods before Kubernetes has made its ServiceAccount.
+fn takes_pods(knowledge: &Knowledge, twin: &String) -> bool {
+    knowledge.namespaces.get(twin).is_some_and(|entry| entry.has_account)
 }
 
 /// What came of a step.
@@ -285,4 +285,46 @@ fn unnamed(steps: &[(String, Step)], record: &str, entry: &ClusterEntry) -> BTre
     });
     let unnamed = deleted.filter(|(_, original)| !entry.map_named.contains(*original));
     unnamed.map(|(twin, _)| twin.name_any()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
+
+    /// The steps in words, without what is no news.
+    fn look(known: &Known, home: &str) -> BTreeMap<String, Vec<String>> {
+        let known = &known.all;
+        let record = names::namespace_map(home, &known.us.cluster);
+        let entry = known.clusters.get(&home.to_owned()).unwrap_or_default();
+        let Some(spec) = entry.asked_here() else { return [(home.to_owned(), vec![])].into() };
+        let twins = twins(known, home, &record);
+        let steps = desired(known, (home, &record), &entry, &spec.desired_mapping, &twins);
+        let words = steps.into_iter().map(|(namespace, step)| {
+            let step = match step {
+                Step::Create(twin) => format!("create {:?}", twin.metadata),
+                Step::Mend { have, want } => {
+                    let twin = want.name_any();
+                    let is_bound = known.namespaces.get(&twin).is_some_and(|entry| entry.binding.is_some());
+                    let labels = [have.labels(), want.labels()];
+                    format!("mend {twin} {labels:?}, takes Pods: {}, {is_bound}", takes_pods(known, &twin))
+                }
+                Step::Refuse { twin, why } => format!("refuse {twin}: {why:?}"),
+                Step::Wait { twin } => format!("wait for {twin}"),
+                Step::Delete(twin) => format!("delete {}, is going: {}", twin.name_any(), twin.is_going()),
+            };
+            format!("{namespace}: {step}")
+        });
+        [(home.to_owned(), words.collect())].into()
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_makes_twins_has_seen_the_last_of_what_decides_them(events in events()) {
+            let [last, now] = seen(&events, &[Looks { queue: |known| known.clusters.queue(2), at: look }]);
+            prop_assert_eq!(last, now);
+        }
+    }
 }

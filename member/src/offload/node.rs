@@ -10,6 +10,7 @@ pub(super) mod desired;
 mod heartbeat;
 mod labels;
 mod plan;
+mod status;
 
 use std::time::{Duration, Instant};
 
@@ -29,9 +30,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::labels::may_claim;
 use self::{
-    desired::{Condition, node, node_after, remembered, status},
+    desired::{node, node_after, remembered},
     heartbeat::Heartbeats,
     plan::{Around, Plan, plan},
+    status::{Condition, status},
 };
 use super::{
     index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
@@ -262,5 +264,45 @@ impl Nodes {
         let offered = entry.offered().filter(|offered| desired::is_valid(offered));
         let Some(want) = status(cluster, node, offered, now, Timestamp::now()) else { return Ok(()) };
         self.knowledge.clusters.put_status(&self.writer, NODE, node, &want).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
+
+    /// What becomes of the Node, and what it is to say.
+    fn look(known: &Known, cluster: &str) -> BTreeMap<String, Value> {
+        let entry = known.all.clusters.get(&cluster.to_owned()).unwrap_or_default();
+        let around =
+            Around { is_seen: true, is_current: true, has_pods: false, has_asked: |_: &String| true };
+        let has_left = entry.has_left() && known.all.missing_for(cluster, known.now).is_some();
+        let standing = known.all.standing(cluster, known.now);
+        // Whether anything is heard is found out at the next heartbeat.
+        let now = Condition { is_heard: true, standing, has_left };
+        let node =
+            entry.offered().map(|offered| node(cluster, offered, entry.node.as_ref(), now.takes_pods()));
+        let ready = node
+            .as_ref()
+            .and_then(|node| status(cluster, node, entry.offered(), &now, Timestamp::UNIX_EPOCH));
+        let sees = match plan(&entry, around) {
+            Plan::Nothing => Value::Null,
+            plan => json!([format!("{plan:?}"), node, ready]),
+        };
+        [(cluster.to_owned(), sees)].into()
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_keeps_a_node_has_seen_the_last_of_what_decides_it(events in events()) {
+            let [last, now] = seen(&events, &[Looks { queue: |known| known.clusters.queue(1), at: look }]);
+            prop_assert_eq!(last, now);
+        }
     }
 }

@@ -49,14 +49,8 @@ impl OwnMaps {
     pub(super) async fn reconcile(self, cluster: String) -> Result<Outcome, Error> {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
         let underway = self.knowledge.writing.begin(&cluster);
-        let asking = self.asking();
-        let changes = match entry.wanted() {
-            Some(spec) => {
-                let changes = changes(&spec.desired_mapping, &asking, &entry, self.is_lost(&entry));
-                Some(changes).filter(Changes::is_anything)
-            }
-            None => whole(&asking, &cluster, &entry),
-        };
+        let asking = all_asking(&self.knowledge);
+        let changes = desired(&asking, &cluster, &entry, self.is_lost(&entry));
         let Some(changes) = changes else { return Ok(Outcome::Done) };
         underway.has(changes.keys.keys().cloned());
         let written = match (&entry.own_map, entry.wanted()) {
@@ -112,13 +106,6 @@ impl OwnMaps {
         }
     }
 
-    /// All Namespaces with a NamespaceOffloading, and those that had one.
-    fn asking(&self) -> Vec<Asking> {
-        let names = self.knowledge.namespaces.keys().into_iter();
-        let all = names.filter_map(|name| self.knowledge.namespaces.get(&name).map(|entry| (name, entry)));
-        all.filter_map(|(name, entry)| asking(&self.knowledge, name, entry)).collect()
-    }
-
     async fn patch(&self, map: &OwnMap, changes: &Changes) -> Result<(), Error> {
         let patch = json!({"spec": {"desiredMapping": changes.keys}});
         self.knowledge.clusters.write(OWN_MAP, map, self.writer.merge(map, None, patch)).await.map(drop)
@@ -144,6 +131,24 @@ impl OwnMaps {
     }
 }
 
+/// What is to be written into the map for a cluster, if anything is.
+fn desired(asking: &[Asking], cluster: &str, entry: &ClusterEntry, is_lost: bool) -> Option<Changes> {
+    match entry.wanted() {
+        Some(spec) => {
+            let changes = changes(&spec.desired_mapping, asking, entry, is_lost);
+            Some(changes).filter(Changes::is_anything)
+        }
+        None => whole(asking, cluster, entry),
+    }
+}
+
+/// All Namespaces with a NamespaceOffloading, and those that had one.
+fn all_asking(knowledge: &Knowledge) -> Vec<Asking> {
+    let names = knowledge.namespaces.keys().into_iter();
+    let all = names.filter_map(|name| knowledge.namespaces.get(&name).map(|entry| (name, entry)));
+    all.filter_map(|(name, entry)| asking(knowledge, name, entry)).collect()
+}
+
 fn asking(knowledge: &Knowledge, namespace: String, entry: Arc<NamespaceEntry>) -> Option<Asking> {
     let name = match &entry.offloading {
         Some(offloading) => knowledge.twins_name(&namespace, offloading).ok(),
@@ -159,9 +164,40 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
     let Some(asking) = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry)) else { return };
     let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
         Some(spec) => asking.change(&spec.desired_mapping, entry).is_some(),
-        None => asking.is_wanted(entry) || asking.is_awaited(id),
+        None => whole(std::slice::from_ref(&asking), id, entry).is_some(),
     };
     let clusters = knowledge.all_clusters().into_iter();
     let differing = clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| (cluster, OWN_MAP));
     knowledge.clusters.enqueue(differing.collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
+
+    fn look(known: &Known, cluster: &str) -> BTreeMap<String, Option<Changes>> {
+        let entry = known.all.clusters.get(&cluster.to_owned());
+        let changes = entry.and_then(|entry| desired(&all_asking(&known.all), cluster, &entry, false));
+        [(cluster.to_owned(), changes)].into()
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_writes_a_map_has_seen_the_last_of_what_decides_its_keys(events in events()) {
+            let [last, now] = seen(&events, &[Looks { queue: |known| known.clusters.queue(4), at: look }]);
+            for (cluster, changes) in now {
+                let (Some(changes), seen) = (changes, &last[&cluster]) else { continue };
+                prop_assert!(seen.is_some(), "{changes:?}");
+                // What was seen beyond that was written before it changed.
+                let seen = seen.iter().flat_map(|seen| &seen.keys).collect::<BTreeMap<_, _>>();
+                let is_seen = |(name, twin): (&String, _)| seen.get(name) == Some(&twin);
+                prop_assert!(changes.keys.iter().all(is_seen), "{changes:?} {seen:?}");
+            }
+        }
+    }
 }

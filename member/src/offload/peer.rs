@@ -34,7 +34,7 @@ use kube::{Client, Resource};
 
 use self::verdict::{Around, PENDING, in_words, ready};
 use super::{
-    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, PEER, STATUS},
+    index::{Asked, ClusterEntry, PEER},
     knowledge::Knowledge,
     node::desired::labels_of_others,
     pod::exchange::Exchanges,
@@ -148,11 +148,7 @@ impl Consenting {
                 "the OffloadPeer went with its CRD, or this cluster was restored from an older backup: what follows from it stays"
             );
         }
-        self.knowledge.clusters.note(cluster, |entry| {
-            entry.peer_withdrawn = entry.peer.is_none().then_some(decided);
-        });
-        self.knowledge.clusters.enqueue([(cluster.clone(), NODE.and(OWN_MAP))].into());
-        self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
+        self.knowledge.peer_is_gone(cluster, decided);
         Ok(true)
     }
 

@@ -16,11 +16,11 @@ use api::{
     condition::{Status, Verdict, conditions},
     name::member_lease,
     offload::{
-        consent::Refusal,
         label,
+        seal::PrivateKey,
         shadow_pod::{ACCEPTED, ShadowPodSpec, ShadowPodStatus},
     },
-    view::shortened,
+    view::{QUOTE_MAX, shortened},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -33,7 +33,7 @@ use kit::{
 use kube::ResourceExt;
 use presence::vouch::Vouching;
 
-use self::plan::{Around, MESSAGE_MAX, Planned, Refused, Step, plan, state};
+use self::plan::{Around, Planned, Refused, Step, plan, state};
 pub(super) use self::reserve::Reserved;
 use super::{
     index::SHADOW,
@@ -93,14 +93,10 @@ impl ShadowPods {
             return self.read(record).await;
         }
         let key = self.knowledge.key();
-        let around = |spec: &ShadowPodSpec| Around {
-            us: &self.knowledge.us.cluster,
-            refusal: self.refusal(&spec.origin),
-            is_of_home: self.knowledge.is_of_home(&spec.namespace, &spec.origin),
-            has_twin: self.knowledge.twin(&spec.namespace, &spec.origin).is_some(),
-            is_current: self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&spec.origin)),
-            key: key.as_ref(),
-        };
+        let is_current =
+            |home: &str| self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(home));
+        let around =
+            |spec: &ShadowPodSpec| around(&self.knowledge, spec, key.as_ref(), is_current(&spec.origin));
         let mut outcome = Ok(Outcome::Done);
         for Planned { record, spec, own, is_strangers, step } in plan(&entry, around) {
             let mut done = self.carry_out(record, spec, own.cloned(), step).await;
@@ -129,11 +125,6 @@ impl ShadowPods {
         let home = home.filter(|home| self.knowledge.clusters.get(home).is_some());
         let phase = pod.and_then(|pod| pod.status.phase.as_deref()).unwrap_or("Unknown");
         self.tally.put(place, home.map(|home| [home.as_str(), phase]));
-    }
-
-    fn refusal(&self, home: &str) -> Option<Refusal> {
-        let entry = self.knowledge.clusters.get(&home.to_owned()).unwrap_or_default();
-        entry.consent(home).err()
     }
 
     /// Reads what a record is made of. That it is here now enqueues it again.
@@ -267,12 +258,30 @@ impl ShadowPods {
     }
 }
 
+/// What a record is held against.
+fn around<'a>(
+    knowledge: &'a Knowledge,
+    spec: &ShadowPodSpec,
+    key: Option<&'a PrivateKey>,
+    is_current: bool,
+) -> Around<'a> {
+    let home = knowledge.clusters.get(&spec.origin).unwrap_or_default();
+    Around {
+        us: &knowledge.us.cluster,
+        refusal: home.consent(&spec.origin).err(),
+        is_of_home: knowledge.is_of_home(&spec.namespace, &spec.origin),
+        has_twin: knowledge.twin(&spec.namespace, &spec.origin).is_some(),
+        is_current,
+        key,
+    }
+}
+
 fn yes() -> Verdict {
     Verdict::new(ACCEPTED, Status::True, "Accepted", "the Pod is there")
 }
 
 fn no(why: Refused) -> Verdict {
-    Verdict::new(ACCEPTED, Status::False, why.reason, shortened(why.message, MESSAGE_MAX))
+    Verdict::new(ACCEPTED, Status::False, why.reason, shortened(why.message, QUOTE_MAX))
 }
 
 /// What a failure to make the Pod means to its home; nothing if it is about neither.
@@ -282,5 +291,45 @@ fn refused(spec: &ShadowPodSpec, error: &Error) -> Option<Refused> {
         Error::NotOurs { .. } => Some(plan::name_taken(spec)),
         Error::Gone => Some(plan::no_twin(spec)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
+
+    /// The steps in words, without what is no news.
+    fn look(known: &Known, place: &str) -> BTreeMap<String, Vec<String>> {
+        let entry = known.all.shadows.get(&place.to_owned()).unwrap_or_default();
+        let planned = plan(&entry, |spec| around(&known.all, spec, None, true));
+        let words = planned.into_iter().map(|Planned { record, own, step, is_strangers, .. }| {
+            let step = match step {
+                Step::Create(new) => format!("create {:?}", new.metadata),
+                Step::Keep(want) => format!("keep {:?}", want.labels()),
+                Step::Delete(_, grace) => format!("delete within {grace:?}"),
+                Step::Confirm(_) => "confirm".to_owned(),
+                Step::Gone => "gone".to_owned(),
+                // Nothing is remembered of an OffloadPeer where nothing else is left of its cluster.
+                Step::Refuse(why) if why.reason == "ConsentUnknown" => "refuse: NotAccepted".to_owned(),
+                Step::Refuse(why) => format!("refuse: {}", why.reason),
+                Step::Leave => "leave".to_owned(),
+            };
+            let own = own.map(|own| own.status.clone());
+            format!("{}: {step}, {own:?}, a stranger's: {is_strangers}", record.name_any())
+        });
+        [(place.to_owned(), words.collect())].into()
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_makes_pods_of_others_has_seen_the_last_of_what_decides_them(events in events()) {
+            let [last, now] = seen(&events, &[Looks { queue: |known| known.shadows.queue(0), at: look }]);
+            prop_assert_eq!(last, now);
+        }
     }
 }

@@ -186,9 +186,34 @@ impl OffloadingStatus {
 mod tests {
     use std::collections::BTreeMap;
 
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
+
+    /// What there is to say of the twins.
+    fn look(known: &Known, namespace: &str) -> BTreeMap<String, String> {
+        let entry = known.all.namespaces.get(&namespace.to_owned()).unwrap_or_default();
+        let Some(offloading) = &entry.offloading else {
+            return [(namespace.to_owned(), String::new())].into();
+        };
+        let clusters = known.all.all_clusters();
+        let is_deleting = offloading.metadata.deletion_timestamp.is_some();
+        let name = known.all.twins_name(namespace, offloading);
+        let asks = name.as_deref().ok().filter(|_| !is_deleting).map(|name| (offloading, name));
+        let said = summary(&known.all.hosts(&clusters, namespace, asks, known.now), is_deleting);
+        let placed = entry.is_labelled();
+        [(namespace.to_owned(), format!("{name:?} {said:?} {placed}"))].into()
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_says_how_it_stands_has_seen_the_last_of_it(events in events()) {
+            let [last, now] = seen(&events, &[Looks { queue: |known| known.namespaces.queue(1), at: look }]);
+            prop_assert_eq!(last, now);
+        }
+    }
 
     #[test]
     fn a_status_is_written_once_and_other_conditions_are_left_alone() {

@@ -40,7 +40,7 @@ pub(super) fn watch_local(env: &Env, known: &Knowledge, watches: &Watches, tasks
     let sink_of = sink(known, |known, change| known.change_namespaces(change));
     watch(env, watches, (namespaces, all()), local("Namespace"), sink_of, tasks);
     let offloadings = Api::<NamespaceOffloadingView>::all(client());
-    let sink_of = sink(known, |known, change| known.namespaces.change(change));
+    let sink_of = sink(known, |known, change| known.change_offloadings(change));
     watch(env, watches, (offloadings, all()), local("NamespaceOffloading"), sink_of, tasks);
 }
 

@@ -105,7 +105,7 @@ impl Part<String, NamespaceEntry> for Namespace {
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.namespace = None;
-        NAMESPACE
+        NAMESPACE.and(STATUS)
     }
 }
 

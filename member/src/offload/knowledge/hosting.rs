@@ -75,10 +75,12 @@ impl Knowledge {
         self.clusters.enqueue(homes.map(|home| (home, MAP)).collect());
     }
 
-    /// Homes that want a twin of the name that is free now.
+    /// Homes that want a twin of the name that is free now, or taken.
     pub(super) fn homes_waiting(&self, change: &Change<Namespace>) -> Vec<String> {
-        let Change::Remove(gone) = change else { return Vec::new() };
-        let name = gone.name_any();
+        let name = match change {
+            Change::Apply(one) | Change::Remove(one) => one.name_any(),
+            Change::Reset(_) => return Vec::new(),
+        };
         let wants = |entry: &ClusterEntry| {
             entry.asked_here().is_some_and(|spec| spec.desired_mapping.values().any(|twin| *twin == name))
         };

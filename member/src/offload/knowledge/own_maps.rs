@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use api::offload::map::MappedNamespace;
+use api::offload::{map::MappedNamespace, view::NamespaceOffloadingView};
 use kit::objects::Change;
+use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
@@ -27,6 +28,40 @@ impl Knowledge {
         }
     }
 
+    /// Takes in a change of NamespaceOffloadings. Pods are looked at again of Namespaces of which one asks for something else: where no map
+    /// says anything of a Namespace, that decides whether its Pods have ended.
+    pub(crate) fn change_offloadings(&self, change: Change<NamespaceOffloadingView>) {
+        let names: BTreeSet<_> = match &change {
+            Change::Apply(one) | Change::Remove(one) => one.namespace().into_iter().collect(),
+            Change::Reset(_) => self.namespaces.keys().into_iter().collect(),
+        };
+        let ask = |name: &String| {
+            let entry = self.namespaces.get(name)?;
+            Some((entry.offloading.as_ref()?.spec.clone(), entry.asks().is_some()))
+        };
+        let before: Vec<_> = names.iter().map(ask).collect();
+        let is_list = matches!(change, Change::Reset(_));
+        self.namespaces.change(change);
+        let changed = names.iter().zip(before).filter(|(name, before)| ask(name) != *before);
+        let mut changed: BTreeSet<_> = changed.map(|(name, _)| name.clone()).collect();
+        if is_list {
+            changed.extend(self.namespaces.keys().into_iter().filter(|name| !names.contains(name)));
+        }
+        for host in self.all_clusters().into_keys() {
+            self.touch(&host, &changed);
+        }
+    }
+
+    /// Something else is known of the twins of these Namespaces at a host.
+    fn touch(&self, host: &str, namespaces: &BTreeSet<String>) {
+        if !namespaces.is_empty() {
+            self.touched.with(|touched| {
+                touched.entry(host.to_owned()).or_default().extend(namespaces.iter().cloned());
+            });
+            self.clusters.enqueue([(host.to_owned(), TWINS)].into());
+        }
+    }
+
     /// When one of our maps, or its host, said something else last.
     pub(crate) fn maps_moved(&self) -> Option<Instant> {
         self.moved.with(|moved| *moved)
@@ -38,12 +73,7 @@ impl Knowledge {
         self.moved.with(|moved| *moved = Some(Instant::now()));
         let touched = differing(before, after).into_iter();
         let known: BTreeSet<_> = touched.filter(|name| self.namespaces.get(name).is_some()).collect();
-        if !known.is_empty() {
-            self.touched.with(|touched| {
-                touched.entry(host.to_owned()).or_default().extend(known.iter().cloned());
-            });
-            self.clusters.enqueue([(host.to_owned(), TWINS)].into());
-        }
+        self.touch(host, &known);
         let is_put_back = before.own_map.is_some() != after.own_map.is_some();
         if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
             return self.enqueue_offloaded(NAMESPACE.and(STATUS));

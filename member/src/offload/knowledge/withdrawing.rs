@@ -6,7 +6,9 @@ use api::offload::view::NamespaceOffloadingView;
 use jiff::Timestamp;
 
 use super::{Knowledge, WITHOUT_LEASE};
-use crate::offload::index::{Asked, ClusterEntry, NamespaceEntry};
+use crate::offload::index::{
+    Asked, ClusterEntry, EXCHANGE, MAP, NAMESPACE, NODE, NamespaceEntry, OWN_MAP, SHADOW, STATUS,
+};
 
 impl Knowledge {
     /// Whether a NamespaceOffloading waits for hosts before it goes.
@@ -14,6 +16,17 @@ impl Knowledge {
         let names = self.namespaces.keys().into_iter();
         let entries = names.filter_map(|name| self.namespaces.get(&name));
         entries.into_iter().any(|entry| entry.is_withdrawn())
+    }
+
+    /// Takes in why the OffloadPeer of a cluster is gone: whether somebody `decided` that.
+    pub(crate) fn peer_is_gone(&self, cluster: &String, decided: bool) {
+        self.clusters.note(cluster, |entry| {
+            entry.peer_withdrawn = entry.peer.is_none().then_some(decided);
+        });
+        let readers = NODE.and(MAP).and(EXCHANGE).and(OWN_MAP);
+        self.clusters.enqueue([(cluster.clone(), readers)].into());
+        self.enqueue_offloaded(NAMESPACE.and(STATUS));
+        self.shadows.enqueue_all(SHADOW);
     }
 
     /// The hosts that have a twin of the Namespace, or may have one. `is_overdue`: hosts have had

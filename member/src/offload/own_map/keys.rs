@@ -21,7 +21,7 @@ pub(super) struct Asking {
 }
 
 /// Keys to be written, with the name of the twin, and keys to be taken out.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) keys: BTreeMap<String, Option<String>>,
     /// How many there is no room for.

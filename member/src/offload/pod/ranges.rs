@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use k8s_openapi::api::{core::v1::Service, networking::v1::ServiceCIDR};
-use kit::{backoff::Backoff, failure::classify, index::Shared};
+use kit::{backoff::Backoff, failure::classify, index::Shared, list};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, ObjectMeta},
@@ -20,6 +20,9 @@ const ASK_AGAIN: Duration = Duration::from_secs(600);
 const RETRY: Backoff = Backoff { first: Duration::from_secs(3), longest: Duration::from_secs(60) };
 /// Time for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bits of an address that tell Services of one range apart, at the most: API servers take no larger ones.
+const RANGE_BITS: u8 = 20;
 
 /// A ServiceCIDR.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -37,10 +40,10 @@ struct Spec {
     cidrs: Vec<String>,
 }
 
-/// The Service of the API server, of which every cluster has one.
+/// A Service of this cluster.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Service)]
-struct ApiService {
+struct Addressed {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
     #[serde(default)]
@@ -54,39 +57,42 @@ struct Addresses {
     cluster_ips: Vec<String>,
 }
 
-/// Asks now and then. `asked` is true once it was tried: nothing waits longer for the answer, since API servers before Kubernetes 1.33 do
-/// not tell. Of those the addresses of Service `default/kubernetes` are known at least: who has that one is asked for credentials.
+/// Asks now and then. `asked` is true once it was tried: nothing waits longer for the answer. API servers before Kubernetes 1.33 do not
+/// tell; of those the addresses of Services show it.
 pub(super) async fn learn(
     client: Client,
     services: Shared<Arc<[IpNet]>>,
     asked: tokio::sync::watch::Sender<bool>,
 ) {
     let api = Api::<Ranges>::all(client.clone());
-    let (mut waits, mut is_said) = (RETRY.waits(), false);
+    let (mut waits, mut is_told, mut is_said) = (RETRY.waits(), false, false);
     loop {
-        let found = match timeout(PATIENCE, api.list(&ListParams::default())).await {
+        let told = match timeout(PATIENCE, api.list(&ListParams::default())).await {
             Ok(found) => found.map_err(|error| classify(&error).to_string()),
             Err(_) => Err("no answer".to_owned()),
         };
+        let found = match told {
+            Ok(found) => {
+                is_told = true;
+                Ok(found.iter().flat_map(of).collect())
+            }
+            // What was told stays.
+            Err(why) if is_told => Err(why),
+            Err(why) => shown(&client).await.ok_or(why),
+        };
         let mut is_new = false;
         let wait = match found {
-            Ok(found) => {
-                let ranges: Arc<[IpNet]> = found.iter().flat_map(of).collect();
+            Ok(ranges) => {
                 is_new = services.with(|services| *services != ranges);
                 services.with(|services| *services = ranges);
                 (waits, is_said) = (RETRY.waits(), false);
                 ASK_AGAIN
             }
             Err(why) => {
-                if services.with(|services| services.is_empty()) {
-                    let own = api_server(&client).await;
-                    is_new = !own.is_empty();
-                    services.with(|services| *services = own);
-                }
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(
                         why,
-                        "the ranges of this cluster's Services are not known (ServiceCIDRs): a host may claim one of their addresses for a Pod, but that of the API server"
+                        "the ranges of this cluster's Services are not known (ServiceCIDRs, Services): a host may claim one of their addresses for a Pod"
                     );
                 }
                 waits.next().unwrap_or(ASK_AGAIN)
@@ -98,18 +104,39 @@ pub(super) async fn learn(
     }
 }
 
-/// The addresses of the API server's Service, as ranges; none if it does not answer.
-async fn api_server(client: &Client) -> Arc<[IpNet]> {
-    let services = Api::<ApiService>::namespaced(client.clone(), "default");
-    match timeout(PATIENCE, services.get("kubernetes")).await {
-        Ok(Ok(service)) => addresses(&service).into(),
-        Ok(Err(_)) | Err(_) => Arc::default(),
-    }
+/// What the addresses of Services show; none without an answer.
+async fn shown(client: &Client) -> Option<Arc<[IpNet]>> {
+    let services = Api::<Addressed>::all(client.clone());
+    let addresses = list::all(&services, ListParams::default(), |service| addresses(&service));
+    let addresses = timeout(PATIENCE, addresses).await.ok()?.ok()?;
+    Some(spanned(addresses.into_iter().flatten()).into())
 }
 
-fn addresses(service: &ApiService) -> Vec<IpNet> {
+fn addresses(service: &Addressed) -> Vec<IpAddr> {
     let ips = service.spec.0.as_ref().map(|spec| spec.cluster_ips.as_slice()).unwrap_or_default();
-    ips.iter().filter_map(|ip| ip.parse::<IpAddr>().ok()).map(IpNet::from).collect()
+    ips.iter().filter_map(|ip| ip.parse().ok()).collect()
+}
+
+/// The smallest ranges that these addresses of Services can be from. A cluster that does not tell its ranges has one of each family,
+/// with that many addresses at the most: so two that are further apart are of two, as after a change of the range.
+fn spanned(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<IpNet> {
+    let mut ranges = Vec::<IpNet>::new();
+    for address in addresses {
+        let joined = ranges.iter_mut().find_map(|range| Some((joined(*range, address)?, range)));
+        match joined {
+            Some((joined, range)) => *range = joined,
+            None => ranges.push(address.into()),
+        }
+    }
+    ranges
+}
+
+/// The range with this address; none if it would be too large.
+fn joined(mut range: IpNet, address: IpAddr) -> Option<IpNet> {
+    while !range.contains(&address) {
+        range = range.supernet()?;
+    }
+    (range.max_prefix_len() - range.prefix_len() <= RANGE_BITS).then_some(range)
 }
 
 fn of(ranges: &Ranges) -> Vec<IpNet> {
@@ -134,16 +161,26 @@ mod tests {
     }
 
     #[test]
-    fn without_ranges_the_address_of_the_api_server_is_no_pods() {
+    fn where_ranges_are_not_told_services_show_them() {
         let read = |spec| {
-            addresses(
-                &serde_json::from_value(json!({"metadata": {"name": "kubernetes"}, "spec": spec})).unwrap(),
-            )
+            addresses(&serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap())
         };
-        let both = read(json!({"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1", "None"]}));
-        assert!(api::offload::address::check("10.96.0.1", &both).is_err());
-        assert!(api::offload::address::check("fd00::1", &both).is_err());
-        assert_eq!(api::offload::address::check("10.96.0.2", &both), Ok(()));
+        let kubernetes =
+            read(json!({"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1", "None"]}));
         assert!(read(json!(7)).is_empty());
+        let web = read(json!({"clusterIPs": ["10.100.3.4", "fd00::7:1"]}));
+        let ranges = spanned([kubernetes, web].concat());
+        let words: Vec<_> = ranges.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["10.96.0.0/13", "fd00::/109"]);
+        let check = |ip: &str| api::offload::address::check(ip, &ranges);
+        assert!(["10.96.0.1", "10.100.3.4", "10.97.0.9", "fd00::2"].iter().all(|ip| check(ip).is_err()));
+        assert!(["10.104.0.1", "10.1.0.7", "fd00::8:1"].iter().all(|ip| check(ip).is_ok()), "not shown");
+    }
+
+    #[test]
+    fn addresses_of_two_ranges_do_not_make_one_of_what_lies_between() {
+        let ranges = spanned(["10.96.0.1", "172.20.0.1", "10.96.0.2"].map(|ip| ip.parse().unwrap()));
+        let words: Vec<_> = ranges.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["10.96.0.0/30", "172.20.0.1/32"]);
     }
 }

@@ -2,21 +2,23 @@
 //!
 //! Of what a host says counts only what was asked for: containers that the Pod has, and addresses that a Pod can have.
 
+mod containers;
 mod refusal;
 
 use api::{
     condition::Condition,
     offload::{
-        pod_status::{ABORTED, ContainerStatus, PodCondition, PodState},
+        pod_status::{ABORTED, PodCondition, PodState},
         shadow_pod::{ACCEPTED, ShadowPodStatus},
     },
-    view::shortened,
+    view::{QUOTE_MAX, shortened},
 };
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::view::{BoundPod, QUOTE_MAX};
+use self::containers::{asked_for, end, wait, with_ended};
+use super::view::BoundPod;
 
 /// Reason of a Pod that waits: it has no twin to run in yet.
 const BACK_OFF: &str = "OffloadingBackOff";
@@ -98,6 +100,9 @@ fn says(
         ..have.clone()
     };
     unready(&mut state);
+    if state.is_final() {
+        end(&mut state, reason);
+    }
     match refused {
         Some(now) => refusal::say(&mut state.conditions, reason, &message, now),
         None => refusal::take_back(&mut state.conditions),
@@ -125,10 +130,14 @@ pub(super) fn mirrored(
         said.conditions.iter().find(|condition| condition.type_ == ACCEPTED && condition.status == "False");
     let (mut state, impossible) = match (&said.pod, refused) {
         (None, None) => return None,
-        (None, Some(_)) => (PodState { phase: Some(PENDING.to_owned()), ..have.clone() }, vec![]),
+        (None, Some(refused)) => {
+            let mut state = PodState { phase: Some(PENDING.to_owned()), ..have.clone() };
+            wait(&mut state, &refused.reason);
+            (state, vec![])
+        }
         (Some(state), _) => {
             let state = with_ended(pod, have, asked_for(pod, state.clone()));
-            state.within(QUOTE_MAX).with_possible_addresses(services)
+            state.bounded().with_possible_addresses(services)
         }
     };
     state.phase = state.phase.or_else(|| have.phase.clone());
@@ -138,6 +147,8 @@ pub(super) fn mirrored(
     // A host that leaves says that it has ended, and nothing else.
     if state.is_final() {
         unready(&mut state);
+        let reason = state.reason.clone().unwrap_or_else(|| ABORTED.to_owned());
+        end(&mut state, &reason);
     }
     if let Some(refused) = refused.filter(|_| !state.is_final()) {
         state.reason = Some(refused.reason.clone());
@@ -185,51 +196,6 @@ fn warning(
         }
         _ => None,
     }
-}
-
-/// What the host says of what the Pod has.
-fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
-    let spec = pod.spec.read().unwrap_or_default();
-    let keep = |statuses: &mut Vec<ContainerStatus>, field: &str| {
-        let containers = spec[field].as_array();
-        let is_there = |name: &str| containers.is_some_and(|all| all.iter().any(|one| one["name"] == name));
-        statuses.retain(|status| is_there(&status.name));
-    };
-    keep(&mut said.container_statuses, "containers");
-    keep(&mut said.init_container_statuses, "initContainers");
-    // Those of the home do not travel.
-    said.ephemeral_container_statuses.clear();
-    said
-}
-
-/// The same, but containers that have ended here and may not run again stay so: the host may have made the Pod anew, and an API server
-/// refuses a status as a whole that says that such a container runs.
-fn with_ended(pod: &BoundPod, have: &PodState, mut said: PodState) -> PodState {
-    let spec = pod.spec.read().unwrap_or_default();
-    let restarts = |code: i32| match spec["restartPolicy"].as_str() {
-        Some("Never") => false,
-        Some("OnFailure") => code != 0,
-        _ => true,
-    };
-    let keep = |said: &mut Vec<ContainerStatus>, have: &[ContainerStatus], field: &str| {
-        let has_own_rules = |name: &str| {
-            let of_name = |one: &&Value| one["name"] == name;
-            let container = spec[field].as_array().and_then(|all| all.iter().find(of_name));
-            container.is_some_and(|one| {
-                one.get("restartPolicy").is_some() || one.get("restartPolicyRules").is_some()
-            })
-        };
-        for status in said.iter_mut().filter(|status| !has_own_rules(&status.name)) {
-            let before = have.iter().find(|before| before.name == status.name);
-            let ended = before.filter(|before| before.ended().is_some_and(|code| !restarts(code)));
-            if let Some(ended) = ended.filter(|_| status.ended().is_none()) {
-                *status = ended.clone();
-            }
-        }
-    };
-    keep(&mut said.container_statuses, &have.container_statuses, "containers");
-    keep(&mut said.init_container_statuses, &have.init_container_statuses, "initContainers");
-    said
 }
 
 /// The host's conditions in the place of ours of their types: those of its kubelet. All others are the home's, as its scheduler's is.

@@ -57,9 +57,13 @@ fn is_asked_for(cluster: &ClusterEntry, offloading: Option<&NamespaceOffloadingV
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::offload::arrivals::{Known, Looks, events, seen};
 
     fn cluster(desired: &Value, current: &Value) -> ClusterEntry {
         let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
@@ -93,6 +97,36 @@ mod tests {
         assert_eq!(of(&cluster(&none, &none)), "unwanted");
         assert_eq!(of(&ClusterEntry::default()), "not there", "the map vanished");
         assert_eq!(of(&cluster(&json!(7), &none)), "not there", "it does not decode");
+    }
+
+    /// How it stands with all twins at a host, in words.
+    fn look(known: &Known, host: &str) -> BTreeMap<String, String> {
+        let namespaces = ["shop", "web"].map(str::to_owned);
+        namespaces.iter().flat_map(|namespace| look_at(known, host, namespace)).collect()
+    }
+
+    /// The same of those of which something else was said.
+    fn look_again(known: &Known, host: &str) -> BTreeMap<String, String> {
+        let touched = known.all.touched(host).into_iter();
+        touched.flat_map(|namespace| look_at(known, host, &namespace)).collect()
+    }
+
+    fn look_at(known: &Known, host: &str, namespace: &String) -> Option<(String, String)> {
+        let is_host = |cluster: &Arc<ClusterEntry>| cluster.own_map.is_some() || cluster.node.is_some();
+        let cluster = known.all.clusters.get(&host.to_owned()).filter(is_host)?;
+        let entry = known.all.namespaces.get(namespace).unwrap_or_default();
+        let twin = twin(host, &cluster, namespace, entry.offloading.as_ref());
+        Some((format!("{namespace} at {host}"), format!("{twin:?}")))
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_sends_pods_has_seen_the_last_of_their_twins(events in events()) {
+            let all = Looks { queue: |known| known.clusters.queue(3), at: look };
+            let some = Looks { queue: |known| known.clusters.queue(6), at: look_again };
+            let [last, now] = seen(&events, &[all, some]);
+            prop_assert_eq!(last, now);
+        }
     }
 
     #[test]

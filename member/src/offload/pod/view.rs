@@ -5,15 +5,13 @@ use api::{
         pod_status::PodState,
         shadow_pod::{SEALED_MAX, ShadowPod, ShadowPodSpec, ShadowPodStatus},
     },
-    view::{Lenient, Measured, annotated, lean, shortened},
+    view::{Lenient, Measured, QUOTE_MAX, annotated, lean, shortened},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
-/// Most bytes of what is quoted from a host.
-pub(super) const QUOTE_MAX: usize = 1024;
 /// Most bytes of what a host says of a Pod, sentences cut. All of a host's statuses are kept, so of one that says more the containers are
 /// left out.
 const STATUS_MAX: usize = 64 << 10;
@@ -113,7 +111,7 @@ impl OwnShadowPod {
 fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ShadowPodStatus>, D::Error> {
     let mut status = Lenient::<ShadowPodStatus>::deserialize(deserializer)?;
     let Ok(said) = &mut status.0 else { return Ok(status) };
-    said.pod = said.pod.take().map(|pod| pod.within(QUOTE_MAX));
+    said.pod = said.pod.take().map(|pod| pod.bounded());
     for condition in &mut said.conditions {
         condition.message = shortened(std::mem::take(&mut condition.message), QUOTE_MAX);
     }

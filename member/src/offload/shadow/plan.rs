@@ -35,9 +35,6 @@ pub(super) struct Around<'a> {
     pub(super) key: Option<&'a PrivateKey>,
 }
 
-/// Most bytes of a sentence that travels.
-pub(super) const MESSAGE_MAX: usize = 1024;
-
 /// Why there is no Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
@@ -229,7 +226,7 @@ pub(super) fn state(
         Some(pod) if pod.is_going() && spec.deletion.is_none() && pod.status.is_final() && !was_final => {
             have.pod.clone()
         }
-        Some(pod) => Some(pod.status.clone().within(MESSAGE_MAX)),
+        Some(pod) => Some(pod.status.clone().bounded()),
         None if was_final || spec.deletion.is_some() => have.pod.clone(),
         None => None,
     }

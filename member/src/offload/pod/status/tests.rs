@@ -83,6 +83,50 @@ fn what_the_host_refuses_is_said_once() {
     assert_eq!(want.state.phase.as_deref(), Some("Running"));
 }
 
+/// A container that runs, and one that has not begun.
+fn running() -> Value {
+    let (mut web, mut init) = (container("web"), container("init"));
+    web["state"] = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
+    web["started"] = json!(true);
+    init["state"] = json!({"waiting": {"reason": "PodInitializing"}});
+    json!({"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "containerStatuses": [web], "initContainerStatuses": [init]})
+}
+
+#[test]
+fn of_a_pod_that_has_ended_no_container_runs() {
+    let left = json!({"pod": {"phase": "Failed", "reason": ABORTED, "containerStatuses": running()["containerStatuses"]}});
+    for said in [aborted(&PodState::of(&running()), "east"), mirror(&running(), left.clone())] {
+        let state = said.unwrap().state;
+        let web = json!(state.container_statuses[0]);
+        assert_eq!((&web["ready"], &web["started"]), (&json!(false), &json!(false)));
+        let ended = &web["state"]["terminated"];
+        assert_eq!((&ended["exitCode"], &ended["reason"]), (&json!(137), &json!(ABORTED)));
+        assert_eq!(ended["startedAt"], "2026-01-01T00:00:00Z");
+    }
+    let state = aborted(&PodState::of(&running()), "east").unwrap().state;
+    assert_eq!(
+        json!(state.init_container_statuses[0].state),
+        json!({"waiting": {"reason": "PodInitializing"}})
+    );
+    assert_eq!(aborted(&state, "east"), None);
+    let ended = json!(mirror(&running(), left.clone()).unwrap().state);
+    assert_eq!(mirror(&ended, left), None);
+}
+
+#[test]
+fn containers_of_a_pod_that_its_host_does_not_make_again_wait() {
+    let refused = json!({"type": "Accepted", "status": "False", "reason": "ResourcesExceeded", "message": "too much",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let said = json!({"conditions": [refused]});
+    let now = json!(mirror(&running(), said.clone()).unwrap().state);
+    let web = &now["containerStatuses"][0];
+    assert_eq!(web["state"], json!({"waiting": {"reason": "ResourcesExceeded"}}));
+    assert_eq!(web["lastState"]["terminated"]["exitCode"], 137);
+    assert_eq!(mirror(&now, said), None);
+    let again = mirror(&now, json!({"pod": running()})).unwrap().state;
+    assert_eq!(json!(again.container_statuses[0])["state"], running()["containerStatuses"][0]["state"]);
+}
+
 #[test]
 fn an_address_that_cannot_be_is_left_out_and_said_once() {
     let said = json!({"pod": {"phase": "Running", "podIPs": [{"ip": "10.96.0.1"}, {"ip": "fd00::7"}]}});
