@@ -4,13 +4,21 @@
 //! come to the version they are at.
 //!
 //! What a restored API server does not have was not deleted by anybody. So of the time between the backup and its restore it is
-//! noted, on the same Lease, that what was made in it is missing.
+//! noted, on the same Lease, that what was made in it is missing. Where the cluster was restored while no daemon ran, our records show
+//! it: one that was exported since the Lease was last renewed was written by a process of which this cluster knows nothing.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use api::{
     label,
-    lease::{LeaseView, Settled},
+    lease::{LeaseView, Pace, Settled},
 };
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
@@ -68,6 +76,10 @@ pub(crate) struct Home {
     detector: RestoreDetector,
     kinship: Kinship,
     lost: Option<Lost>,
+    /// From the last renewal of the Lease to the start of this process: nobody wrote anything meanwhile.
+    unattended: Option<Lost>,
+    /// Something was written meanwhile, by a later process: the cluster was restored before this one began.
+    was_restored: Arc<AtomicBool>,
     presence: Arc<watch::Sender<Presence>>,
     restored: CancellationToken,
     /// Our Lease in the Common Area, and where that is: it must not be forgotten there how new it was.
@@ -84,8 +96,9 @@ impl Home {
             found.iter().filter_map(LeaseView::holder).map(str::to_owned).collect();
         let noted = found.as_ref().and_then(|lease| Lost::parse(lease.annotations().get(label::RESTORED)?));
         let backed_up = found.as_ref().and_then(LeaseView::renew_time);
-        let now_lost = before.and(backed_up).map(|from| Lost { from, until: Timestamp::now() });
-        let known_lost = noted.or_else(|| before.and_then(|before| before.lost));
+        let now = Timestamp::now();
+        let now_lost = before.and(backed_up).map(|from| Lost { from, until: now });
+        let known_lost = noted.or_else(|| before.and_then(Self::lost));
         Self {
             kinship: match before {
                 Some(before) => before.kinship.of_home(detector.clone()),
@@ -93,6 +106,10 @@ impl Home {
             },
             detector,
             lost: both(now_lost, known_lost),
+            unattended: backed_up
+                .filter(|_| before.is_none())
+                .and_then(|last| unattended(last, env.pace, now)),
+            was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
             restored: CancellationToken::new(),
             hub: before.map(|before| before.hub.clone()).unwrap_or_default(),
@@ -108,6 +125,8 @@ impl Home {
             kinship: Kinship::abroad(detector.clone(), BTreeSet::new()),
             detector,
             lost: None,
+            unattended: None,
+            was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
             restored: CancellationToken::new(),
             hub: Shared::default(),
@@ -122,9 +141,8 @@ impl Home {
             kinship: Kinship::at_home(),
             pace: env.pace,
         };
-        let lost = self.lost;
-        let also = move || -> Annotations {
-            lost.into_iter().map(|lost| (label::RESTORED.to_owned(), lost.text())).collect()
+        let also = || -> Annotations {
+            self.lost().into_iter().map(|lost| (label::RESTORED.to_owned(), lost.text())).collect()
         };
         tokio::select! {
             () = keeper.keep_saying(also, || Settled::Yes, (*self.presence).clone()) => {}
@@ -154,7 +172,15 @@ impl Home {
 
     /// What is missing because this cluster was restored from a backup.
     pub(crate) fn lost(&self) -> Option<Lost> {
-        self.lost
+        both(self.unattended.filter(|_| self.was_restored.load(Ordering::Relaxed)), self.lost)
+    }
+
+    /// Whether an object of this age, about which a daemon of this cluster has written something, is missing for that alone.
+    pub(crate) fn has_lost(&self, created: Timestamp) -> bool {
+        if self.unattended.is_some_and(|unattended| unattended.has(created)) {
+            self.was_restored.store(true, Ordering::Relaxed);
+        }
+        self.lost().is_some_and(|lost| lost.has(created))
     }
 
     /// Notices that the API server at `server` was restored, by our Lease there: also if it was while this cluster was read again,
@@ -216,6 +242,12 @@ async fn read(env: &Env, leases: &Api<LeaseView>) -> Option<LeaseView> {
     None
 }
 
+/// The time before `now` in which no daemon ran that renewed its Lease last at `last`. It may have run until it was to renew again.
+fn unattended(last: Timestamp, pace: Pace, now: Timestamp) -> Option<Lost> {
+    let from = last.checked_add(pace.renew()).ok()?;
+    (from < now).then_some(Lost { from, until: now })
+}
+
 /// What is lost by either restore: nothing is noted of the time between them.
 fn both(new: Option<Lost>, old: Option<Lost>) -> Option<Lost> {
     match (new, old) {
@@ -244,6 +276,7 @@ impl Guard for Home {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feature::fixture::access;
 
     #[test]
     fn a7_what_was_made_between_backup_and_restore_is_lost() {
@@ -255,5 +288,17 @@ mod tests {
         let later = Lost { from: at(45), until: at(59) };
         assert_eq!(both(Some(later), Some(lost)), Some(Lost { from: at(10), until: at(59) }));
         assert_eq!((both(None, Some(lost)), both(Some(later), None)), (Some(lost), Some(later)));
+    }
+
+    #[tokio::test]
+    async fn a7_a_record_of_the_time_before_a_start_shows_that_the_cluster_was_restored() {
+        let at = |second: u8| format!("2026-11-01T12:00:{second:02}Z").parse::<Timestamp>().unwrap();
+        let unattended = |last| unattended(at(last), Pace::lasting(30), at(50));
+        assert_eq!(unattended(41), None, "it ran until now");
+        let mut home = Home::of(&access().env);
+        home.unattended = unattended(20);
+        assert_eq!((home.has_lost(at(29)), home.lost()), (false, None), "it may have run then");
+        assert!(home.has_lost(at(30)) && !home.has_lost(at(51)));
+        assert_eq!(home.lost(), unattended(20), "from now on it is noted");
     }
 }

@@ -159,7 +159,7 @@ impl ServicesRun {
             knowledge: self.knowledge.clone(),
             antrea: antrea.clone(),
             crd: ExportCrd::new(env.client.clone()),
-            lost: self.access.home.lost(),
+            home: self.access.home.clone(),
             writer: self.leader_writer.clone(),
             events: env.events.clone(),
         };

@@ -45,9 +45,20 @@ impl Traces {
 
     /// Whether another cluster uses our ID, as far as our member found out.
     pub(super) fn shares_its_id(&self) -> bool {
+        self.is_duplicate(|_| true)
+    }
+
+    /// Whether that one was there first: the ID is its own. A copy has the uid of the original, so that alone does not tell them apart.
+    pub(super) fn came_second(&self) -> bool {
+        self.is_duplicate(|status| status == "False")
+    }
+
+    fn is_duplicate(&self, status: impl Fn(&str) -> bool) -> bool {
         let views = self.sets.iter().filter_map(|set| set.view::<ClusterSetView>());
-        let is_shared = |c: &AntreaCondition| c.reason.as_deref() == Some("DuplicateClusterID");
-        views.into_iter().any(|set| set.conditions().iter().any(is_shared))
+        let is_it = |c: &AntreaCondition| {
+            c.reason.as_deref() == Some("DuplicateClusterID") && c.status.as_deref().is_some_and(&status)
+        };
+        views.into_iter().any(|set| set.conditions().iter().any(is_it))
     }
 
     /// Names of Secrets with a credential for a leader: those of the sets that are left, and what earlier memberships may

@@ -112,6 +112,9 @@ async fn is_anothers(cluster: &Cluster, leader: Option<&Cluster>, traces: &Trace
     let is_shared = traces.shares_its_id();
     let (Some(leader), Some((set, id))) = (leader, traces.identity()) else { return Ok(is_shared) };
     check::leader_id(leader, &set, "without it, leave with `freeport leave --force`").await?;
+    if traces.came_second() {
+        return Ok(true);
+    }
     if is_shared {
         return Ok(holder::of(leader, &set, &id).await?.as_ref() != Some(&cluster.uid));
     }

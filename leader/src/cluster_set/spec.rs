@@ -33,10 +33,12 @@ pub(super) fn objection(
         return Some("neither spec.clusterID nor ClusterClaim id.k8s.io says the ID of this cluster".into());
     };
     let leaders: Vec<_> =
-        spec.leaders.iter().filter_map(|leader| filled(leader.cluster_id.as_ref()?)).collect();
+        spec.leaders.iter().map(|leader| leader.cluster_id.clone().unwrap_or_default()).collect();
     match leaders.as_slice() {
-        [] => return Some(format!("spec.leaders names no cluster; this one, which leads, is {own}")),
         [leader] if *leader == own => {}
+        all if all.iter().all(String::is_empty) => {
+            return Some(format!("spec.leaders names no cluster; this one, which leads, is {own}"));
+        }
         [leader] => {
             return Some(format!("spec.leaders names {leader}, and this cluster, which leads, is {own}"));
         }
@@ -87,6 +89,7 @@ mod tests {
             (json!({"clusterID": "hub", "leaders": [{}]}), none.clone(), "names no cluster"),
             (led_by("hub", &["other"]), none.clone(), "names other"),
             (led_by("hub", &["hub", "other"]), none.clone(), "several clusters (hub, other)"),
+            (led_by("hub", &["hub", ""]), none.clone(), "several clusters (hub, )"),
             (led_by("hub", &["hub"]), claims(None, Some("else")), "clusterset.k8s.io names else"),
             (led_by("hub", &["hub"]), claims(Some("east"), None), "id.k8s.io is east"),
             (led_by("east", &["east"]), none.clone(), "spec.clusterID is east"),

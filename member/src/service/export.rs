@@ -38,7 +38,7 @@ use super::{
         still_exported,
     },
 };
-use crate::home::Lost;
+use crate::home::Home;
 
 /// How many records of one export are written at once: no importer depends on their order.
 const AT_ONCE: usize = 8;
@@ -139,8 +139,8 @@ pub(crate) struct Exporting {
     pub(crate) antrea: Members,
     /// Tells why a ServiceExport is gone.
     pub(crate) crd: ExportCrd,
-    /// What is missing because this cluster was restored from a backup.
-    pub(crate) lost: Option<Lost>,
+    /// Knows what is missing because this cluster was restored from a backup.
+    pub(crate) home: Home,
     /// Writes to the Common Area.
     pub(crate) writer: Writer,
     /// Where to leave Events.
@@ -218,11 +218,11 @@ impl Exporting {
         let exported_at = exported.exported_at.as_ref();
         let has_service = known.entry.service.is_some();
         // What went while we watched, went after the restore.
-        let lost = self.lost.filter(|_| !known.entry.export_went);
-        let (why, said) = match lost.filter(|lost| exported_at.is_some_and(|at| lost.has(at.0))) {
-            Some(_) if has_service => (Unexported::Vanished, vanished::RESTORED),
-            Some(_) => (Unexported::Lost, vanished::RESTORED),
-            None => (self.crd.why(exported_at).await?, vanished::WITH_ITS_CRD),
+        let is_lost = !known.entry.export_went && exported_at.is_some_and(|at| self.home.has_lost(at.0));
+        let (why, said) = match is_lost {
+            true if has_service => (Unexported::Vanished, vanished::RESTORED),
+            true => (Unexported::Lost, vanished::RESTORED),
+            false => (self.crd.why(exported_at).await?, vanished::WITH_ITS_CRD),
         };
         let service = &known.service;
         if why != Unexported::Decided {

@@ -89,7 +89,7 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
         knowledge,
         antrea: Members::default(),
         crd: ExportCrd::new(env.client.clone()),
-        lost: None,
+        home: access.home.clone(),
         writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()),
         events: env.events.clone(),
     }

@@ -139,7 +139,7 @@ fn mend(set: &ClusterSetView, ready: &Said) -> String {
         }
         "WireVersionDiffers" => "bring all clusters to one version of Freeport".to_owned(),
         "DuplicateClusterID" => {
-            "leave with `freeport leave`, and join again under another --cluster-id".to_owned()
+            "leave with `freeport leave --force`, and join again under another --cluster-id".to_owned()
         }
         "Connecting" => "wait a moment".to_owned(),
         "ClockSkew" => "set the clocks".to_owned(),

@@ -62,6 +62,7 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         flooder.create(LARGE, 0).await.unwrap();
         within(VOUCHED, "the newest is refused", || flooder.over_quota()).await;
         assert_eq!(processes(world).await, began, "no daemon was started again");
+        within_memory(world).await;
         flooder.write_dense(DENSE).await;
         flooder.write_endpoints(ENDPOINTS).await;
         for daemon in [LEADER, IMPORTER] {
@@ -72,10 +73,7 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
         within(VOUCHED, "the importer leaves out what is too much", || leaves_out(world)).await;
         world.launch(LEADER).await;
         report(world, &ns, "after a start beside them", async |_| {}).await;
-        for daemon in [LEADER, IMPORTER] {
-            let mebibytes = peak(world, daemon).await;
-            assert!(mebibytes < MEMORY_MAX, "{daemon} had {mebibytes} MiB");
-        }
+        within_memory(world).await;
         let began = processes(world).await;
         flooder.leave().await;
         let (flooder, count) = (Flooder::new(world, &ns).await, count.min(IMPORTS));
@@ -178,6 +176,14 @@ async fn busy(world: &World) -> f64 {
 /// Keys that wait in the leader now, if it runs.
 async fn waiting(world: &World) -> u64 {
     world.metrics(LEADER).await.map_or(0, |metrics| metrics.sum("freeport_queue_keys") as u64)
+}
+
+/// No daemon had more than it may since it was started.
+async fn within_memory(world: &World) {
+    for daemon in [LEADER, IMPORTER] {
+        let mebibytes = peak(world, daemon).await;
+        assert!(mebibytes < MEMORY_MAX, "{daemon} had {mebibytes} MiB");
+    }
 }
 
 /// What the daemons that run have resident now.

@@ -91,6 +91,37 @@ fn a7_a_members_cluster_restored_from_an_older_backup_takes_nothing_away_and_hea
     });
 }
 
+/// Issue 14, A7: the machine started again, and with it the member.
+#[test]
+fn a7_a_member_that_starts_in_its_restored_cluster_takes_back_nothing_that_the_backup_lacks() {
+    alone(async |world| {
+        let kept = Kept::set_up(world, "home-restarted", &[]).await;
+        let ns = world.namespace_everywhere("home-restarted-late").await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let backup = world.back_up("east").await;
+        // In the backup the daemon may have run for one more renewal.
+        world.vouches(&member_lease("east")).await;
+        east.exported(&ns, "late", &["10.1.0.2"]).await;
+        let late = eventually("late is imported", || async {
+            right(imported(west, &ns, "late").await, |seen| seen.endpoints.len() == 1)
+        })
+        .await;
+        let kept = kept.watch(world, &["west"]).await;
+        for again in ["at once", "later, too"] {
+            world.end("freeport-member-east", End::Crash).await;
+            if again == "at once" {
+                world.restore(&backup).await;
+            }
+            world.start("freeport-member-east").await;
+            world.vouches(&member_lease("east")).await;
+            kept.nothing_went("east's cluster is as it was before").await;
+            assert_eq!(imported(west, &ns, "late").await.as_ref(), Ok(&late), "nobody took it back: {again}");
+        }
+        world.release(&ns).await;
+        kept.converges(world).await;
+    });
+}
+
 #[test]
 fn r61_a_leader_replaced_by_an_empty_one_takes_nothing_away() {
     alone(async |world| {

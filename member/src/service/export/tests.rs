@@ -252,7 +252,7 @@ async fn exported(broken: Option<&str>) -> (Vec<String>, bool) {
         knowledge,
         antrea,
         crd: ExportCrd::new(client),
-        lost: None,
+        home: access.home,
         writer,
         events: access.env.events,
     };

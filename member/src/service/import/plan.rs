@@ -100,7 +100,7 @@ impl DesiredImport {
     }
 
     /// A part that no import of the leader names stays as far as it is here. What is not here was perhaps taken away before this
-    /// process was started, and must not come back. Our own endpoints are ours to say.
+    /// session began, and must not come back. Our own endpoints are ours to say.
     fn keep_only_what_is_here(&mut self, known: &Known) {
         let Self { slices, kept, .. } = self;
         slices.retain(|slice| {
@@ -143,7 +143,7 @@ pub(super) fn desired(known: &Known, writers: &Writers) -> Plan {
     }
 }
 
-/// Whether nothing but the ServiceImport is here, and was not when this process started: it is the last to be removed. Or somebody else
+/// Whether nothing but the ServiceImport is here, and was not when this session began: it is the last to be removed. Or somebody else
 /// deleted the rest; in both cases nobody loses anything while it is found out what is meant.
 fn removal_was_interrupted(entry: &ServiceEntry) -> bool {
     entry.accepted.is_none() && entry.own_derived().is_none() && entry.imported_slices.is_empty()
@@ -162,7 +162,8 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
             let mut desired = desired_import(known, writers, merged, &BTreeSet::new(), had);
             desired.doubts.extend(import);
             desired.doubts.retain(|doubt| missing || matches!(doubt, Doubt::Slices { .. }));
-            if entry.accepted.is_none() {
+            // A restored or an outdated leader is followed: that what was here is gone is not for it to say.
+            if missing && !writers.restored && entry.accepted.is_none() {
                 desired.keep_only_what_is_here(known);
             }
             Plan::Import(desired)

@@ -7,7 +7,7 @@ fn what_is_to_be_left_is_left_by_the_command_for_it() {
     for (reason, command) in [
         ("Left", "`freeport leave`"),
         ("AnotherClusterSet", "kubectl -n freeport-system delete clusterset demo"),
-        ("DuplicateClusterID", "`freeport leave`"),
+        ("DuplicateClusterID", "`freeport leave --force`"),
     ] {
         assert_advised("False", reason, command);
     }

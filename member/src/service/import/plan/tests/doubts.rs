@@ -115,6 +115,9 @@ fn a_slice_that_was_removed_before_a_restart_does_not_come_back_though_its_recor
     assert_eq!(slices(&entry), 1, "what is here stays");
     entry.imported_slices.clear();
     assert_eq!(slices(&entry), 0);
+    let restored = Writers { restored: true, ..writers() };
+    let Plan::Import(import) = desired(&known("west", &[], &entry), &restored) else { panic!() };
+    assert_eq!(import.slices.len(), 1, "after a restore a missing import means nothing");
     entry.accepted = Some("import-1".into());
     assert_eq!(slices(&entry), 1, "who knows what was imported puts it back");
 }
