@@ -16,7 +16,10 @@ use super::{
     author::{Author, CRD, User, by_administrator, by_installer, by_member, request},
     change,
     crd::Age,
-    good::{announce, endpoint_slice, export, import, lease, service, service_record, slice_record},
+    good::{
+        announce, cluster_info, endpoint_slice, endpoints_record, export, import, lease, service,
+        service_record, slice_record,
+    },
     random::Random,
 };
 use crate::{
@@ -87,14 +90,10 @@ impl<'a> Authors<'a> {
             move |name: &str| kind(MEMBER, &ServiceName::new(&namespace, name))
         };
         let records = format!("{ANTREA}/namespaces/{AREA}/resourceexports");
-        for _ in 0..RECORDS {
-            all.push(
-                by_member("ResourceExport", &records, ANTREA, world, exported(service_record, namespace))
-                    .await,
-            );
-            all.push(
-                by_member("ResourceExport", &records, ANTREA, world, exported(slice_record, namespace)).await,
-            );
+        let merged = [service_record, slice_record].repeat(RECORDS);
+        for record in merged.into_iter().chain([endpoints_record, cluster_info]) {
+            let good = exported(record, namespace);
+            all.push(by_member("ResourceExport", &records, ANTREA, world, good).await);
         }
         all.push(by_member("Lease", &leases(), "apis/coordination.k8s.io/v1", world, |_| lease()).await);
         all.push(by_member("MemberClusterAnnounce", &announces(), ANTREA, world, |_| announce()).await);

@@ -30,6 +30,29 @@ pub(super) fn slice_record(cluster: &str, service: &ServiceName) -> Value {
     record
 }
 
+/// All endpoints in one record, as Antrea's controllers write them.
+pub(super) fn endpoints_record(cluster: &str, service: &ServiceName) -> Value {
+    let mut record = record::endpoints(cluster, service);
+    record["spec"]["endpoints"] = json!({"subsets": [{
+        "addresses": [{"ip": "10.9.0.1", "hostname": "one"}], "notReadyAddresses": [{"ip": "10.9.0.2"}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    }]});
+    record
+}
+
+/// A record of Antrea's that nobody here reads.
+pub(super) fn cluster_info(cluster: &str, service: &ServiceName) -> Value {
+    const KIND: &str = "ClusterInfo";
+    let mut record = record::service(cluster, service);
+    let name = name::service_export(cluster, service).replace(".service", ".clusterinfo");
+    record["metadata"]["name"] = json!(name);
+    record["metadata"]["labels"]["sourceKind"] = json!(KIND);
+    let ServiceName { namespace, name } = service;
+    let info = json!({"clusterID": cluster, "serviceCIDR": "10.96.0.0/12", "podCIDRs": ["10.244.0.0/16"]});
+    record["spec"] = json!({"clusterID": cluster, "namespace": namespace, "name": name, "kind": KIND, "clusterInfo": info});
+    record
+}
+
 pub(super) fn lease() -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
