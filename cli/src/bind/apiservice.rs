@@ -184,6 +184,9 @@ impl Consumer<'_> {
             Some(contract) => contract.exported(self.name).await?,
             None => Some(known.exported.clone()),
         };
+        if let (Some(binding), Some(target)) = (&known.binding, &target) {
+            self.is_its(binding, target, exported.as_deref()).await?;
+        }
         // Of a contract that is not asked for yet nobody knows.
         let there = exported.as_deref().filter(|there| !there.is_empty());
         if let Some(wanted) = wanted {
@@ -200,7 +203,7 @@ impl Consumer<'_> {
         here.install(Part::Member, &bind::consumer()).await?;
         let mut secret = None;
         if let (Some(answer), Some(target)) = (answer, &target) {
-            secret = Some(self.keep(&mut here, target, &answer.kubeconfig).await?);
+            secret = Some(self.keep(&mut here, target, &answer.kubeconfig, known.binding.as_ref()).await?);
         }
         let apis = match (&target, &contract) {
             (Some(_), Some(contract)) => {

@@ -68,7 +68,7 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
         None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
     }
     if let Some(contract) = &contract {
-        contract.end(options, binding.is_some() || remainder.is_there, say).await?;
+        contract.end(options, remainder.contract.is_some(), say).await?;
     }
     remainder.go(&mut Eraser::new(&consumer, options.dry_run, say)).await
 }

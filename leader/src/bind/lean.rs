@@ -131,6 +131,8 @@ struct Share {
     left_out: BTreeSet<String>,
     /// Why some are not read, by name.
     odd: BTreeMap<String, String>,
+    /// There are others that are not read.
+    has_more_odd: bool,
     /// There may be others, of which nothing is known.
     has_more: bool,
 }
@@ -153,8 +155,9 @@ impl Share {
     }
 
     fn put_odd(&mut self, name: String, why: &str, quota: Quota) {
-        if self.odd.len() < quota.records {
-            self.odd.insert(name, why.to_owned());
+        match self.odd.len() < quota.records {
+            true => drop(self.odd.insert(name, why.to_owned())),
+            false => self.has_more_odd = true,
         }
     }
 
@@ -165,7 +168,8 @@ impl Share {
     }
 
     fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.left_out.is_empty() && self.odd.is_empty() && !self.has_more
+        let has_more = self.has_more || self.has_more_odd;
+        self.kept.is_empty() && self.left_out.is_empty() && self.odd.is_empty() && !has_more
     }
 
     /// For how many more there is room.
@@ -285,8 +289,10 @@ impl<K: Written> Bounded<K> {
 
     /// Whether all is to be listed again, since there is room for some of which nothing is known.
     pub(super) fn wants_list(&self) -> bool {
-        let has_room =
-            |share: &Share| share.has_more && share.left_out.is_empty() && share.room(K::QUOTA) > 0;
+        let has_room = |share: &Share| {
+            let is_read = share.has_more && share.left_out.is_empty() && share.room(K::QUOTA) > 0;
+            is_read || share.has_more_odd && share.odd.len() < K::QUOTA.records
+        };
         self.shares.values().any(has_room)
     }
 }

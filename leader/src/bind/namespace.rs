@@ -232,7 +232,8 @@ impl Namespaces {
                         return Ok(Outcome::Done);
                     }
                     Ending::Delete(place) => {
-                        self.writer.delete(&place, false).await?;
+                        // Only as it is known: it may have become another one's meanwhile.
+                        self.writer.delete(&place, true).await?;
                         tracing::info!(namespace = within, "the consumer's Namespace is gone: so is ours");
                         return Ok(Outcome::Done);
                     }

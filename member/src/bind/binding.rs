@@ -27,7 +27,7 @@ use kit::{
 use kube::ResourceExt;
 use tokio::sync::watch;
 
-use self::drift::Checked;
+use self::{drain::Unclear, drift::Checked};
 use super::{
     contract::{Contract, IN_TIME},
     credential::Unusable,
@@ -95,6 +95,7 @@ pub(crate) struct Bindings {
     active: watch::Sender<BTreeSet<String>>,
     unsynced: Unsynced,
     checked: Checked,
+    unclear: Unclear,
 }
 
 /// What a pass found out of one binding.
@@ -120,6 +121,7 @@ impl Bindings {
             active: watch::Sender::default(),
             unsynced: Unsynced::new(env.metrics.bind().unsynced()),
             checked: Checked::default(),
+            unclear: Unclear::default(),
         }
     }
 

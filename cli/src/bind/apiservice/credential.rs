@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::bind::{binding::APIServiceBinding, resource::Resource};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::client::kubeconfig::Target;
 use kube::{Api, ResourceExt};
@@ -10,7 +11,8 @@ use serde_json::json;
 use super::Consumer;
 use crate::{
     Error, Part,
-    bind::answer::Answer,
+    bind::{answer::Answer, parties::are_of_one_contract},
+    cluster::known,
     install::Installer,
     objects::bind::{self, CREDENTIALS, KUBECONFIG},
 };
@@ -21,16 +23,63 @@ impl Consumer<'_> {
             .map_err(|why| self.cluster.refuse(format!("the provider's kubeconfig cannot be used: {why}")))
     }
 
-    /// Puts the kubeconfig into the Secret of its contract; the Secret's name.
+    /// Where the credential leads that a binding has, if it can be used.
+    pub(super) async fn had(&self, binding: &APIServiceBinding) -> Result<Option<Target>, Error> {
+        let name = named(binding);
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), CREDENTIALS);
+        let doing = format!("read Secret {CREDENTIALS}/{name}");
+        let secret = self.cluster.request(doing, known(secrets.get(name))).await?;
+        Ok(secret.and_then(|secret| Target::read(&secret.data?.get(KUBECONFIG)?.0).ok()))
+    }
+
+    /// An error if a credential is of another contract than the one that a binding has. Where it has none any more, what the contract
+    /// exports under its name says that it is the same.
+    pub(super) async fn is_its(
+        &self,
+        binding: &APIServiceBinding,
+        target: &Target,
+        exported: Option<&[Resource]>,
+    ) -> Result<(), Error> {
+        let with = |why: String| {
+            format!(
+                "the credential leads to the cluster at {}, in its Namespace {}, and {why}: nothing was changed; bind that under another name, or \
+                 end this binding first (freeport bind remove {})",
+                target.server(),
+                target.namespace,
+                self.name
+            )
+        };
+        match self.had(binding).await? {
+            Some(had) if are_of_one_contract(&had, target) => Ok(()),
+            None if exported.is_some() => Ok(()),
+            Some(had) => {
+                let (server, namespace) = (had.server(), &had.namespace);
+                Err(self.cluster.refuse(with(format!(
+                    "{} is bound to that at {server}, in its Namespace {namespace}",
+                    self.name
+                ))))
+            }
+            None => {
+                let secret = named(binding);
+                Err(self.cluster.refuse(with(format!(
+                    "there is no APIServiceExport {} there, while {} is bound by Secret {CREDENTIALS}/{secret}, which cannot be used any more",
+                    self.name, self.name
+                ))))
+            }
+        }
+    }
+
+    /// Puts the kubeconfig into the Secret that the binding names, or else into that of its contract; the Secret's name.
     pub(super) async fn keep(
         &self,
         here: &mut Installer<'_>,
         target: &Target,
         kubeconfig: &ByteString,
+        binding: Option<&APIServiceBinding>,
     ) -> Result<String, Error> {
         let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), CREDENTIALS);
         let there = self.cluster.all(&secrets, "").await?;
-        let name = place(&there, target);
+        let name = binding.map_or_else(|| place(&there, target), |binding| named(binding).to_owned());
         let bindings = bindings_of(&there, &name, self.name);
         here.install(Part::Member, &[bind::noted(bind::credential(&name), &bindings)]).await?;
         if !self.run.dry_run {
@@ -38,6 +87,11 @@ impl Consumer<'_> {
         }
         Ok(name)
     }
+}
+
+/// The Secret that a binding names.
+fn named(binding: &APIServiceBinding) -> &str {
+    &binding.spec.kubeconfig_secret_ref.name
 }
 
 /// The bindings that a Secret is for: this one, and those that it was for.
@@ -53,7 +107,7 @@ fn place(secrets: &[Secret], target: &Target) -> String {
     let leads_there = |secret: &&Secret| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG));
         let had = bytes.and_then(|bytes| Target::read(&bytes.0).ok());
-        had.is_some_and(|had| had.server() == target.server() && had.namespace == target.namespace)
+        had.is_some_and(|had| are_of_one_contract(&had, target))
     };
     if let Some(secret) = secrets.iter().find(leads_there) {
         return secret.name_any();

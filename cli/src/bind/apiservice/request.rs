@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kit::client::kubeconfig::Target;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, Preconditions},
 };
 
 use super::Consumer;
@@ -145,18 +145,21 @@ impl Contract {
         let called = format!("APIServiceExportRequest {}/{name}", self.namespace);
         let had = self.provider.request(format!("read {called}"), known(asked.get(name))).await?;
         let phase = had.as_ref().map(|had| had.status.clone().unwrap_or_default().phase);
-        let params = DeleteParams::default();
-        let forget = async || {
+        let forget = async |request: &APIServiceExportRequest| {
+            let preconditions = Preconditions { uid: request.uid(), resource_version: None };
+            let params = DeleteParams::default().preconditions(preconditions);
             let delete = known(asked.delete(name, &params));
             self.provider.request(format!("delete {called}"), delete).await
         };
-        if phase.is_some_and(|phase| phase != Phase::Pending) {
-            forget().await?;
+        if let Some(had) = had.as_ref().filter(|_| phase != Some(Phase::Pending)) {
+            forget(had).await?;
         }
+        let mut ours = None;
         if phase != Some(Phase::Pending) {
             let body = APIServiceExportRequest::new(name, wanted.clone());
             let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-            self.provider.request(format!("create {called}"), asked.create(&params, &body)).await?;
+            let create = asked.create(&params, &body);
+            ours = Some(self.provider.request(format!("create {called}"), create).await?);
             here.say(&format!("asked the provider for the API: {called}"));
         }
         let probe = async || {
@@ -174,8 +177,10 @@ impl Contract {
         let limit = here.run.timeout;
         let waiting = |message: &str| here.say(&format!("waiting for {called}: {message}"));
         let Err(message) = rollout::wait(limit, probe, waiting).await? else { return Ok(()) };
-        // Granted later, it would be an export that nobody waits for.
-        drop(forget().await);
+        // Granted later, it would be an export that nobody waits for. What somebody else asked for is theirs.
+        if let Some(ours) = &ours {
+            drop(forget(ours).await);
+        }
         Err(Error::Timeout {
             cluster: self.provider.name.clone(),
             missing: format!("{called}: {message}"),

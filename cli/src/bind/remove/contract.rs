@@ -1,19 +1,15 @@
 //! The provider's half of ending a binding: the export and, with the last one, the contract.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use api::{
-    bind::{export::APIServiceExport, label},
-    view::Meta,
-};
+use api::bind::export::APIServiceExport;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::client::kubeconfig::Target;
-use kube::{Api, ResourceExt, core::ObjectMeta};
 
 use super::{RemoveOptions, going};
 use crate::{
     Error,
-    bind::parties::not_with,
+    bind::parties::{by_identity, not_of, not_with},
     cluster::Cluster,
     eraser::{Eraser, Say, called},
     objects::Object,
@@ -65,18 +61,22 @@ impl Contract {
         (&self.provider, &self.namespace.name)
     }
 
-    /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it. Where the consumer has
-    /// nothing of such a binding (`was_bound`), an export of its name has to say that there was one.
+    /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it. Where no Secret of the
+    /// consumer says that the binding was with this contract (`is_named`), an export of its name has to.
     pub(super) async fn end(
         &self,
         options: &RemoveOptions,
-        was_bound: bool,
+        is_named: bool,
         say: Say<'_>,
     ) -> Result<(), Error> {
         let (provider, contract) = (&self.provider, self.namespace.name.as_str());
         let mut there = Eraser::new(provider, options.dry_run, say);
         let export = called::<APIServiceExport>(contract, &options.name);
-        if !was_bound && there.read(&export).await?.is_none() {
+        if !is_named && there.read(&export).await?.is_none() {
+            there.say(&format!(
+                "{} stays: nothing says that {} was bound in it",
+                self.namespace, options.name
+            ));
             return Ok(());
         }
         there.delete(&export).await?;
@@ -113,49 +113,5 @@ impl Contract {
             ),
             limit,
         })
-    }
-}
-
-/// The cluster namespace of the consumer with this uid.
-async fn by_identity(provider: &Cluster, consumer: &str) -> Result<Option<String>, Error> {
-    let namespaces: Api<Meta<Namespace>> = Api::all(provider.client.clone());
-    let contracts = provider.all(&namespaces, &format!("{}={}", label::BIND, label::CONTRACT)).await?;
-    let found = contracts.iter().find(|namespace| not_of(&namespace.metadata, consumer).is_none());
-    Ok(found.map(ResourceExt::name_any))
-}
-
-/// Why a Namespace of a provider is not the cluster namespace of the consumer with this uid.
-fn not_of(namespace: &ObjectMeta, consumer: &str) -> Option<String> {
-    let says = |of: &Option<BTreeMap<String, String>>, key: &str| of.as_ref()?.get(key).cloned();
-    if says(&namespace.labels, label::BIND).as_deref() != Some(label::CONTRACT) {
-        return Some(format!("has no label {}={}", label::BIND, label::CONTRACT));
-    }
-    match says(&namespace.annotations, label::IDENTITY) {
-        Some(identity) if !consumer.is_empty() && identity == consumer => None,
-        Some(identity) => {
-            Some(format!("is of the consumer with the identity {identity:?}, and this one has {consumer:?}"))
-        }
-        None => Some(format!("has no annotation {}", label::IDENTITY)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_namespace_that_is_not_of_the_consumer_is_not_touched() {
-        let why = |label: &str, identity: Option<&str>| {
-            let annotations = identity.map(|identity| json!({label::IDENTITY: identity}));
-            let metadata = json!({"labels": {label::BIND: label}, "annotations": annotations});
-            not_of(&serde_json::from_value(metadata).unwrap(), "u1")
-        };
-        assert_eq!(why(label::CONTRACT, Some("u1")), None);
-        assert!(why(label::CONTRACT, Some("u2")).unwrap().contains("\"u2\""));
-        assert!(why(label::CONTRACT, None).unwrap().contains("no annotation"));
-        assert!(why(label::OBJECTS, Some("u1")).unwrap().contains("bind=contract"));
-        assert!(not_of(&ObjectMeta::default(), "u1").is_some(), "kube-system, for example");
     }
 }

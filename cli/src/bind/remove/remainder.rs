@@ -27,8 +27,6 @@ use crate::{
 pub(super) struct Remainder {
     /// Where its credential leads.
     pub(super) contract: Option<Target>,
-    /// Whether there is anything.
-    pub(super) is_there: bool,
     binding: String,
     /// Its APIs, as far as it says.
     apis: Vec<Resource>,
@@ -64,13 +62,12 @@ impl Remainder {
             apis.extend(consent::brought(cluster, binding).await?.iter().map(consent::api_of));
         }
         let secret = binding.map(|binding| binding.spec.kubeconfig_secret_ref.name.clone());
-        let mut this = Self { contract: None, is_there: false, binding: name.to_owned(), apis, secret };
+        let mut this = Self { contract: None, binding: name.to_owned(), apis, secret };
         let is_its = |secret: &&Secret| match &this.secret {
             Some(used) => secret.name_any() == *used,
             None => bind::bindings_of(secret.annotations()).contains(name),
         };
         this.contract = secrets(cluster).await?.iter().filter(is_its).find_map(leads_to);
-        this.is_there = !this.left(cluster).await?.is_empty();
         Ok(this)
     }
 

@@ -4,12 +4,16 @@ use std::process::Stdio;
 
 use api::bind::binding::APIServiceBinding;
 use e2e::{
-    binding::{BINDING, CREDENTIALS, Offered, binding_says},
+    binding::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes},
     world::World,
 };
 use fleet::program;
-use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret, ServiceAccount},
+};
 use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::{daemons, freeport};
@@ -63,7 +67,37 @@ fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
         freeport(world, &format!("apiservice agains {consumer} {}", daemons(world, "west")))
             .await
             .succeeded();
-        binding_says(world, "west", "agains", "Ready", "True", "").await;
+        // What was said before is no sign that the member has taken the new one.
+        let (here, copies) = (offered.objects(west, None), offered.objects(leader, None));
+        let goes_up = async |name: &str| {
+            let copy = format!("{cns}-{name}");
+            offered.create(west, None, name, json!({"spec": {"size": "s"}})).await;
+            becomes("is at the provider", &copies, &copy, |copy| copy.data["spec"]["size"] == "s").await;
+            here.delete(name, &DeleteParams::default()).await.unwrap();
+            vanishes(&copies, &copy).await;
+        };
+        goes_up("renewed").await;
+
+        // The provider was at another address before, where nobody answers any more.
+        let server = world.fleet.cluster("leader").unwrap().server();
+        let secret = west.api::<Secret>(CREDENTIALS).get(&cns).await.unwrap();
+        let had: Value = serde_json::from_slice(&secret.data.unwrap()["kubeconfig"].0).unwrap();
+        let leads_to = async |change: &dyn Fn(&mut Value)| {
+            let mut now = had.clone();
+            now["clusters"][0]["cluster"]["server"] = json!("https://127.0.0.1:1");
+            change(&mut now);
+            let bytes = ByteString(now.to_string().into_bytes());
+            west.patch::<Secret>(CREDENTIALS, &cns, &json!({"data": {"kubeconfig": bytes}})).await;
+        };
+        let half = format!("apiservice agains {consumer} {}", daemons(world, "west"));
+        leads_to(&|now| now["users"][0]["user"]["token"] = json!("another cluster's")).await;
+        binding_says(world, "west", "agains", "Connected", "False", "ProviderUnavailable").await;
+        freeport(world, &half).await.refused(&["127.0.0.1:1", &server, "nothing was changed"]);
+        freeport(world, &bind("agains")).await.refused(&["127.0.0.1:1", &cns, "nothing was changed"]);
+        leads_to(&|_| {}).await;
+        freeport(world, &bind("agains")).await.succeeded();
+        goes_up("moved").await;
+
         let more = said.replacen(&format!("resource: {}", offered.plural), "resource: elses", 1);
         assert_ne!(more, said);
         std::fs::write(&file, more).unwrap();
@@ -71,11 +105,23 @@ fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
             .await
             .refused(&["bound already", "elses"]);
 
-        let server = world.fleet.cluster("leader").unwrap().server();
         let wrong = "remove agains --context west --provider-context east";
         freeport(world, wrong).await.refused(&[&server, &cns, "nothing was changed"]);
         assert_eq!(bindings.get("agains").await.unwrap().metadata.deletion_timestamp, None);
-        freeport(world, &format!("remove agains {both}")).await.succeeded();
+
+        // Nothing says that a binding without a Secret is with this provider, where another one's contract is.
+        let lost = json!({"metadata": {"name": "lost"},
+            "spec": {"kubeconfigSecretRef": {"namespace": CREDENTIALS, "name": "lost", "key": "kubeconfig"}}});
+        let _: APIServiceBinding = west.create_cluster_wide(lost).await;
+        freeport(world, &format!("apiservice lost -t agains {both} {}", daemons(world, "west")))
+            .await
+            .refused(&["lost is bound", "nothing was changed"]);
+        freeport(world, &format!("remove agains {both} --orphan")).await.succeeded();
+        let said = freeport(world, &format!("remove lost {both}")).await.succeeded();
+        assert!(said.contains(&format!("{cns} stays")), "{said}");
+        let contract = Api::<Namespace>::all(leader.client.clone()).get(&cns).await.unwrap();
+        assert_eq!(contract.metadata.deletion_timestamp, None);
+        leader.release_namespace(&cns).await;
         for offered in [&offered, &other] {
             leader.take_crd(&offered.name()).await;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kit::{quota::Gathering, watch::Gather};
 
-use super::{Lean, Unread, Unsaid, Written};
+use super::{Lean, Unread, Written};
 use crate::bind::key::Key;
 
 /// What was read so far.
@@ -14,12 +14,13 @@ pub(in crate::bind) struct Gathered<K> {
     staying: Vec<Lean<K>>,
     /// The others, by cluster namespace.
     others: BTreeMap<String, Gathering<Lean<K>>>,
-    unsaid: Unsaid,
+    /// Those that cannot be read, by cluster namespace.
+    odd: BTreeMap<String, Vec<Lean<K>>>,
 }
 
 impl<K> Default for Gathered<K> {
     fn default() -> Self {
-        Self { staying: Vec::new(), others: BTreeMap::new(), unsaid: Unsaid::default() }
+        Self { staying: Vec::new(), others: BTreeMap::new(), odd: BTreeMap::new() }
     }
 }
 
@@ -27,21 +28,27 @@ impl<K: Written> Gather<Lean<K>> for Gathered<K> {
     fn begin(&mut self) {
         self.staying.clear();
         self.others.clear();
+        self.odd.clear();
     }
 
     fn take(&mut self, object: Lean<K>) {
+        let of = Key::of(&object).cluster_namespace;
         match &object.object {
-            Err(why @ Unread::Odd(_)) => self.unsaid.say(&Key::of(&object), why),
             Ok(content) if content.stays() => self.staying.push(object),
-            _ => {
-                let of = Key::of(&object).cluster_namespace;
-                self.others.entry(of).or_default().take(object, K::QUOTA);
+            Err(Unread::Odd(_)) => {
+                let odd = self.odd.entry(of).or_default();
+                // One more than are remembered, so that it is known that there are more.
+                if odd.len() <= K::QUOTA.records {
+                    odd.push(object);
+                }
             }
+            _ => self.others.entry(of).or_default().take(object, K::QUOTA),
         }
     }
 
     fn end(&mut self) -> Vec<Lean<K>> {
-        let (staying, others) = (std::mem::take(&mut self.staying), std::mem::take(&mut self.others));
-        staying.into_iter().chain(others.into_values().flat_map(Gathering::into_objects)).collect()
+        let Self { staying, others, odd } = std::mem::take(self);
+        let others = others.into_values().flat_map(Gathering::into_objects);
+        staying.into_iter().chain(others).chain(odd.into_values().flatten()).collect()
     }
 }

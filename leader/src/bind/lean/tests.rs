@@ -60,16 +60,32 @@ fn what_nobody_reads_is_not_kept_and_what_is_too_large_is_not_looked_at() {
 #[test]
 fn of_what_is_not_read_it_is_known_why_and_of_so_many_at_the_most() {
     let odd = |name: &str| request(name, &json!({"resources": "none"}));
-    let mut requests = Requests::default();
-    for n in 0..APIServiceExportRequest::QUOTA.records + 5 {
-        requests.change(Change::Apply(odd(&format!("r{n:03}"))));
+    let most = APIServiceExportRequest::QUOTA.records;
+    let all = || (0..most + 5).map(|n| odd(&format!("r{n:03}")));
+    let (mut told, mut listed) = (Requests::default(), Requests::default());
+    all().for_each(|object| told.change(Change::Apply(object)));
+    listed.change(Change::Reset(gathered(all())));
+    for mut requests in [told, listed] {
+        assert_eq!((requests.all_odd().count(), requests.wants_list()), (most, false));
+        changes_of_odd(&mut requests, odd);
     }
-    assert_eq!(requests.all_odd().count(), APIServiceExportRequest::QUOTA.records);
+}
+
+fn gathered(all: impl Iterator<Item = Lean<APIServiceExportRequest>>) -> Vec<Lean<APIServiceExportRequest>> {
+    let mut gathered = Gathered::default();
+    gathered.begin();
+    all.for_each(|object| gathered.take(object));
+    gathered.end()
+}
+
+fn changes_of_odd(requests: &mut Requests, odd: impl Fn(&str) -> Lean<APIServiceExportRequest>) {
     assert!(requests.odd(&key("r000")).is_some() && requests.odd(&key("gone")).is_none());
     requests.change(Change::Apply(request("r000", &json!({"resources": []}))));
     requests.change(Change::Remove(odd("r001")));
     assert!(requests.odd(&key("r000")).is_none() && requests.odd(&key("r001")).is_none());
-    requests.change(Change::Reset(vec![odd("r001")]));
+    assert!(requests.wants_list(), "there is room for those of which nothing is known");
+    requests.change(Change::Reset(gathered([odd("r001")].into_iter())));
+    assert!(!requests.wants_list());
     assert_eq!(requests.all_odd().collect::<Vec<_>>(), [key("r001")]);
 }
 
@@ -173,11 +189,8 @@ fn of(cluster_namespace: &str, name: &str) -> Lean<APIServiceExportRequest> {
 #[test]
 fn of_a_flood_a_list_keeps_as_much_as_is_looked_at_and_as_many_names() {
     let most = APIServiceExportRequest::QUOTA.records;
-    let mut gathered = Gathered::default();
-    gathered.begin();
-    (0..most * 10).for_each(|n| gathered.take(of("cns", &format!("r{n:04}"))));
-    gathered.take(of("quiet", "mango"));
-    let listed = gathered.end();
+    let flood = (0..most * 10).map(|n| of("cns", &format!("r{n:04}")));
+    let listed = gathered(flood.chain([of("quiet", "mango")]));
     assert_eq!(listed.len(), 2 * most + 1);
     let mut known = Requests::default();
     known.change(Change::Reset(listed));

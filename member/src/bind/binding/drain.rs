@@ -7,6 +7,8 @@
 mod freed;
 mod namespaces;
 
+pub(super) use self::namespaces::Unclear;
+
 use std::time::Duration;
 
 use api::{
@@ -73,9 +75,11 @@ impl Bindings {
         if self.active.borrow().contains(&name) {
             return Ok(Outcome::Requeue(AGAIN));
         }
-        match orphan {
-            true => self.leave_namespaces(&[&*crds, &left_behind].concat(), contract).await?,
-            false => self.delete_namespaces(&name, contract).await?,
+        if orphan {
+            self.leave_namespaces(&[&*crds, &left_behind].concat(), contract).await?;
+        } else if !self.are_namespaces_back(binding, contract).await? {
+            self.waits(binding, contract).await?;
+            return Ok(Outcome::Requeue(AGAIN));
         }
         self.free(&left_behind).await?;
         if !crds.is_empty() {
@@ -88,6 +92,7 @@ impl Bindings {
         // Nobody may use the credential any more after that.
         report::on_export(contract, &name, None).await?;
         self.writer.release(&now, &[FINALIZER]).await?;
+        self.unclear.forget(&name);
         Ok(Outcome::Done)
     }
 
