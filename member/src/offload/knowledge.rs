@@ -151,7 +151,8 @@ impl Knowledge {
         now: Instant,
     ) -> BTreeMap<String, Host<'a>> {
         let is_host = |entry: &&Arc<ClusterEntry>| entry.own_map.is_some() || entry.node.is_some();
-        let hosts = clusters.iter().filter(|(_, entry)| is_host(entry));
+        // One that has left has deleted its twins, and makes none; of one that is only silent nothing is known.
+        let hosts = clusters.iter().filter(|(id, entry)| is_host(entry) && !self.has_left(id, entry, now));
         let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
         let host = |(cluster, entry): (&String, &'a Arc<ClusterEntry>)| {
             let listed = || entry.wanted()?.desired_mapping.get(namespace).map(String::as_str);

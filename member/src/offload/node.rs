@@ -194,7 +194,7 @@ impl Nodes {
     fn condition(&self, cluster: &str, entry: &ClusterEntry) -> Condition {
         let now = Instant::now();
         let is_heard = *self.begun.borrow() && self.knowledge.is_heard(now);
-        let has_left = entry.has_left() && self.knowledge.missing_for(cluster, now).is_some();
+        let has_left = self.knowledge.has_left(cluster, entry, now);
         Condition { is_heard, standing: self.knowledge.standing(cluster, now), has_left }
     }
 
@@ -282,7 +282,7 @@ mod tests {
         let entry = known.all.clusters.get(&cluster.to_owned()).unwrap_or_default();
         let around =
             Around { is_seen: true, is_current: true, has_pods: false, has_asked: |_: &String| true };
-        let has_left = entry.has_left() && known.all.missing_for(cluster, known.now).is_some();
+        let has_left = known.all.has_left(cluster, &entry, known.now);
         let standing = known.all.standing(cluster, known.now);
         // Whether anything is heard is found out at the next heartbeat.
         let now = Condition { is_heard: true, standing, has_left };

@@ -114,6 +114,10 @@ fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
         let taints = node.spec.unwrap().taints.unwrap_or_default();
         assert!(taints.iter().any(|taint| taint.key == NO_NEW_PODS), "which goes elsewhere: {taints:?}");
 
+        let status = phase(world, &ns, "NoClusterSelected").await;
+        let said = status.remote_namespaces_conditions;
+        assert!(said.is_empty(), "nothing is to come of a host that has left: {said:?}");
+
         is(world, &ns, &other, "Failed", ABORTED).await;
         west.delete::<Pod>(&ns, &other).await;
         no_record(world, &other).await;

@@ -9,7 +9,7 @@ use api::name::member_lease;
 use presence::standing::Standing;
 
 use super::Knowledge;
-use crate::offload::index::{EXCHANGE, NODE, PEER, STATUS};
+use crate::offload::index::{ClusterEntry, EXCHANGE, NODE, PEER, STATUS};
 
 /// For how long a member without a Lease is waited for. Where Leases merely vanished, as in a Common Area that was emptied or replaced,
 /// members have theirs again in less.
@@ -32,6 +32,11 @@ impl Knowledge {
     /// For how long a member has had no Lease; `None` while it has one, and while that is not known.
     pub(crate) fn missing_for(&self, cluster: &str, now: Instant) -> Option<Duration> {
         self.leases.as_ref()?.with(|leases| leases.missing_for(&member_lease(cluster), now))
+    }
+
+    /// Whether a cluster has left: it has said so itself, and has no Lease any more.
+    pub(crate) fn has_left(&self, cluster: &str, entry: &ClusterEntry, now: Instant) -> bool {
+        entry.has_left() && self.missing_for(cluster, now).is_some()
     }
 
     /// Whether the Common Area is heard.

@@ -162,7 +162,9 @@ fn going(record: &OwnShadowPod, pod: &BoundPod, have: &PodState, around: &Around
             // After a restore of the Common Area that may be of a time before it ran again.
             false if around.is_silent => Plan::NOTHING,
             false => {
-                let said = aborted(have, around.host).filter(|_| has_started(have) && !have.is_final());
+                // It had been sent. One that has not started goes out again if it is wanted again by now.
+                let is_over = has_started(have) || matches!(around.twin, Twin::Unwanted);
+                let said = aborted(have, around.host).filter(|_| is_over && !have.is_final());
                 Plan { record: OfRecord::Delete, ..Plan::says(said) }
             }
         };

@@ -4,7 +4,12 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use k8s_openapi::api::{core::v1::Service, networking::v1::ServiceCIDR};
-use kit::{backoff::Backoff, failure::classify, index::Shared, list};
+use kit::{
+    backoff::Backoff,
+    failure::{Failure, classify},
+    index::Shared,
+    list,
+};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, ObjectMeta},
@@ -64,35 +69,31 @@ pub(super) async fn learn(
     services: Shared<Arc<[IpNet]>>,
     asked: tokio::sync::watch::Sender<bool>,
 ) {
-    let api = Api::<Ranges>::all(client.clone());
     let (mut waits, mut is_told, mut is_said) = (RETRY.waits(), false, false);
     loop {
-        let told = match timeout(PATIENCE, api.list(&ListParams::default())).await {
-            Ok(found) => found.map_err(|error| classify(&error).to_string()),
-            Err(_) => Err("no answer".to_owned()),
-        };
-        let found = match told {
-            Ok(found) => {
+        let answer = match told(&client).await {
+            Ok(ranges) => {
                 is_told = true;
-                Ok(found.iter().flat_map(of).collect())
+                Answer { ranges: Some(ranges), failure: None }
             }
             // What was told stays.
-            Err(why) if is_told => Err(why),
-            Err(why) => shown(&client).await.ok_or(why),
+            Err(why) if is_told => Answer { ranges: None, failure: Some(why) },
+            Err(why) => instead(&client, why).await,
         };
-        let mut is_new = false;
-        let wait = match found {
-            Ok(ranges) => {
-                is_new = services.with(|services| *services != ranges);
-                services.with(|services| *services = ranges);
+        let is_new = answer.ranges.is_some_and(|ranges| {
+            services.with(|services| std::mem::replace(services, ranges.clone()) != ranges)
+        });
+        let wait = match answer.failure {
+            None => {
                 (waits, is_said) = (RETRY.waits(), false);
                 ASK_AGAIN
             }
-            Err(why) => {
+            Some(why) => {
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(
-                        why,
-                        "the ranges of this cluster's Services are not known (ServiceCIDRs, Services): a host may claim one of their addresses for a Pod"
+                        why = %why,
+                        "the ranges of this cluster's Services are not told (ServiceCIDRs): a host may claim one of their addresses for a Pod, \
+                         but for those that Services show"
                     );
                 }
                 waits.next().unwrap_or(ASK_AGAIN)
@@ -102,6 +103,31 @@ pub(super) async fn learn(
         asked.send_if_modified(|asked| !std::mem::replace(asked, true) || is_new);
         tokio::time::sleep(wait).await;
     }
+}
+
+/// What was found out at once.
+struct Answer {
+    /// The ranges, as far as anything shows them.
+    ranges: Option<Arc<[IpNet]>>,
+    /// Why there may be a better answer soon.
+    failure: Option<Failure>,
+}
+
+/// What the API server tells.
+async fn told(client: &Client) -> Result<Arc<[IpNet]>, Failure> {
+    let api = Api::<Ranges>::all(client.clone());
+    match timeout(PATIENCE, api.list(&ListParams::default())).await {
+        Ok(found) => found.map(|found| found.iter().flat_map(of).collect()).map_err(|error| classify(&error)),
+        Err(_) => Err(Failure::Unreachable("no answer in time")),
+    }
+}
+
+/// What there is in place of ranges that are not told. Only where they never will be that is all there is to know: an API server that is
+/// overloaded or starts may tell them a moment later.
+async fn instead(client: &Client, why: Failure) -> Answer {
+    let ranges = shown(client).await;
+    let is_settled = ranges.is_some() && matches!(why, Failure::KindMissing | Failure::Forbidden(_));
+    Answer { ranges, failure: (!is_settled).then_some(why) }
 }
 
 /// What the addresses of Services show; none without an answer.
@@ -146,6 +172,7 @@ fn of(ranges: &Ranges) -> Vec<IpNet> {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
@@ -158,6 +185,31 @@ mod tests {
         let both = read(json!({"cidrs": ["10.96.0.0/12", "odd", "fd00::/112"]}));
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.0/12", "fd00::/112"]);
         assert!(read(json!(7)).is_empty());
+    }
+
+    /// An API server that answers lists of ServiceCIDRs with this code, and has one Service.
+    fn answering(code: u16) -> Client {
+        let answer = move |request: http::Request<Body>| async move {
+            let is_ranges = request.uri().path().ends_with("/servicecidrs");
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "", "reason": "", "code": code});
+            let web = json!({"metadata": {"name": "web"}, "spec": {"clusterIPs": ["10.96.0.1"]}});
+            let services = json!({"kind": "ServiceList", "apiVersion": "v1", "metadata": {}, "items": [web]});
+            let (code, body) = if is_ranges { (code, status) } else { (200, services) };
+            let body = Body::from(body.to_string().into_bytes());
+            Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
+        };
+        Client::new(tower::service_fn(answer), "x")
+    }
+
+    #[tokio::test]
+    async fn only_where_ranges_are_never_told_what_services_show_is_enough() {
+        for (code, is_enough) in [(404, true), (403, true), (429, false), (503, false), (401, false)] {
+            let client = answering(code);
+            let answer = instead(&client, told(&client).await.unwrap_err()).await;
+            let shown: [IpNet; 1] = ["10.96.0.1/32".parse().unwrap()];
+            assert_eq!(answer.ranges.as_deref(), Some(&shown[..]), "{code}");
+            assert_eq!(answer.failure.is_none(), is_enough, "{code}");
+        }
     }
 
     #[test]

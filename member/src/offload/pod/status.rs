@@ -81,7 +81,7 @@ pub(super) fn refused(have: &PodState, message: String, now: Timestamp) -> Optio
 
 /// It ran in a twin that is gone: its owner makes it anew.
 pub(super) fn aborted(have: &PodState, host: &str) -> Option<Said> {
-    let message = format!("its Namespace has no twin in cluster {host} any more, where it ran");
+    let message = format!("its Namespace has no twin in cluster {host} any more");
     says(have, FAILED, ABORTED, message, None)
 }
 

@@ -215,11 +215,12 @@ fn a_pod_whose_twin_is_gone_by_decision_fails_so_that_its_owner_makes_another() 
 }
 
 #[test]
-fn a_pod_that_never_ran_goes_out_again() {
+fn a_pod_that_never_ran_goes_out_again_where_it_is_wanted() {
     let waiting = pod(&pending(), None);
     let ended = ShadowPodSpec { deletion: Some(Deletion::default()), ..sent(&waiting) };
     let done = entry(waiting.clone(), Some(record(&ended, &json!({"deleted": true}))));
     are(&planned(&done, there()), "delete", "keep");
+    are(&planned(&done, Twin::Unwanted), "delete", "OffloadingAborted");
     are(&planned(&PodEntry { had_record: true, ..entry(waiting, None) }, there()), "put", "keep");
 }
 
