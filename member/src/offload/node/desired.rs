@@ -125,10 +125,10 @@ fn tainted(mut spec: VirtualNodeSpec, takes_pods: bool) -> VirtualNodeSpec {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn offered() -> OffloadOfferSpec {
+    pub(in crate::offload::node) fn offered() -> OffloadOfferSpec {
         let spec = json!({
             "host": "east", "home": "west", "resources": {"cpu": "2000m", "memory": "1024Mi"},
             "nodeLabels": {"liqo.io/region": "us"}, "publicKey": "",

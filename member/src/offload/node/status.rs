@@ -99,17 +99,9 @@ fn is_same(have: &Resources, want: &Resources) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::offload::node::desired::{anew, node, with_status};
+    use crate::offload::node::desired::{anew, node, tests::offered, with_status};
 
     use super::*;
-
-    fn offered() -> OffloadOfferSpec {
-        let spec = json!({
-            "host": "east", "home": "west", "resources": {"cpu": "2000m", "memory": "1024Mi"},
-            "nodeLabels": {"liqo.io/region": "us"}, "publicKey": "",
-        });
-        serde_json::from_value(spec).unwrap()
-    }
 
     fn heard(standing: Option<Standing>) -> Condition {
         Condition { is_heard: true, standing, has_left: false }
