@@ -175,7 +175,8 @@ impl Home {
         both(self.unattended.filter(|_| self.was_restored.load(Ordering::Relaxed)), self.lost)
     }
 
-    /// Whether an object of this age, about which a daemon of this cluster has written something, is missing for that alone.
+    /// Whether an object of this age, about which a daemon of this cluster has written something, is missing for that alone. If it was
+    /// written about before this process began, that is noted: it shows that the cluster was restored.
     pub(crate) fn has_lost(&self, created: Timestamp) -> bool {
         if self.unattended.is_some_and(|unattended| unattended.has(created)) {
             self.was_restored.store(true, Ordering::Relaxed);

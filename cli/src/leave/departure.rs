@@ -106,6 +106,21 @@ mod tests {
         assert_eq!(traces.credentials(), ["freeport-leader-old".to_owned()].into());
     }
 
+    /// Issue 14, A8: a copy has the uid of the original, and must not take its access away.
+    #[test]
+    fn a8_who_came_second_has_no_right_to_the_id() {
+        let said = |status: &str, reason: &str| {
+            let mut set = set("demo", "east");
+            set.body["status"] =
+                json!({"conditions": [{"type": "Ready", "status": status, "reason": reason}]});
+            let traces = Traces { sets: vec![set], ..Traces::default() };
+            (traces.shares_its_id(), traces.came_second())
+        };
+        assert_eq!(said("False", "DuplicateClusterID"), (true, true));
+        assert_eq!(said("True", "DuplicateClusterID"), (true, false), "the original leaves as ever");
+        assert_eq!(said("False", "Disconnected"), (false, false));
+    }
+
     #[test]
     fn the_note_says_who_we_were_even_when_the_set_is_gone() {
         let traces = Traces { note: Some(note("demo", "east")), ..Traces::default() };

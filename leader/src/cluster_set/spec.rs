@@ -43,7 +43,8 @@ pub(super) fn objection(
             return Some(format!("spec.leaders names {leader}, and this cluster, which leads, is {own}"));
         }
         several => {
-            let several = several.join(", ");
+            let named = |id: &String| if id.is_empty() { "one without an ID".to_owned() } else { id.clone() };
+            let several = several.iter().map(named).collect::<Vec<_>>().join(", ");
             return Some(format!(
                 "spec.leaders names several clusters ({several}); this one, which leads, is {own}"
             ));
@@ -89,7 +90,7 @@ mod tests {
             (json!({"clusterID": "hub", "leaders": [{}]}), none.clone(), "names no cluster"),
             (led_by("hub", &["other"]), none.clone(), "names other"),
             (led_by("hub", &["hub", "other"]), none.clone(), "several clusters (hub, other)"),
-            (led_by("hub", &["hub", ""]), none.clone(), "several clusters (hub, )"),
+            (led_by("hub", &["hub", ""]), none.clone(), "several clusters (hub, one without an ID)"),
             (led_by("hub", &["hub"]), claims(None, Some("else")), "clusterset.k8s.io names else"),
             (led_by("hub", &["hub"]), claims(Some("east"), None), "id.k8s.io is east"),
             (led_by("east", &["east"]), none.clone(), "spec.clusterID is east"),

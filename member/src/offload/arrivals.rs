@@ -156,8 +156,7 @@ impl Known {
     /// As the controller of OffloadPeers finds out that one was deleted.
     fn look_for_peer(&self, cluster: &String) -> Outcome {
         let Some(entry) = self.all.clusters.get(cluster) else { return Outcome::Done };
-        let follows = entry.node.is_some() || entry.own_offer.is_some() || entry.own_map.is_some();
-        if entry.peer.is_none() && entry.peer_withdrawn.is_none() && follows {
+        if entry.made_for_missing_peer().is_some() {
             self.all.peer_is_gone(cluster, true);
         }
         Outcome::Done

@@ -18,7 +18,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::index::{Entry, Part, Readers};
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
 
 pub(crate) use self::{
     namespace::NamespaceEntry,
@@ -135,6 +135,15 @@ impl ClusterEntry {
     /// Whether it has said in our map that it leaves, and offers nothing since. What merely vanished says nothing.
     pub(crate) fn has_left(&self) -> bool {
         self.offered().is_none() && self.said().is_some_and(|said| said.observed_generation == Some(i64::MAX))
+    }
+
+    /// Of what was made for an OffloadPeer that is gone, where it is not known why it is.
+    pub(crate) fn made_for_missing_peer(&self) -> Option<&ObjectMeta> {
+        if self.peer.is_some() || self.peer_withdrawn.is_some() {
+            return None;
+        }
+        let node = self.node.as_ref().map(Resource::meta);
+        node.or(self.own_offer.as_ref().map(Resource::meta)).or(self.own_map.as_ref().map(Resource::meta))
     }
 
     /// Whether something of ours is there, or may be. What it says of Namespaces for which nobody `has_asked` counts for nothing.

@@ -133,11 +133,7 @@ impl Consenting {
 
     /// Finds out whether somebody decided that the OffloadPeer is gone, if it is gone and something follows from that.
     async fn find_out_why_gone(&self, cluster: &String, entry: &ClusterEntry) -> Result<bool, Error> {
-        let made = entry.node.as_ref().map(Resource::meta);
-        let made = made
-            .or(entry.own_offer.as_ref().map(Resource::meta))
-            .or(entry.own_map.as_ref().map(Resource::meta));
-        let (None, None, Some(made)) = (&entry.peer, entry.peer_withdrawn, made) else { return Ok(false) };
+        let Some(made) = entry.made_for_missing_peer() else { return Ok(false) };
         // One that was seen says itself how old it is; of another, what was made from it is not older.
         let made_at = entry.peer_made.as_ref().or(made.creation_timestamp.as_ref());
         let is_lost = made_at.is_some_and(|at| self.lost.is_some_and(|lost| lost.has(at.0)));

@@ -162,7 +162,7 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
             let mut desired = desired_import(known, writers, merged, &BTreeSet::new(), had);
             desired.doubts.extend(import);
             desired.doubts.retain(|doubt| missing || matches!(doubt, Doubt::Slices { .. }));
-            // A restored or an outdated leader is followed: that what was here is gone is not for it to say.
+            // Where the Common Area was restored, that there is no import does not say that the leader removed it.
             if missing && !writers.restored && entry.accepted.is_none() {
                 desired.keep_only_what_is_here(known);
             }
