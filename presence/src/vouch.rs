@@ -43,8 +43,8 @@ impl<K> Clone for Vouching<K> {
 struct Doubts<K> {
     /// For each key and writer.
     open: HashMap<K, BTreeMap<String, Doubt>>,
-    /// Keys that wait for a writer's word on its records of before a restore.
-    outdated: HashMap<String, BTreeSet<K>>,
+    /// Keys that wait for a writer's word: for its first, or for that on its records of before a restore.
+    waiting: HashMap<String, BTreeSet<K>>,
 }
 
 struct Doubt {
@@ -57,7 +57,7 @@ struct Doubt {
 impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     /// Nothing doubted, by the feature of this name: writers name what they have left to write by feature and key.
     pub fn new(feature: &'static str, leases: Shared<Leases>) -> Self {
-        let doubts = Doubts { open: HashMap::new(), outdated: HashMap::new() };
+        let doubts = Doubts { open: HashMap::new(), waiting: HashMap::new() };
         Self { feature, leases, doubts: Shared::new(doubts) }
     }
 
@@ -80,9 +80,14 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
         })
     }
 
-    /// uid of a writer's Lease.
-    pub fn uid(&self, writer: &str) -> Option<String> {
-        self.leases.with(|leases| leases.uid(writer))
+    /// uid of a writer's Lease. While there is none, `key` is told when one comes.
+    pub fn uid(&self, key: &K, writer: &str) -> Option<String> {
+        let uid = || self.leases.with(|leases| leases.uid(writer));
+        uid().or_else(|| {
+            self.doubts.with(|doubts| doubts.wait_for(writer, key));
+            // One that came meanwhile did not know of the key.
+            uid()
+        })
     }
 
     /// The Leases changed: the keys to reconcile for that.
@@ -104,9 +109,7 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     pub fn is_current(&self, key: &K, writer: &str) -> bool {
         let is_current = self.has_vouched(key, writer);
         if !is_current {
-            self.doubts.with(|doubts| {
-                doubts.outdated.entry(writer.to_owned()).or_default().insert(key.clone());
-            });
+            self.doubts.with(|doubts| doubts.wait_for(writer, key));
         }
         // A renewal that came meanwhile did not know of the key.
         is_current || self.has_vouched(key, writer)
@@ -179,12 +182,16 @@ impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
         vouched
     }
 
-    /// Keys that need not wait any more for the writer's word on its records of before a restore.
+    fn wait_for(&mut self, lease: &str, key: &K) {
+        self.waiting.entry(lease.to_owned()).or_default().insert(key.clone());
+    }
+
+    /// Keys that need not wait any more for the writer's word.
     fn current(&mut self, lease: &str, is_current: impl Fn(&K) -> bool) -> BTreeSet<K> {
-        let Some(waiting) = self.outdated.get_mut(lease) else { return BTreeSet::new() };
+        let Some(waiting) = self.waiting.get_mut(lease) else { return BTreeSet::new() };
         let current: BTreeSet<_> = waiting.extract_if(.., |key| is_current(key)).collect();
         if waiting.is_empty() {
-            self.outdated.remove(lease);
+            self.waiting.remove(lease);
         }
         current
     }
@@ -192,8 +199,8 @@ impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
     /// Keys about which the writer's word is doubted.
     fn concerned(&self, lease: &str) -> BTreeSet<K> {
         let doubted = self.open.iter().filter(|(_, writers)| writers.contains_key(lease));
-        let outdated = self.outdated.get(lease).into_iter().flatten().cloned();
-        doubted.map(|(key, _)| key.clone()).chain(outdated).collect()
+        let waiting = self.waiting.get(lease).into_iter().flatten().cloned();
+        doubted.map(|(key, _)| key.clone()).chain(waiting).collect()
     }
 
     /// The number of renewals when this was first doubted.

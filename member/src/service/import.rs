@@ -127,7 +127,7 @@ impl Importing {
         let leases = exporters.chain(known.entry.parts()).map(|cluster| name::member_lease(&cluster));
         let leases = leases.chain([name::LEADER_LEASE.to_owned()]);
         Writers {
-            leader_uid: self.vouching.uid(name::LEADER_LEASE).unwrap_or_default(),
+            leader_uid: self.vouching.uid(&known.service, name::LEADER_LEASE),
             restored: self.vouching.is_restored(),
             outdated: leases.filter(|lease| !self.vouching.is_current(&known.service, lease)).collect(),
         }

@@ -191,11 +191,21 @@ fn lease(uid: &str, left: bool) -> LeaseView {
 }
 
 #[test]
+fn who_asks_for_a_uid_before_there_is_a_lease_is_told_of_it() {
+    let v = Heard::new(false);
+    assert_eq!(v.vouching.uid(&"web", "east"), None);
+    assert!(v.hear("west", 0, &Settled::No).is_empty());
+    assert_eq!(v.hear("east", 0, &Settled::No), ["web"].into());
+    assert!(v.hear("east", 10, &Settled::No).is_empty(), "told once");
+}
+
+#[test]
 fn a_writer_that_left_for_good_vouches_for_all_and_one_that_is_gone_for_nothing() {
     let v = Heard::new(false);
     assert_eq!(v.vouching.state("east"), WriterState::Unknown);
     assert!(v.change(Change::Apply(lease("u1", false))).is_empty());
-    assert_eq!((v.vouching.state("east"), v.vouching.uid("east")), (WriterState::Belongs, Some("u1".into())));
+    let uid = v.vouching.uid(&"web", "east");
+    assert_eq!((v.vouching.state("east"), uid), (WriterState::Belongs, Some("u1".into())));
     assert!(!doubt(&v, &["web-1"]));
     assert_eq!(v.change(Change::Reset(vec![])), ["web"].into(), "its Lease is gone");
     assert_eq!(v.vouching.state("east"), WriterState::Unknown);

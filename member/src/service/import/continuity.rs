@@ -25,8 +25,8 @@ use crate::service::{
 /// What is known of those who write about one Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writers {
-    /// uid of the leader's Lease: another uid is another leader.
-    pub(super) leader_uid: String,
+    /// uid of the leader's Lease, once it was heard: another uid is another leader.
+    pub(super) leader_uid: Option<String>,
     /// The Common Area was restored from a backup while we watched it.
     pub(super) restored: bool,
     /// Leases of those whose records are of before the restore, as far as is known.
@@ -47,7 +47,7 @@ impl Writers {
     /// Whether the leader is the one that what is here was imported from.
     pub(super) fn leader_is_the_same(&self, known: &Known) -> bool {
         let measured = !self.restored || known.accepted().is_some();
-        measured && noted(&known.entry) == Some(self.leader_uid.as_str())
+        measured && self.leader_uid.as_deref().is_some_and(|uid| noted(&known.entry) == Some(uid))
     }
 }
 

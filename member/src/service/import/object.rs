@@ -71,7 +71,7 @@ pub(super) fn service_import(
     let spec = ServiceImportSpec { ips: addresses, ip_families, ..desired.merged.clone() };
     let mut metadata = metadata::of_ours(&known.service, known.service.name.clone());
     let noted = match (&desired.accepted, known.accepted()) {
-        (Some(_), _) => Some(writers.leader_uid.clone()),
+        (Some(_), _) => writers.leader_uid.clone(),
         (None, None) if writers.restored => Some(String::new()),
         _ => None,
     };

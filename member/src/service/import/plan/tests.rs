@@ -49,7 +49,7 @@ fn merged_import(exporters: &[&str]) -> LeaderRecord {
 }
 
 fn writers() -> Writers {
-    Writers { leader_uid: "leader-1".into(), ..Writers::default() }
+    Writers { leader_uid: Some("leader-1".into()), ..Writers::default() }
 }
 
 fn payload(addresses: &[&str]) -> SlicePayload {

@@ -18,7 +18,7 @@ const SERVICE_OF_PEER: &str = include_str!("../../../../../../api/tests/golden/e
 /// What `shop/web` comes to be here.
 fn planned(known: &Knowledge) -> Plan {
     let web = ServiceName::new("shop", "web");
-    let writers = Writers { leader_uid: "antrea/u".into(), ..Writers::default() };
+    let writers = Writers { leader_uid: Some("antrea/u".into()), ..Writers::default() };
     desired(&known.known(&web).unwrap(), &writers)
 }
 

@@ -195,6 +195,19 @@ fn after_a_restore_what_a_writer_said_before_changes_nothing() {
     assert_eq!(noted.annotations()[api::label::HUB], "", "measured after a restart as well");
 }
 
+/// A leader may merge before it has its Lease.
+#[test]
+fn a_leader_that_was_not_heard_yet_is_not_noted() {
+    let unheard = Writers { leader_uid: None, ..writers() };
+    let imported = known("west", &[], &entry(&["east"]));
+    let Plan::Import(import) = desired(&imported, &unheard) else { panic!("nothing is imported") };
+    let noted = |writers: &Writers| {
+        service_import(&imported, writers, &import, vec![]).annotations().get(api::label::HUB).cloned()
+    };
+    assert_eq!((noted(&unheard), noted(&writers())), (None, Some("leader-1".to_owned())));
+    assert!(!unheard.leader_is_the_same(&imported));
+}
+
 #[test]
 fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
     let import = |exporters: serde_json::Value, version: &str| -> LeaderImport {
