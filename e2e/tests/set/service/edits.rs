@@ -77,7 +77,14 @@ impl Edited {
     /// Makes the edit of that number, if there is one, and waits until the object is as it was.
     async fn edit(&self, number: usize) {
         let Some(edit) = self.edits.get(number) else { return };
-        let edited = self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
+        // A slice has no endpoint to lead to, and goes, while the ResourceImport names another port.
+        let edited = eventually(&format!("{} is there", self.name), || async {
+            match self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(edit)).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => Err(status.message),
+                edited => Ok(edited.unwrap()),
+            }
+        })
+        .await;
         assert_ne!(content(&edited), self.before, "{edit} changes nothing");
         self.is_back(&edit.to_string()).await;
     }
