@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use api::view::Tolerant;
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
 
 /// Namespace (empty for cluster-wide kinds) and name of an object.
 pub type ObjectName = (String, String);
@@ -150,6 +150,12 @@ impl<K: Resource> Decoded<K> {
     /// Those of one Namespace, by name.
     pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a K> {
         self.0.within(namespace).filter_map(|object| object.object.as_ref().ok())
+    }
+
+    /// Those of one Namespace that do not decode, by name, and why.
+    pub fn odd<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a ObjectMeta, &'a str)> {
+        let why = |object: &'a Tolerant<K>| Some((&object.metadata, object.object.as_ref().err()?.as_str()));
+        self.0.within(namespace).filter_map(why)
     }
 }
 

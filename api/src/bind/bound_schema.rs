@@ -1,8 +1,10 @@
 //! `BoundSchema`: a CRD that travels as data.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinitionNames, CustomResourceSubresources, JSON,
-    WebhookClientConfig,
+use k8s_openapi::{
+    ByteString,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+        CustomResourceColumnDefinition, CustomResourceDefinitionNames, CustomResourceSubresources, JSON,
+    },
 };
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -73,13 +75,24 @@ pub struct BoundVersion {
 }
 
 /// How objects are converted between versions.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
+#[x_kube(validation = Rule::new("(self.strategy == 'Webhook') == has(self.webhook)").message("a webhook if and only if the strategy is Webhook"))]
 pub struct Conversion {
-    /// `None` or `Webhook`.
-    pub strategy: String,
+    /// By whom.
+    pub strategy: ConversionStrategy,
     /// The webhook, if that is the strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<ConversionWebhook>,
+}
+
+/// Who converts objects between versions.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum ConversionStrategy {
+    /// Nobody.
+    #[default]
+    None,
+    /// A webhook.
+    Webhook,
 }
 
 /// A webhook that converts objects.
@@ -88,10 +101,23 @@ pub struct Conversion {
 pub struct ConversionWebhook {
     /// Where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client_config: Option<WebhookClientConfig>,
+    pub client_config: Option<ConversionClient>,
     /// Versions of the question that it understands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversion_review_versions: Vec<String>,
+}
+
+/// Where a webhook is, whichever cluster asks it: a Service would be one of the consumer's.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversionClient {
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Authorities of it, PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "byte"))]
+    pub ca_bundle: Option<ByteString>,
 }
 
 /// What became of a BoundSchema at the consumer.

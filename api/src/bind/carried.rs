@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
     CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceValidation, JSON,
-    JSONSchemaProps, WebhookConversion,
+    JSONSchemaProps, WebhookClientConfig, WebhookConversion,
 };
 use kube::core::{ApiResource, ObjectMeta};
 use serde_json::{Value, json};
@@ -11,7 +11,9 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::{
-    bound_schema::{BoundSchemaSpec, BoundVersion, Conversion, ConversionWebhook},
+    bound_schema::{
+        BoundSchemaSpec, BoundVersion, Conversion, ConversionClient, ConversionStrategy, ConversionWebhook,
+    },
     resource::{CORE, InformerScope, Isolation},
 };
 
@@ -27,6 +29,9 @@ pub enum NotCarried {
     /// Objects without a Namespace cannot be in one.
     #[error("it is cluster-scoped, and isolation Namespaced keeps objects in a Namespace")]
     ClusterScoped,
+    /// A BoundSchema takes only names of Kubernetes' form.
+    #[error("a BoundSchema cannot have version {0}: only such as v1 or v1alpha1")]
+    Version(String),
     /// No schema, or none that decodes.
     #[error("the schema of version {0} does not decode")]
     Schema(String),
@@ -65,6 +70,9 @@ pub fn bound(
 }
 
 fn version(of: &CustomResourceDefinitionVersion) -> Result<BoundVersion, NotCarried> {
+    if !is_version(&of.name) {
+        return Err(NotCarried::Version(of.name.clone()));
+    }
     let schema = of.schema.as_ref().map(|schema| json!(schema));
     Ok(BoundVersion {
         name: of.name.clone(),
@@ -78,18 +86,37 @@ fn version(of: &CustomResourceDefinitionVersion) -> Result<BoundVersion, NotCarr
     })
 }
 
+/// As in the pattern of [`BoundVersion::name`]: `v1`, `v1alpha1`.
+fn is_version(name: &str) -> bool {
+    let is_number = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_digit())
+            && text.bytes().next().is_some_and(|first| first != b'0')
+    };
+    let Some(rest) = name.strip_prefix('v') else { return false };
+    let Some(at) = rest.find(|char: char| char.is_ascii_lowercase()) else { return is_number(rest) };
+    let (major, stage) = rest.split_at(at);
+    is_number(major) && is_number(stage.trim_start_matches(|char: char| char.is_ascii_lowercase()))
+}
+
 fn conversion(of: &CustomResourceConversion) -> Result<Conversion, NotCarried> {
     let webhook = of.webhook.as_ref().map(|webhook| {
-        let client_config = webhook.client_config.clone();
-        match client_config.as_ref().is_some_and(|client| client.service.is_some()) {
+        let client = webhook.client_config.as_ref();
+        match client.is_some_and(|client| client.service.is_some()) {
             true => Err(NotCarried::ConversionByService),
             false => {
+                let client_config = client
+                    .cloned()
+                    .map(|client| ConversionClient { url: client.url, ca_bundle: client.ca_bundle });
                 let versions = webhook.conversion_review_versions.clone();
                 Ok(ConversionWebhook { client_config, conversion_review_versions: versions })
             }
         }
     });
-    Ok(Conversion { strategy: of.strategy.clone(), webhook: webhook.transpose()? })
+    let strategy = match of.strategy.as_str() {
+        "Webhook" => ConversionStrategy::Webhook,
+        _ => ConversionStrategy::None,
+    };
+    Ok(Conversion { strategy, webhook: webhook.transpose()? })
 }
 
 /// The CRD that a BoundSchema stands for, without an owner.
@@ -110,9 +137,16 @@ pub fn installed(schema: &BoundSchemaSpec) -> Result<CustomResourceDefinition, N
         },
         versions: versions?,
         conversion: schema.conversion.as_ref().map(|conversion| CustomResourceConversion {
-            strategy: conversion.strategy.clone(),
+            strategy: match conversion.strategy {
+                ConversionStrategy::None => "None".to_owned(),
+                ConversionStrategy::Webhook => "Webhook".to_owned(),
+            },
             webhook: conversion.webhook.as_ref().map(|webhook| WebhookConversion {
-                client_config: webhook.client_config.clone(),
+                client_config: webhook.client_config.clone().map(|client| WebhookClientConfig {
+                    url: client.url,
+                    ca_bundle: client.ca_bundle,
+                    service: None,
+                }),
                 conversion_review_versions: webhook.conversion_review_versions.clone(),
             }),
         }),
@@ -252,10 +286,33 @@ mod tests {
             }),
             NotCarried::ConversionByService
         );
+        let named = |name: &'static str| {
+            carried(&mangos(|crd| crd["versions"][1]["name"] = json!(name)), Isolation::None)
+        };
+        for name in ["v2", "v10beta12"] {
+            assert!(named(name).is_ok(), "{name}");
+        }
+        for name in ["stable", "v0", "v", "v1alpha", "v1alpha0", "v01", "v1-a1"] {
+            assert_eq!(named(name), Err(NotCarried::Version(name.to_owned())));
+        }
         let selectable =
             mangos(|crd| crd["versions"][1]["selectableFields"] = json!([{"jsonPath": ".spec.tier"}]));
         let (_, left_out) = bound(&selectable, Isolation::None, InformerScope::Cluster).unwrap();
         assert_eq!(left_out, ["selectableFields of version v1"]);
+    }
+
+    #[test]
+    fn a_webhook_that_has_an_address_is_carried_and_no_service_of_the_consumers() {
+        let client = json!({"url": "https://convert.example.com", "caBundle": "Y2E="});
+        let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        let crd = mangos(|crd| crd["conversion"] = json!({"strategy": "Webhook", "webhook": webhook}));
+        let schema = carried(&crd, Isolation::None).unwrap();
+        assert_eq!(installed(&schema).unwrap().spec.conversion, crd.conversion);
+        let mut foreign = json!(schema);
+        foreign["conversion"]["webhook"]["clientConfig"]["service"] =
+            json!({"namespace": "ops", "name": "x"});
+        let foreign: BoundSchemaSpec = serde_json::from_value(foreign).unwrap();
+        assert_eq!(installed(&foreign).unwrap().spec.conversion, crd.conversion);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Offered<'a> {
     pub crds: &'a BTreeMap<String, &'a CustomResourceDefinitionSpec>,
     /// Under which export this consumer has an API already, by `<plural>.<group>`.
     pub bound: &'a BTreeMap<String, String>,
+    /// Those of these exports that are being deleted.
+    pub going: &'a BTreeSet<String>,
     /// How objects of consumers are kept apart.
     pub isolation: Isolation,
     /// How much of the provider konnectors watch.
@@ -45,6 +47,8 @@ pub struct Refused {
 
 /// Reason: no template that was granted has all that is asked for.
 pub const NOT_GRANTED: &str = "NotGranted";
+/// Reason: an export that is being deleted has what is asked for, until its end.
+pub const EXPORT_IS_GOING: &str = "ExportIsGoing";
 /// Most APIs in one request.
 pub const APIS_MAX: usize = 100;
 /// Condition of a request: what it asks for can be exported.
@@ -87,9 +91,10 @@ pub fn granted(
             return Err(no(NOT_GRANTED, format!("{} is asked for twice", resource.name())));
         }
     }
-    within_a_template(request, offered.templates)?;
-    let all: Result<Vec<_>, _> =
-        request.resources.iter().map(|resource| one(name, resource, offered)).collect();
+    // Who names no versions asks for those that are served: a template may name the same.
+    let resources: Vec<_> = request.resources.iter().map(|asked| in_versions(asked, offered)).collect();
+    within_a_template(&resources, request, offered.templates)?;
+    let all: Result<Vec<_>, _> = resources.iter().map(|resource| one(name, resource, offered)).collect();
     let all = all?;
     let scopes: BTreeSet<_> = request.resources.iter().filter_map(|r| scope_of(r, offered)).collect();
     if scopes.len() > 1 {
@@ -102,15 +107,26 @@ fn scope_of<'a>(resource: &Resource, offered: &Offered<'a>) -> Option<&'a str> {
     offered.crds.get(&resource.name()).map(|crd| crd.scope.as_str())
 }
 
+fn in_versions(asked: &Resource, offered: &Offered<'_>) -> Resource {
+    let crd = offered.crds.get(&asked.name()).filter(|_| asked.versions.is_empty());
+    let versions = crd.map_or_else(|| asked.versions.clone(), |crd| served(crd));
+    Resource { versions, ..asked.clone() }
+}
+
+fn served(crd: &CustomResourceDefinitionSpec) -> Vec<String> {
+    crd.versions.iter().filter(|version| version.served).map(|version| version.name.clone()).collect()
+}
+
 /// One template has to have all of it: what two offer, each for itself, was never offered together.
 fn within_a_template(
+    resources: &[Resource],
     request: &APIServiceExportRequestSpec,
     templates: &[APIServiceExportTemplateSpec],
 ) -> Result<(), Refused> {
     if templates.is_empty() {
         return Err(no(NOT_GRANTED, "no template was granted to this consumer".into()));
     }
-    let lacking = templates.iter().map(|template| beyond(request, template));
+    let lacking = templates.iter().map(|template| beyond(resources, request, template));
     // The template that comes nearest says what is too much.
     let nearest = lacking.min_by_key(Vec::len).unwrap_or_default();
     match nearest.is_empty() {
@@ -123,19 +139,22 @@ fn within_a_template(
 }
 
 /// What of a request a template does not have.
-fn beyond(request: &APIServiceExportRequestSpec, template: &APIServiceExportTemplateSpec) -> Vec<String> {
+fn beyond(
+    resources: &[Resource],
+    request: &APIServiceExportRequestSpec,
+    template: &APIServiceExportTemplateSpec,
+) -> Vec<String> {
     let offers = |asked: &Resource| {
         template.resources.iter().filter(|offered| offered.name() == asked.name()).any(|offered| {
             offered.versions.is_empty()
                 || !asked.versions.is_empty() && asked.versions.iter().all(|v| offered.versions.contains(v))
         })
     };
-    let resources = request.resources.iter().filter(|asked| !offers(asked)).map(|asked| {
-        match asked.versions.is_empty() {
+    let resources =
+        resources.iter().filter(|asked| !offers(asked)).map(|asked| match asked.versions.is_empty() {
             true => asked.name(),
             false => format!("{} in {}", asked.name(), asked.versions.join(", ")),
-        }
-    });
+        });
     let claims = request.permission_claims.iter().filter(|claim| !template.permission_claims.contains(claim));
     let claims = claims.map(|claim| format!("the claim on {}", claim.resource));
     let namespaces = request.namespaces.iter().filter(|namespace| !template.namespaces.contains(namespace));
@@ -149,17 +168,18 @@ fn one(name: &str, asked: &Resource, offered: &Offered<'_>) -> Result<Granted, R
         no("SchemaNotFound", format!("no CRD {api} is labelled kube-bind.io/exported=true at the provider"))
     })?;
     if let Some(export) = offered.bound.get(&api).filter(|export| *export != name) {
-        return Err(no("AlreadyBound", format!("{api} is bound already, by {export}")));
+        return Err(match offered.going.contains(export) {
+            true => no(EXPORT_IS_GOING, format!("{api} is bound by {export}, which is being deleted")),
+            false => no("AlreadyBound", format!("{api} is bound already, by {export}")),
+        });
     }
-    let served: Vec<_> =
-        crd.versions.iter().filter(|version| version.served).map(|v| v.name.clone()).collect();
+    let served = served(crd);
     if let Some(unserved) = asked.versions.iter().find(|version| !served.contains(version)) {
         return Err(no("SchemaNotFound", format!("the provider does not serve version {unserved} of {api}")));
     }
-    let versions = if asked.versions.is_empty() { served } else { asked.versions.clone() };
     let (schema, left_out) = bound(crd, offered.isolation, offered.scope)
         .map_err(|error| no("NotCarried", format!("{api} cannot be exported: {error}")))?;
-    Ok(Granted { resource: Resource { versions, ..asked.clone() }, schema, left_out })
+    Ok(Granted { resource: asked.clone(), schema, left_out })
 }
 
 fn check_claims(claims: &[PermissionClaim]) -> Result<(), Refused> {
@@ -207,18 +227,21 @@ mod tests {
         json!({"group": "provider.example.com", "resource": plural, "versions": versions})
     }
 
-    /// Versions of the first API, or the reason. The template offers two namespaced APIs, one of them in `v1` only, a cluster-scoped
-    /// one, one without a CRD, a claim and a Namespace.
+    /// Versions of the first API, or the reason. The template offers three namespaced APIs, one of them in `v1` only, one in all versions by
+    /// their names, a cluster-scoped one, one without a CRD, a claim and a Namespace.
     fn judged(request: &Value, bound: &[(&str, &str)], isolation: Isolation) -> Result<String, String> {
+        let going = BTreeSet::from(["going".to_owned()]);
         let claim = json!({"group": "", "resource": "secrets", "selector": {"labelSelector": {}}});
         let all = ["mangodbs", "wide", "gone"].map(|plural| asked(plural, &[]));
-        let all: Vec<_> = all.into_iter().chain([asked("pinned", &["v1"])]).collect();
+        let named = [asked("pinned", &["v1"]), asked("named", &["v2", "v1"])];
+        let all: Vec<_> = all.into_iter().chain(named).collect();
         let template = json!({
             "scope": "Namespaced", "resources": all, "permissionClaims": [claim], "namespaces": [{"name": "team"}],
         });
         let crds = [
             crd("mangodbs", "Namespaced"),
             crd("pinned", "Namespaced"),
+            crd("named", "Namespaced"),
             crd("wide", "Cluster"),
             crd("other", "Namespaced"),
         ];
@@ -227,6 +250,7 @@ mod tests {
             templates: &[serde_json::from_value(template).unwrap()],
             crds: &crds.iter().map(|(name, spec)| (name.clone(), spec)).collect(),
             bound: &bound,
+            going: &going,
             isolation,
             scope: InformerScope::Namespaced,
         };
@@ -244,6 +268,8 @@ mod tests {
     fn b9_versions_are_those_that_are_asked_for_or_all_that_are_served() {
         assert_eq!(of(&json!({"resources": [asked("mangodbs", &[])]})).as_deref(), Ok("v1 v2"));
         assert_eq!(of(&json!({"resources": [asked("mangodbs", &["v2"])]})).as_deref(), Ok("v2"));
+        let named = of(&json!({"resources": [asked("named", &[])]}));
+        assert_eq!(named.as_deref(), Ok("v1 v2"), "the template has just those");
         let unserved = of(&json!({"resources": [asked("mangodbs", &["v1alpha1"])]}));
         assert_eq!(unserved.unwrap_err(), "ExportsReady/SchemaNotFound");
     }
@@ -271,6 +297,7 @@ mod tests {
             templates: &[],
             crds: &BTreeMap::new(),
             bound: &BTreeMap::new(),
+            going: &BTreeSet::new(),
             isolation: Isolation::None,
             scope: InformerScope::Cluster,
         };
@@ -305,6 +332,7 @@ mod tests {
         let request = json!({"resources": [asked("mangodbs", &[])]});
         let bound = |export: &str| judged(&request, &[(API, export)], Isolation::Prefixed);
         assert_eq!(bound("earlier").unwrap_err(), "ExportsReady/AlreadyBound");
+        assert_eq!(bound("going").unwrap_err(), "ExportsReady/ExportIsGoing");
         assert!(bound("mango").is_ok(), "by itself");
         let wide = json!({"resources": [asked("wide", &[])]});
         assert_eq!(judged(&wide, &[], Isolation::Namespaced).unwrap_err(), "ExportsReady/NotCarried");

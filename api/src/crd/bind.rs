@@ -215,10 +215,13 @@ mod tests {
     #[test]
     fn what_must_not_change_is_immutable() {
         for (kind, fields) in [
-            ("APIServiceExport", &["resources", "permissionClaims", "informerScope", "isolation"][..]),
+            (
+                "APIServiceExport",
+                &["resources", "permissionClaims", "informerScope", "isolation", "clusterScopedIsolation"][..],
+            ),
             (
                 "APIServiceExportRequest",
-                &["resources", "permissionClaims", "parameters", "schemaUpdatePolicy"],
+                &["resources", "permissionClaims", "parameters", "schemaUpdatePolicy", "namespaces"],
             ),
             ("APIServiceBinding", &["kubeconfigSecretRef"]),
             ("ClusterBinding", &["kubeconfigSecretRef"]),
@@ -232,7 +235,15 @@ mod tests {
         }
         let one = schema("ClusterBinding")["x-kubernetes-validations"][0]["rule"].clone();
         assert_eq!(one, "self.metadata.name == \"cluster\"");
-        let any = schema("BoundSchema")["properties"]["spec"]["properties"]["versions"].clone();
+        let carried = schema("BoundSchema")["properties"]["spec"]["properties"].clone();
+        let conversion = &carried["conversion"];
+        assert_eq!(conversion["properties"]["strategy"]["enum"], json!(["None", "Webhook"]));
+        assert!(
+            conversion["x-kubernetes-validations"][0]["rule"].as_str().unwrap().contains("has(self.webhook)")
+        );
+        let client = conversion["properties"]["webhook"]["properties"]["clientConfig"]["properties"].clone();
+        assert_eq!(client.as_object().unwrap().keys().collect::<Vec<_>>(), ["caBundle", "url"]);
+        let any = carried["versions"].clone();
         let carried = &any["items"]["properties"]["schema"];
         assert_eq!(
             (&any["x-kubernetes-list-type"], &any["x-kubernetes-list-map-keys"]),

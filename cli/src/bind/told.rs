@@ -18,6 +18,7 @@ pub(super) const ADDRESS: &str = "FREEPORT_BIND_ADDRESS";
 /// How much of the cluster consumers watch.
 pub(super) const SCOPE: &str = "FREEPORT_BIND_SCOPE";
 const PREFIX: &str = "FREEPORT_BIND_NAMESPACE_PREFIX";
+const PRETTY_NAME: &str = "FREEPORT_BIND_PRETTY_NAME";
 const LIFETIME: &str = "FREEPORT_BIND_TOKEN_LIFETIME";
 
 /// Whether the leader takes what it is told: it ends at once where it does not.
@@ -38,6 +39,7 @@ pub(super) fn is_taken(name: &str, value: &str) -> Result<(), String> {
         SCOPE => one_of(&["namespaced", "cluster"]),
         PREFIX => is_prefix(value),
         LIFETIME => GoDuration::of_token(value).map(drop),
+        PRETTY_NAME if value.is_empty() => Err("must not be empty".to_owned()),
         _ => Ok(()),
     };
     taken.map_err(|why| format!("{name} of freeport-leader is {value:?}: {why}"))
@@ -83,7 +85,7 @@ mod tests {
             (LIFETIME, "720h"),
             (PREFIX, "kube-bind-"),
             (PREFIX, &"n".repeat(33)),
-            ("FREEPORT_BIND_PRETTY_NAME", "ACME, Inc."),
+            (PRETTY_NAME, "ACME, Inc."),
         ] {
             assert_eq!(is_taken(name, value), Ok(()), "{name}");
         }
@@ -98,6 +100,7 @@ mod tests {
             (PREFIX, "a.b"),
             (PREFIX, &"n".repeat(34)),
             (LIFETIME, "a month"),
+            (PRETTY_NAME, ""),
         ] {
             assert!(is_taken(name, value).unwrap_err().contains(name), "{name}={value}");
         }

@@ -5,6 +5,7 @@ use api::bind::{
     identity::is_prefix,
     resource::{InformerScope, Isolation},
 };
+use clap::builder::NonEmptyStringValueParser;
 use kit::{certificate::certificates, client::is_server_name};
 
 /// Flags of API binding.
@@ -44,7 +45,7 @@ pub struct BindArgs {
     #[arg(long, env = "FREEPORT_BIND_SERVER_NAME", value_name = "NAME", value_parser = server_name)]
     pub(super) bind_server_name: Option<String>,
     /// What people call this provider.
-    #[arg(long, env = "FREEPORT_BIND_PRETTY_NAME", value_name = "NAME", default_value = "Freeport")]
+    #[arg(long, env = "FREEPORT_BIND_PRETTY_NAME", value_name = "NAME", default_value = "Freeport", value_parser = NonEmptyStringValueParser::new())]
     pub(super) bind_pretty_name: String,
     /// For how long the token of a consumer counts, as 720h. It is renewed when half of that is over.
     #[arg(long, env = "FREEPORT_BIND_TOKEN_LIFETIME", value_name = "DURATION", default_value = "720h", value_parser = GoDuration::of_token)]
@@ -157,6 +158,7 @@ mod tests {
             &["--bind-server-name", ""],
             &["--bind-token-lifetime", "5m"],
             &["--bind-namespace-prefix", "a.b"],
+            &["--bind-pretty-name", ""],
         ] {
             assert_eq!(parse(wrong).unwrap_err(), 2, "{wrong:?}");
         }

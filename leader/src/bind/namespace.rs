@@ -41,6 +41,7 @@ use super::{
     LOOK_AGAIN, ensure, free,
     key::Key,
     knowledge::Knowledge,
+    known::Place,
     lean::is_held,
     live::{SOON, looked_at},
     refusal, rights,
@@ -227,7 +228,9 @@ impl Namespaces {
         let is_ending = self.knowledge.known.with(|known| known.is_ending(&key.cluster_namespace));
         if is_held(&namespace.metadata) {
             for within in places(namespace) {
-                match self.knowledge.known.with(|known| ending(key, namespace, &within, known)) {
+                let place = self.place(&within).await?;
+                let at = (within.as_str(), place.as_ref());
+                match self.knowledge.known.with(|known| ending(key, namespace, at, known)) {
                     Ending::Delete(place) if place.metadata.deletion_timestamp.is_some() => {
                         return Ok(Outcome::Done);
                     }
@@ -253,6 +256,18 @@ impl Namespaces {
             self.release(namespace).await?;
         }
         Ok(Outcome::Done)
+    }
+
+    /// The Namespace of this name, also where no watch has told of it: whoever made it may not be there any more when one does.
+    async fn place(&self, name: &str) -> Result<Option<Place>, Error> {
+        if let Some(place) = self.knowledge.known.with(|known| known.place(name).cloned()) {
+            return Ok(Some(place));
+        }
+        match self.writer.read(&Place::named(name)).await {
+            Ok(there) => Ok(Some(there)),
+            Err(Error::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// All rights of the consumer in a Namespace, of whatever API: exports and schemas may be gone before.

@@ -4,6 +4,7 @@
 //! request that is granted, and its status. Deletes requests ten minutes after their end, and BoundSchemas that no export has when a request
 //! goes or fails. What is there already is left as it is, so a pass may run twice.
 
+mod exports;
 #[cfg(test)]
 mod fixture;
 mod judge;
@@ -11,16 +12,13 @@ mod left;
 mod place;
 mod unread;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use api::{
-    bind::{
-        condition::{Answer, READY, Severity, Verdict, conditions},
-        export::{APIServiceExport, APIServiceExportRequest, APIServiceExportRequestStatus, Phase},
-        grant::{EXPORTS_READY, PERMISSION_CLAIM, Refused},
-        resource::{InformerScope, Isolation},
-    },
-    view::Meta,
+use api::bind::{
+    condition::{Answer, READY, Severity, Verdict, conditions},
+    export::{APIServiceExportRequest, APIServiceExportRequestStatus, Phase},
+    grant::{EXPORT_IS_GOING, EXPORTS_READY, PERMISSION_CLAIM, Refused},
+    resource::{InformerScope, Isolation},
 };
 use jiff::Timestamp;
 use kit::{
@@ -28,10 +26,11 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Api, Resource as _, ResourceExt, api::ListParams};
+use kube::{Resource as _, ResourceExt};
 use serde_json::json;
 
 use self::{
+    exports::Exports,
     judge::{Exported, desired, is_granted_by},
     left::{left, renew},
 };
@@ -90,6 +89,10 @@ impl Requests {
                 }
                 ended
             }
+            // It is judged again when that export is gone, of which the watch tells.
+            Err(refused) if refused.reason == EXPORT_IS_GOING => {
+                self.wait(&request, (Severity::Info, EXPORT_IS_GOING), refused.message).await
+            }
             Err(refused) => {
                 let age = age(&request.metadata, Timestamp::now());
                 match looks_again(age, is_behind(&request, &self.knowledge, &self.writer)).await? {
@@ -121,8 +124,12 @@ impl Requests {
     }
 
     async fn export(&self, request: &APIServiceExportRequest, exported: Exported) -> Result<Outcome, Error> {
-        if self.exports_are_others_than_known(&Key::of(request).cluster_namespace).await? {
-            return Ok(Outcome::Requeue(SOON));
+        match self.exports(&Key::of(request).cluster_namespace).await? {
+            Exports::Known => {}
+            Exports::Behind => return Ok(Outcome::Requeue(SOON)),
+            Exports::Unreadable(message) => {
+                return self.wait(request, (Severity::Error, "ExportNotReadable"), message).await;
+            }
         }
         let key = Key::of(&exported.export).pair();
         let there = self.knowledge.known.with(|known| known.exports.named(&key).cloned());
@@ -133,7 +140,7 @@ impl Requests {
                     "APIServiceExport {} is being deleted: it goes when nobody binds it",
                     there.name_any()
                 );
-                return self.wait(request, (Severity::Info, "ExportIsGoing"), message).await;
+                return self.wait(request, (Severity::Info, EXPORT_IS_GOING), message).await;
             }
             Some(there) if !is_granted_by(&request.spec, &there.spec) => {
                 let message = format!(
@@ -165,18 +172,6 @@ impl Requests {
         let verdicts =
             [Verdict::new(EXPORTS_READY, Answer::Yes), Verdict::new(PERMISSION_CLAIM, Answer::Yes)];
         self.say(request, Phase::Succeeded, &verdicts, None).await
-    }
-
-    /// Whether the exports of the cluster namespace are others than the request was judged by: the watch is behind.
-    async fn exports_are_others_than_known(&self, cluster_namespace: &str) -> Result<bool, Error> {
-        let exports = Api::<Meta<APIServiceExport>>::namespaced(self.env.client.clone(), cluster_namespace);
-        let there = exports.list(&ListParams::default()).await?;
-        let there: BTreeSet<_> = there.iter().map(|export| (export.name_any(), export.uid())).collect();
-        Ok(self.knowledge.known.with(|known| {
-            let known: BTreeSet<_> =
-                known.exports_of(cluster_namespace).map(|export| (export.name_any(), export.uid())).collect();
-            there != known
-        }))
     }
 
     /// Says what is in the way. It is looked at again.

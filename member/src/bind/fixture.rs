@@ -4,6 +4,7 @@ use api::bind::{label, mapping::Strategy, resource::InformerScope};
 use kit::{client::kubeconfig::Target, objects::Change};
 use kube::api::ApiResource;
 use serde_json::json;
+use tokio::net::TcpListener;
 
 use super::{contract::Contract, sync::Bound};
 use crate::feature::fixture::access;
@@ -21,8 +22,19 @@ pub(crate) fn kubeconfig(namespace: &str, token: &str) -> Vec<u8> {
 
 /// A contract of which nothing is known.
 pub(crate) fn contract() -> Contract {
-    let target = Target::read(&kubeconfig("kube-bind-37p3oxx6sh4fd", "t")).unwrap();
+    at("127.0.0.1:6443")
+}
+
+fn at(address: &str) -> Contract {
+    let kubeconfig = String::from_utf8(kubeconfig("kube-bind-37p3oxx6sh4fd", "t")).unwrap();
+    let target = Target::read(kubeconfig.replace("127.0.0.1:6443", address).as_bytes()).unwrap();
     Contract::new(&access().env, target, "n1".into()).unwrap()
+}
+
+/// A contract with a provider that nobody answers for.
+pub(crate) async fn silent_contract() -> (Contract, TcpListener) {
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    (at(&server.local_addr().unwrap().to_string()), server)
 }
 
 /// The provider assigns `theirs` to `ours`, for which we asked.

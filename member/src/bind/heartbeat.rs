@@ -16,7 +16,7 @@ use api::bind::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kit::{failure::Failure, objects::version, watch::Watches, write::Error};
+use kit::{drive::before, failure::Failure, objects::version, watch::Watches, write::Error};
 use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::watch;
@@ -91,8 +91,12 @@ impl Heartbeat {
         self.said.subscribe()
     }
 
-    /// Goes on until `stop`.
+    /// Goes on until `stop`, whatever the provider still has to answer then: nothing here cannot be done again.
     pub(crate) async fn keep(self, stop: CancellationToken) {
+        before(&stop, self.go_on()).await;
+    }
+
+    async fn go_on(&self) {
         let (mut changes, mut wrote) = (self.contract.changes(), Wrote::default());
         let (mut failures, mut doubted) = (self.failures.clone(), None);
         loop {
@@ -112,7 +116,6 @@ impl Heartbeat {
                 false => AGAIN,
             };
             tokio::select! {
-                () = stop.cancelled() => return,
                 () = tokio::time::sleep(wait.min(again.unwrap_or(wait))) => {}
                 Ok(()) = changes.changed() => {}
                 // The next heartbeat is not due for long.
@@ -152,8 +155,8 @@ impl Heartbeat {
         if let Some(error) = failed {
             tracing::warn!(error, "the provider was not told that we live, trying again");
         }
-        let before = *self.said.borrow();
-        self.say(after(before, self.contract.has_ended().await));
+        let last = *self.said.borrow();
+        self.say(after(last, self.contract.has_ended().await));
         AGAIN
     }
 
@@ -249,6 +252,22 @@ fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bind::fixture::silent_contract;
+
+    #[tokio::test]
+    async fn a_contract_ends_at_once_whatever_its_provider_has_to_answer() {
+        let (contract, server) = silent_contract().await;
+        let us = (&contract, &Local::new());
+        let heartbeat = Heartbeat::new(us, "east", Timestamp::now, &Watches::default());
+        let stop = CancellationToken::new();
+        let kept = tokio::time::timeout(Duration::from_secs(10), heartbeat.keep(stop.clone()));
+        let asked = async {
+            let asked = server.accept().await.unwrap();
+            stop.cancel();
+            asked
+        };
+        assert!(tokio::join!(kept, asked).0.is_ok());
+    }
 
     #[test]
     fn a_provider_that_was_restored_is_one_that_our_watches_do_not_hear() {

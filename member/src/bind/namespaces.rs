@@ -63,7 +63,11 @@ impl Namespaces {
         loop {
             here.mark_unchanged();
             there.mark_unchanged();
-            let again = match self.pass().await {
+            let passed = tokio::select! {
+                passed = self.pass() => passed,
+                () = stop.cancelled() => return,
+            };
+            let again = match passed {
                 Err(_) => Some(AGAIN),
                 Ok(()) => (!self.refused.is_empty()).then_some(MAY_BE_LET),
             };

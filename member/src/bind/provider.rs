@@ -146,7 +146,10 @@ async fn connect(
     };
     let namespaces = Api::<Meta<Namespace>>::all(client);
     loop {
-        let found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await;
+        let found = tokio::select! {
+            found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)) => found,
+            () = stop.cancelled() => return None,
+        };
         let failure = match found {
             Err(_) => Failure::Unreachable("no answer in time"),
             Ok(Ok(namespace)) => match others_contract(env, &namespace).await {

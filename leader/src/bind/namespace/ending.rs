@@ -19,8 +19,14 @@ pub(super) enum Ending {
     Stays,
 }
 
-pub(super) fn ending(key: &Key, namespace: &APIServiceNamespace, name: &str, known: &Known) -> Ending {
-    let Some(place) = known.place(name) else { return Ending::Stays };
+/// `place` is the Namespace of that name: a watch may not have told of it yet.
+pub(super) fn ending(
+    key: &Key,
+    namespace: &APIServiceNamespace,
+    (name, place): (&str, Option<&Place>),
+    known: &Known,
+) -> Ending {
+    let Some(place) = place else { return Ending::Stays };
     let (is_its, was_said) = (is_made_for(place, key), said(namespace) == Some(name));
     if !(is_its || was_said && is_without_prefix(place, key)) {
         return Ending::Stays;
@@ -57,7 +63,7 @@ mod tests {
     /// How it ends for `cns/team1`, beside APIServiceNamespaces `team1` of others: the cluster namespace, where it is, whether it goes.
     fn ends(made_for: &str, said: &str, others: &[(&str, &str, bool)]) -> String {
         let mut known = known("None");
-        known.places.change(Change::Apply(made("team1", made_for, false)));
+        let place = made("team1", made_for, false);
         for (contract, status, goes) in others {
             let deleted = goes.then_some("2026-01-01T00:00:00Z");
             let mut other = json!(namespace(status));
@@ -65,7 +71,7 @@ mod tests {
             other["metadata"]["deletionTimestamp"] = json!(deleted);
             known.namespaces.change(Change::Apply(serde_json::from_value(other).unwrap()));
         }
-        match ending(&key(), &namespace(said), "team1", &known) {
+        match ending(&key(), &namespace(said), ("team1", Some(&place)), &known) {
             Ending::Delete(_) => "goes".into(),
             Ending::HandOver(_, heir) => format!("is of {heir}"),
             Ending::Stays => "stays".into(),

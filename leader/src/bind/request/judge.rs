@@ -88,8 +88,11 @@ fn judged(
     let asked = request.spec.resources.iter().filter_map(|resource| known.crd(&resource.name()));
     let crds: BTreeMap<_, _> = asked.map(|crd| (crd.name_any(), &crd.spec)).collect();
     let bound = known.bound(&key.cluster_namespace);
+    let exports = known.exports_of(&key.cluster_namespace);
+    let going = exports.filter(|export| export.metadata.deletion_timestamp.is_some());
+    let going = going.map(ResourceExt::name_any).collect();
     let judge = |templates: &[_], isolation| {
-        let offered = Offered { templates, crds: &crds, bound: &bound, isolation, scope };
+        let offered = Offered { templates, crds: &crds, bound: &bound, going: &going, isolation, scope };
         let granted = granted(&key.name, &request.spec, &offered)?;
         contradiction(key, &granted, isolation, known).map_or(Ok((granted, isolation)), Err)
     };

@@ -8,7 +8,7 @@ use api::{
 use kit::write::{Error, Writer};
 use kube::ResourceExt;
 
-use super::Requests;
+use super::{Requests, exports::Exports};
 use crate::bind::known::Known;
 
 /// Those of a cluster namespace.
@@ -33,11 +33,17 @@ pub(super) async fn renew(writer: &Writer, want: &BoundSchema) -> Result<(), Err
 }
 
 impl Requests {
-    /// Deletes the schemas that no export has, for whoever has the turn. Whether it was known which these are.
+    /// Deletes the schemas that no export has, for whoever has the turn. Whether that is done: it is to be tried again where it is not known
+    /// yet which these are. Where an export cannot be read, they stay until the next request goes.
     pub(super) async fn delete_left(&self, cluster_namespace: &str) -> Result<bool, Error> {
         let left = self.knowledge.known.with(|known| left(cluster_namespace, known));
-        if !left.is_empty() && self.exports_are_others_than_known(cluster_namespace).await? {
-            return Ok(false);
+        if left.is_empty() {
+            return Ok(true);
+        }
+        match self.exports(cluster_namespace).await? {
+            Exports::Known => {}
+            Exports::Behind => return Ok(false),
+            Exports::Unreadable(_) => return Ok(true),
         }
         for schema in &left {
             self.writer.delete(schema, false).await?;

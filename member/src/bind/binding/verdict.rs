@@ -55,7 +55,8 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         Link::Failing(failure) if failure.is_refusal() => Some(evicted()),
         Link::Failing(failure) => Some(away(failure.to_string())),
         Link::Untold(untold) => Some(away(untold.to_string())),
-        _ => None,
+        Link::Unusable(unusable) => Some(error(unusable.reason(), unusable.to_string())),
+        Link::Connecting | Link::Up(..) => None,
     };
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
@@ -163,6 +164,7 @@ mod tests {
     use kit::failure::Failure;
 
     use super::{super::Untold, *};
+    use crate::bind::credential::Unusable;
 
     #[test]
     fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
@@ -177,7 +179,11 @@ mod tests {
     fn where_nobody_answers_no_heartbeat_arrives() {
         let untold = || Untold { kinds: vec!["Secret"], why: None };
         let heartbeat = Verdict::new("Heartbeating", unheard());
-        for link in [Link::Failing(Failure::Unreachable("it is away")), Link::Untold(untold())] {
+        let unusable = Link::Unusable(Unusable::NoKey);
+        let is_connected = |verdict: &Verdict| *verdict == Verdict::new("Connected", Answer::Yes);
+        assert!(!unconnected(&unusable, true).iter().any(is_connected));
+        assert!(unconnected(&unusable, true).iter().any(|verdict| verdict.type_ == "Connected"));
+        for link in [Link::Failing(Failure::Unreachable("it is away")), Link::Untold(untold()), unusable] {
             assert!(unconnected(&link, true).contains(&heartbeat), "{}", link.state());
         }
         assert!(unconnected(&Link::Connecting, true).is_empty(), "what was said may still be so");

@@ -15,6 +15,8 @@ pub(crate) struct Assigned {
     by_theirs: BTreeMap<String, Vec<String>>,
     /// Ours for which the provider asked itself, as it says.
     wanted_by_provider: BTreeSet<String>,
+    /// Ours for which there is an APIServiceNamespace.
+    there: BTreeSet<String>,
 }
 
 impl Assigned {
@@ -22,6 +24,7 @@ impl Assigned {
         let mut all = Self::default();
         for namespace in namespaces {
             let ours = namespace.name_any();
+            all.there.insert(ours.clone());
             if Contract::is_providers(namespace) {
                 all.wanted_by_provider.insert(ours.clone());
             }
@@ -38,6 +41,11 @@ impl Assigned {
     /// Whether we asked for one of theirs for this one of ours, or the provider does not say that it did.
     pub(crate) fn is_asked_for(&self, ours: &str) -> bool {
         !self.wanted_by_provider.contains(ours)
+    }
+
+    /// Whether as much is said of one of ours: what was not answered may be gone without that.
+    pub(crate) fn says_as(&self, before: &Self, ours: &str) -> bool {
+        self.get(ours) == before.get(ours) && self.there.contains(ours) == before.there.contains(ours)
     }
 
     /// What is said of one of ours.
@@ -88,6 +96,13 @@ mod tests {
         assert_eq!(said.as_deref(), Some("SystemNamespace: default is a Namespace of the system"));
         assert_eq!(not_assigned(&of(json!({"namespace": "there", "conditions": no}))), None);
         assert_eq!(not_assigned(&of(json!({}))), None);
+    }
+
+    #[test]
+    fn one_that_goes_before_it_was_answered_is_news() {
+        let (asked, gone) = (Assigned::of([namespace("a", &json!({}))].iter()), Assigned::default());
+        assert!(!gone.says_as(&asked, "a") && gone.says_as(&asked, "b") && asked.says_as(&asked, "a"));
+        assert!(gone != asked, "nobody would look");
     }
 
     #[test]

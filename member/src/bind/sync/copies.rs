@@ -155,7 +155,7 @@ impl Copies {
         let keys = self.store.keys().into_iter();
         // One that was taken away has to be asked for again.
         let concerned = keys.filter(|place| {
-            place.namespace.as_ref().is_some_and(|namespace| before.get(namespace) != now.get(namespace))
+            place.namespace.as_ref().is_some_and(|namespace| !now.says_as(before, namespace))
         });
         self.store.enqueue(concerned.map(|place| (place, Readers::ALL)).collect());
     }

@@ -170,7 +170,8 @@ pub(crate) fn next(place: &Place, pair: &Pair, rules: &Rules<'_>, assigned: Opti
     if let Some(error) = here.error.as_ref().or(there.and_then(|there| there.error.as_ref())) {
         return Step::Fail(Problem::Unkept(error.clone()));
     }
-    if there.is_none() && rules.is_ending {
+    // What is only offered is nobody's copy as long as nothing goes up.
+    if !is_ours && rules.is_ending {
         return Step::Rest;
     }
     if !is_held {
