@@ -8,13 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{
-    offload::{
-        namespace::NamespaceOffloadingSpec,
-        review::{Denial, review},
-    },
-    view::Lenient,
-};
+use api::offload::review::{Denial, review};
 use axum::{
     Router,
     body::Bytes,
@@ -32,7 +26,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use crate::{
     admission::{Malformed, Request, Verdict},
     metrics::Metrics,
-    offloadings::Offloadings,
+    offloadings::{Offloading, Offloadings},
 };
 
 /// Longest body: as much as an API server takes itself.
@@ -133,12 +127,18 @@ impl Handler {
 fn decide(
     namespace: &str,
     pod: &serde_json::Value,
-    offloading: Option<Lenient<NamespaceOffloadingSpec>>,
+    offloading: Option<Offloading>,
 ) -> Result<Vec<serde_json::Value>, Denial> {
     let namespace = || namespace.to_owned();
-    let Lenient(spec) = offloading.ok_or_else(|| Denial::NotOffloaded { namespace: namespace() })?;
-    let spec = spec.map_err(|problem| Denial::Unreadable { namespace: namespace(), problem })?;
-    review(pod, &spec)
+    let offloading = offloading.ok_or_else(|| Denial::NotOffloaded { namespace: namespace() })?;
+    let is_going = offloading.is_going();
+    let spec = offloading.spec.0.map_err(|problem| Denial::Unreadable { namespace: namespace(), problem })?;
+    let patch = review(pod, &spec)?;
+    // Its twin goes, or is gone already: nobody could send it, and where it is bound it stays for life.
+    if is_going && !patch.is_empty() {
+        return Err(Denial::Ending { namespace: namespace() });
+    }
+    Ok(patch)
 }
 
 async fn mutate_pod(State(handler): State<Handler>, request: extract::Request) -> Response {

@@ -26,11 +26,19 @@ const LIST_EVERY: Duration = Duration::from_secs(60);
 /// What of a NamespaceOffloading counts for Pods. One without a spec has the defaults.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = NamespaceOffloading)]
-struct Offloading {
+pub(crate) struct Offloading {
     #[serde(deserialize_with = "lean")]
     metadata: ObjectMeta,
+    /// Where Pods may run.
     #[serde(default)]
-    spec: Lenient<NamespaceOffloadingSpec>,
+    pub(crate) spec: Lenient<NamespaceOffloadingSpec>,
+}
+
+impl Offloading {
+    /// Whether it is being deleted.
+    pub(crate) fn is_going(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
 }
 
 /// What is known of them. Cloning shares it.
@@ -80,15 +88,11 @@ impl Offloadings {
         troubles.map(|trouble| trouble.failure).find(Failure::is_refusal)
     }
 
-    /// What the NamespaceOffloading of a Namespace asks for; none if there is none. One that we do not know of may have been made just
+    /// The NamespaceOffloading of a Namespace; none if there is none. One that we do not know of may have been made just
     /// now, and one that is not told of may be another by now: the API server is asked, once.
-    pub(crate) async fn of(
-        &self,
-        namespace: &str,
-    ) -> Result<Option<Lenient<NamespaceOffloadingSpec>>, Failure> {
+    pub(crate) async fn of(&self, namespace: &str) -> Result<Option<Offloading>, Failure> {
         let name = (namespace.to_owned(), NAME.to_owned());
-        let (known, lists) =
-            self.known.with(|known| (known.named(&name).map(|found| found.spec.clone()), known.lists()));
+        let (known, lists) = self.known.with(|known| (known.named(&name).cloned(), known.lists()));
         if known.is_some() && self.refused().is_none() {
             return Ok(known);
         }
@@ -99,7 +103,7 @@ impl Offloadings {
         if let Some(found) = found.clone() {
             self.known.with(|known| known.answered(found, lists));
         }
-        Ok(found.map(|found| found.spec))
+        Ok(found)
     }
 
     /// Those that are known from tests.

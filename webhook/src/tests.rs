@@ -51,6 +51,29 @@ async fn a_pod_gets_what_its_namespace_asks_for() {
     assert!(metrics.contains("freeport_webhook_admission_seconds_count 4\n"), "{metrics}");
 }
 
+#[tokio::test]
+async fn no_pod_is_placed_for_what_is_being_deleted() {
+    let webhook = Webhook::start(Duration::ZERO);
+    let going = |namespace: &str, strategy: &str| {
+        let mut going = offloading(namespace, &json!({"podOffloadingStrategy": strategy}));
+        going["metadata"]["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
+        webhook.offloadings.know(going);
+    };
+    going("shop", "Remote");
+    going("here", "Local");
+    let client = webhook.client();
+    let (code, answer) = asked(&client, &review("1", "shop")).await;
+    assert_eq!((code, &answer["response"]["allowed"]), (StatusCode::OK, &json!(false)));
+    let says = answer["response"]["status"]["message"].as_str().unwrap();
+    assert!(says.contains("shop/offloading is being deleted") && says.contains("try again"), "{says}");
+    let mut bound = review("2", "shop");
+    bound["request"]["object"]["spec"]["nodeName"] = json!("n1");
+    for passes in [bound, review("3", "here")] {
+        let (_, answer) = asked(&client, &passes).await;
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+    }
+}
+
 /// Issue 14, A4.
 #[tokio::test]
 async fn a4_a_pod_as_large_as_an_api_server_takes_is_served_and_so_are_others_meanwhile() {

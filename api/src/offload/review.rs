@@ -30,6 +30,16 @@ pub enum Denial {
         /// The Namespace.
         namespace: String,
     },
+    /// The label has to go first; the member takes it off.
+    #[error(
+        "NamespaceOffloading {namespace}/offloading is being deleted, and label {label} of the Namespace is still there: try again in a \
+         moment; if freeport-member does not run, take the label off, and new Pods run in this cluster",
+        label = label::SCHEDULING_ENABLED
+    )]
+    Ending {
+        /// The Namespace.
+        namespace: String,
+    },
     /// The NamespaceOffloading has to be mended.
     #[error(
         "NamespaceOffloading {namespace}/offloading cannot be read, so nobody knows where its Pods may run: {problem}"

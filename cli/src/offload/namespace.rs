@@ -8,17 +8,19 @@ mod tests;
 use std::time::Duration;
 
 use api::{
+    label,
     name::is_dns_label,
     offload::{
         label::{TYPE, VIRTUAL_NODE},
         namespace::{NAME, NamespaceMappingStrategy, NamespaceOffloadingSpec, PodOffloadingStrategy},
+        twin::check_offloaded,
         view::NamespaceOffloadingView,
     },
     view::Meta,
 };
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm};
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -29,6 +31,7 @@ use super::{
     can_offload,
     progress::{Progress, progress},
     selector,
+    status::older_pods,
     twins::{goes, lost},
 };
 use crate::{
@@ -97,19 +100,43 @@ pub async fn offload_namespaces(
     Ok(())
 }
 
-/// The Namespaces that are asked for, all of which are there.
+/// The Namespaces that are asked for, all of which are there and can be offloaded.
 async fn named(cluster: &Cluster, options: &OffloadOptions) -> Result<Vec<String>, Error> {
-    let Some(labels) = &options.ns_selector else {
-        for namespace in &options.namespaces {
-            is_there(cluster, namespace).await?;
+    let api = Api::<Meta<Namespace>>::all(cluster.client.clone());
+    let mut there = Vec::new();
+    match &options.ns_selector {
+        Some(labels) => {
+            there = cluster.all(&api, labels).await?;
+            if there.is_empty() {
+                return Err(cluster.refuse(format!("no Namespace matches --ns-selector {labels}")));
+            }
         }
-        return Ok(options.namespaces.clone());
-    };
-    let there = cluster.all(&Api::<Meta<Namespace>>::all(cluster.client.clone()), labels).await?;
-    match there.is_empty() {
-        true => Err(cluster.refuse(format!("no Namespace matches --ns-selector {labels}"))),
-        false => Ok(there.iter().map(ResourceExt::name_any).collect()),
+        None => {
+            for namespace in &options.namespaces {
+                let found =
+                    cluster.request(format!("read Namespace {namespace}"), api.get_opt(namespace)).await?;
+                let missing =
+                    || cluster.refuse(format!("there is no Namespace {namespace}: create it first"));
+                there.push(found.ok_or_else(missing)?);
+            }
+        }
     }
+    let why: Vec<_> = there.iter().filter_map(cannot).collect();
+    match why.is_empty() {
+        true => Ok(there.iter().map(ResourceExt::name_any).collect()),
+        false => Err(cluster.refuse(format!("{}; nothing was changed", why.join("; ")))),
+    }
+}
+
+/// Why a Namespace cannot be offloaded, if it cannot.
+fn cannot(namespace: &Meta<Namespace>) -> Option<String> {
+    let name = namespace.name_any();
+    if namespace.meta().deletion_timestamp.is_some() {
+        return Some(format!("Namespace {name} is being deleted"));
+    }
+    let is_area = namespace.labels().get(label::COMMON_AREA).is_some_and(|area| area == label::TRUE);
+    let system = is_area.then(|| name.clone()).into_iter().collect();
+    check_offloaded(&name, &system).err().map(|error| error.to_string())
 }
 
 /// What the flags say of the spec.
@@ -157,15 +184,6 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
     Ok(spec)
 }
 
-async fn is_there(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
-    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    let found = namespaces.get_metadata_opt(namespace);
-    match cluster.request(format!("read Namespace {namespace}"), found).await? {
-        Some(_) => Ok(()),
-        None => Err(cluster.refuse(format!("there is no Namespace {namespace}: create it first"))),
-    }
-}
-
 /// Refuses a selector that would take twins away.
 async fn keeps_twins(cluster: &Cluster, namespaces: &[String], spec: &Value) -> Result<(), Error> {
     let Some(selector) = spec.get("clusterSelector") else { return Ok(()) };
@@ -195,15 +213,14 @@ async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -
     let there = read(cluster, namespace).await?;
     let object = offloading(namespace, spec);
     let api = cluster.api(&object.resource, Some(namespace));
-    let done = match &there {
+    let (done, after) = match &there {
         None => {
             let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
             let create = async {
                 let body = serde_json::from_value(object.body.clone()).map_err(kube::Error::SerdeError)?;
                 api.create(&params, &body).await
             };
-            cluster.request(format!("create {object}"), create).await?;
-            "created"
+            ("created", cluster.request(format!("create {object}"), create).await?)
         }
         Some(there) => {
             let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
@@ -211,18 +228,35 @@ async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -
             let patch = api.patch(NAME, &params, &change);
             let after = cluster.request(format!("change {object}"), patch).await?;
             let is_same = after.0.metadata.generation == there.metadata.generation;
-            if is_same { "unchanged" } else { "changed" }
+            (if is_same { "unchanged" } else { "changed" }, after)
         }
     };
     say(&format!("{}: {done} {object}", cluster.name));
-    if done == "changed" && spec.get("podOffloadingStrategy").is_some_and(|to| *to != json!("LocalAndRemote"))
+    // What an API server of another version has made of it is for the member to say.
+    let spec = serde_json::from_value(after.0.data["spec"].clone());
+    if done != "unchanged"
+        && let Ok(spec) = spec
+        && let Some(older) = older(namespace, &older_pods(cluster, namespace, &spec).await?)
     {
-        say(&format!(
-            "{}: Pods of {namespace} that exist stay where they are until they are deleted",
-            cluster.name
-        ));
+        say(&format!("{}: {older}", cluster.name));
     }
     Ok(())
+}
+
+/// What there is to say of Pods that are older than what their Namespace asks for now.
+fn older(namespace: &str, pods: &[String]) -> Option<String> {
+    let pods = match pods {
+        [] => return None,
+        [one] => {
+            format!("Pod {one} of {namespace} is older than this: it stays where it is until it is deleted")
+        }
+        [first, ..] => format!(
+            "{} Pods of {namespace} are older than this, {first} among them: they stay where they are until they are deleted \
+             (freeport offload status -n {namespace})",
+            pods.len()
+        ),
+    };
+    Some(pods)
 }
 
 /// The NamespaceOffloading of a Namespace, if it has one.

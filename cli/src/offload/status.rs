@@ -14,7 +14,7 @@ use api::{
     label as general,
     offload::{
         label,
-        namespace::NamespaceOffloading,
+        namespace::{NamespaceOffloading, NamespaceOffloadingSpec},
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
     view::Meta,
@@ -91,4 +91,20 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         away: away(&cluster).await,
     };
     Ok(report::report(&cluster.name, &read))
+}
+
+/// Names of the Pods of a Namespace that would be elsewhere, were they created now.
+pub(super) async fn older_pods(
+    cluster: &Cluster,
+    namespace: &str,
+    spec: &NamespaceOffloadingSpec,
+) -> Result<Vec<String>, Error> {
+    let pods = cluster.all(&Api::<PodView>::namespaced(cluster.client.clone(), namespace), "").await?;
+    if pods.is_empty() {
+        return Ok(Vec::new());
+    }
+    let virtual_nodes = format!("{}={}", label::TYPE, label::VIRTUAL_NODE);
+    let nodes = cluster.all(&Api::<NodeView>::all(cluster.client.clone()), &virtual_nodes).await?;
+    let nodes = nodes.iter().filter_map(|node| Some((node.metadata.name.as_deref()?, node))).collect();
+    Ok(pods::older(spec, namespace, &pods, &nodes))
 }

@@ -21,7 +21,6 @@ use kit::{
     queue::{Outcome, Queue},
     write::Error,
 };
-use kube::ResourceExt;
 use presence::{heartbeat::Heartbeats, leases::Leases};
 use proptest::{collection, prelude::*, sample::Index};
 use serde::de::DeserializeOwned;
@@ -31,9 +30,8 @@ use tokio_util::sync::CancellationToken;
 use self::world::{CONTENTS, Kind, OBJECTS};
 use super::{
     knowledge::Knowledge,
-    own_map,
-    selection::is_held,
-    view::{HostedPod, OwnOffer, PeerMap, PeerOffer, VirtualNode},
+    namespace,
+    view::{HostedPod, OwnOffer, PeerOffer, VirtualNode},
 };
 use crate::identity::Identity;
 
@@ -135,7 +133,7 @@ impl Known {
             Kind::Peer => known.change_peers(told.read()),
             Kind::Node => known.change::<VirtualNode>(told.read()),
             Kind::OwnMap => known.change_own_maps(told.read()),
-            Kind::PeerMap => known.clusters.change::<PeerMap>(told.read()),
+            Kind::PeerMap => known.change_peer_maps(told.read(), self.now),
             Kind::OwnOffer => known.clusters.change::<OwnOffer>(told.read()),
             Kind::PeerOffer => known.clusters.change::<PeerOffer>(told.read()),
             Kind::Offloading => known.change_offloadings(told.read()),
@@ -147,10 +145,9 @@ impl Known {
             Kind::Lease => {
                 let change = told.read();
                 self.leases.with(|leases| leases.change(change, self.now, Timestamp::UNIX_EPOCH));
+                known.hear(self.now);
             }
         }
-        // Some Lease is renewed all the time.
-        known.hear(self.now);
     }
 
     /// As the controller of OffloadPeers finds out that one was deleted.
@@ -163,34 +160,24 @@ impl Known {
     }
 
     /// As the controller of Namespaces asks for maps that do not say what they have to.
-    fn look_at_namespace(&self, namespace: &String) -> Outcome {
-        let entry = self.all.namespaces.get(namespace).unwrap_or_default();
-        let Some(offloading) = &entry.offloading else { return Outcome::Done };
-        let is_going = offloading.metadata.deletion_timestamp.is_some();
-        if is_going && is_held(offloading) {
-            self.all.namespaces.note(namespace, |entry| entry.withdrawn = offloading.uid());
+    fn look_at_namespace(&self, name: &String) -> Outcome {
+        if let Some(entry) = self.all.namespaces.get(name) {
+            namespace::ask_maps(&self.all, name, &entry);
         }
-        if !is_going || is_held(offloading) {
-            own_map::enqueue(&self.all, namespace);
-        }
-        if is_going { Outcome::Requeue(LOOKED) } else { Outcome::Done }
-    }
-
-    fn keys(&self) -> Vec<String> {
-        let all = [self.all.clusters.keys(), self.all.namespaces.keys(), self.all.shadows.keys()];
-        all.concat()
+        Outcome::Done
     }
 }
 
-/// A queue, and what its controller sees of a key.
+/// A queue, the keys that may come by it, and what its controller sees of one.
 #[derive(Clone)]
 pub(super) struct Looks<V> {
     pub(super) queue: fn(&Knowledge) -> Queue<String>,
+    pub(super) keys: fn(&Knowledge) -> Vec<String>,
     pub(super) at: fn(&Known, &str) -> BTreeMap<String, V>,
 }
 
-/// What the controller has seen last, and what it would see now.
-pub(super) fn seen<V>(events: &[Event], looks: &[Looks<V>]) -> [BTreeMap<String, V>; 2]
+/// What the controller has seen last, and what it would see now of all keys of its first queue.
+pub(super) fn seen<V>(events: &[Event], first: &Looks<V>, others: &[Looks<V>]) -> [BTreeMap<String, V>; 2]
 where
     V: Clone + Default + PartialEq + Debug + Send + 'static,
 {
@@ -202,7 +189,7 @@ where
             let look = move |key: String| std::future::ready(Ok::<_, Error>(look(&key)));
             drive("test", queue, metrics.clone(), stop.clone(), look)
         };
-        let looking = looks.iter().map(|looks| {
+        let looking = std::iter::once(first).chain(others).map(|looks| {
             let (queue, known, last, at) = ((looks.queue)(&known.all), known.clone(), last.clone(), looks.at);
             let look = move |key: &String| {
                 last.with(|last| last.extend(at(&known, key)));
@@ -236,12 +223,14 @@ where
             () = telling => {}
         }
         let mut now = BTreeMap::new();
-        for key in known.keys() {
-            looks.iter().take(1).for_each(|looks| now.extend((looks.at)(&known, &key)));
+        for key in (first.keys)(&known.all) {
+            now.extend((first.at)(&known, &key));
         }
-        let last = last.with(|last| last.clone());
-        // Of what it was never told it knows nothing.
-        let last = now.keys().map(|key| (key.clone(), last.get(key).cloned().unwrap_or_default())).collect();
-        [last, now]
+        // Of what it was never told it knows nothing, and nothing is to be known of what has gone.
+        last.with(|last| {
+            last.keys().for_each(|key| _ = now.entry(key.clone()).or_default());
+            now.keys().for_each(|key| _ = last.entry(key.clone()).or_default());
+            [last.clone(), now]
+        })
     })
 }

@@ -57,10 +57,12 @@ impl Namespaces {
         if let Some(change) = enabled::change(&entry) {
             self.follow_label(&namespace, change).await?;
         }
-        let Some(offloading) = &entry.offloading else { return Ok(Outcome::Done) };
-        match offloading.metadata.deletion_timestamp {
-            Some(_) => self.unoffload(&namespace, &entry, offloading).await,
-            None => self.offload(&namespace, &entry, offloading).await.map(|()| Outcome::Done),
+        match course(&entry) {
+            Course::Offload(offloading) => {
+                self.offload(&namespace, &entry, offloading).await.map(|()| Outcome::Done)
+            }
+            Course::Unoffload(offloading) => self.unoffload(&namespace, &entry, offloading).await,
+            Course::Nothing => Ok(Outcome::Done),
         }
     }
 
@@ -99,7 +101,7 @@ impl Namespaces {
         if !is_valid {
             return Ok(());
         }
-        own_map::enqueue(&self.knowledge, namespace);
+        ask_maps(&self.knowledge, namespace, entry);
         match offloading.spec.0.as_ref().map(|spec| spec.pod_offloading_strategy) {
             Ok(strategy) => self.put_label(entry, strategy != PodOffloadingStrategy::Local).await,
             Err(_) => Ok(()),
@@ -113,9 +115,6 @@ impl Namespaces {
         entry: &NamespaceEntry,
         offloading: &NamespaceOffloadingView,
     ) -> Result<Outcome, Error> {
-        if !is_held(offloading) {
-            return Ok(Outcome::Done);
-        }
         if !entry.is_withdrawn() {
             let since = offloading.metadata.creation_timestamp.as_ref();
             if !withdrawn::was_decided::<NamespaceOffloading>(&self.local, since).await? {
@@ -126,8 +125,7 @@ impl Namespaces {
         }
         // Where it stays, the webhook would refuse every new Pod.
         self.put_label(entry, false).await?;
-        self.knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
-        own_map::enqueue(&self.knowledge, namespace);
+        ask_maps(&self.knowledge, namespace, entry);
         // Before the maps are looked at, since it ends with what it writes in them.
         if self.knowledge.writing.may_have(namespace) {
             return Ok(Outcome::Requeue(SOON));
@@ -162,4 +160,32 @@ impl Namespaces {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What becomes of what a Namespace asks of other clusters.
+enum Course<'a> {
+    Offload(&'a NamespaceOffloadingView),
+    /// It is being deleted, and waits for us.
+    Unoffload(&'a NamespaceOffloadingView),
+    Nothing,
+}
+
+fn course(entry: &NamespaceEntry) -> Course<'_> {
+    match &entry.offloading {
+        Some(offloading) if offloading.metadata.deletion_timestamp.is_none() => Course::Offload(offloading),
+        Some(offloading) if is_held(offloading) => Course::Unoffload(offloading),
+        _ => Course::Nothing,
+    }
+}
+
+/// Asks for those maps that do not say what the Namespace asks for, or that somebody decided that it asks for nothing any more.
+pub(super) fn ask_maps(knowledge: &Knowledge, namespace: &str, entry: &NamespaceEntry) {
+    match course(entry) {
+        Course::Offload(_) => {}
+        Course::Unoffload(offloading) => {
+            knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
+        }
+        Course::Nothing => return,
+    }
+    own_map::enqueue(knowledge, namespace);
 }

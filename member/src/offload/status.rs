@@ -207,10 +207,13 @@ mod tests {
         [(namespace.to_owned(), format!("{name:?} {said:?} {placed}"))].into()
     }
 
+    const LOOKS: Looks<String> =
+        Looks { queue: |known| known.namespaces.queue(1), keys: |known| known.namespaces.keys(), at: look };
+
     proptest! {
         #[test]
         fn whoever_says_how_it_stands_has_seen_the_last_of_it(events in events()) {
-            let [last, now] = seen(&events, &[Looks { queue: |known| known.namespaces.queue(1), at: look }]);
+            let [last, now] = seen(&events, &LOOKS, &[]);
             prop_assert_eq!(last, now);
         }
     }

@@ -1,6 +1,6 @@
 //! Everything that offloading watches, in this cluster and in the Common Area.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Instant};
 
 use api::offload::{
     label, twin,
@@ -82,7 +82,7 @@ pub(super) fn watch_leader(
     let sink_of = sink(known, |known, change| known.change_own_maps(change));
     watch(env, watches, (own, is_us("spec.origin")), common_area("own NamespaceMap"), sink_of, tasks);
     let peers = Api::<PeerMap>::namespaced(leader.clone(), area);
-    let sink_of = sink(known, |known, change| known.clusters.change(change));
+    let sink_of = sink(known, |known, change| known.change_peer_maps(change, Instant::now()));
     watch(env, watches, (peers, is_us("spec.destination")), common_area("NamespaceMap"), sink_of, tasks);
     let own = Api::<OwnOffer>::namespaced(leader.clone(), area);
     let sink_of = sink(known, |known, change| known.clusters.change(change));

@@ -128,14 +128,17 @@ fn tolerations(spec: &mut Map<String, Value>) {
 fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> {
     let mut tokens = Vec::new();
     for volume in items(spec, "volumes") {
-        match kind(volume) {
-            Some("projected") if is_token(volume) => tokens.push(name(volume).to_owned()),
-            Some("projected") => projected(volume)?,
-            Some(kind) if !VOLUMES.contains(&kind) => {
-                let field = format!("spec.volumes[{}].{kind}", name(volume));
-                return Err(refused(field, "use emptyDir or downwardAPI, or let the Pod run at home"));
+        // An API server takes no volume with several; whoever seals one may put any into it.
+        for kind in kinds(volume) {
+            match kind {
+                "projected" if is_token(volume) => tokens.push(name(volume).to_owned()),
+                "projected" => projected(volume)?,
+                kind if VOLUMES.contains(&kind) => {}
+                kind => {
+                    let field = format!("spec.volumes[{}].{kind}", name(volume));
+                    return Err(refused(field, "use emptyDir or downwardAPI, or let the Pod run at home"));
+                }
             }
-            _ => {}
         }
     }
     if let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) {
@@ -147,8 +150,8 @@ fn volumes(spec: &mut Map<String, Value>) -> Result<Vec<String>, DoesNotTravel> 
 }
 
 /// What a volume is made of.
-fn kind(volume: &Map<String, Value>) -> Option<&str> {
-    volume.iter().find(|(key, value)| *key != "name" && !value.is_null()).map(|(kind, _)| kind.as_str())
+fn kinds(volume: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    volume.iter().filter(|(key, value)| *key != "name" && !value.is_null()).map(|(kind, _)| kind.as_str())
 }
 
 /// Whether Kubernetes added it, by all that it is: somebody may have given a volume of his own such a name.

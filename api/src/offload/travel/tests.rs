@@ -127,6 +127,9 @@ fn what_does_not_travel_is_named() {
         (json!({"name": "v", "hostPath": {"path": "/"}}), "hostPath"),
         (json!({"name": "v", "ephemeral": {}}), "ephemeral"),
         (json!({"name": "v", "csi": {"driver": "d"}}), "csi"),
+        (json!({"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}), "secret"),
+        (json!({"name": "v", "downwardAPI": {}, "hostPath": {"path": "/"}}), "hostPath"),
+        (json!({"name": "v", "projected": {"sources": []}, "secret": {"secretName": "s"}}), "secret"),
         (json!({"name": "kube-api-access-v", "secret": {"secretName": "s"}}), "secret"),
         (json!({"name": "v", "projected": {"sources": [{"secret": {}}]}}), "projected.sources[].secret"),
         (

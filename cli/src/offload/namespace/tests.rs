@@ -106,3 +106,33 @@ fn as_json_all_objects_are_one_list_in_the_order_of_applying() {
     assert_eq!(seen, want);
     assert_eq!(list["items"][0]["metadata"]["labels"], json!({"liqo.io/scheduling-enabled": "true"}));
 }
+
+#[test]
+fn what_can_never_be_offloaded_is_said_before_anything_is_written() {
+    let why = |metadata: &Value| cannot(&serde_json::from_value(json!({"metadata": metadata})).unwrap());
+    assert_eq!(why(&json!({"name": "shop"})), None);
+    assert_eq!(why(&json!({"name": "default"})), None);
+    for (metadata, says) in [
+        (json!({"name": "kube-system"}), "Namespace kube-system cannot be offloaded"),
+        (
+            json!({"name": "area", "labels": {"multicluster.freeport.dev/common-area": "true"}}),
+            "Namespace area cannot",
+        ),
+        (
+            json!({"name": "shop", "deletionTimestamp": "2026-11-01T12:00:00Z"}),
+            "Namespace shop is being deleted",
+        ),
+    ] {
+        let said = why(&metadata).unwrap();
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn pods_that_are_older_are_spoken_of_where_there_are_any() {
+    let said = |pods: &[&str]| older("shop", &pods.iter().map(|&pod| pod.to_owned()).collect::<Vec<_>>());
+    assert_eq!(said(&[]), None);
+    assert!(said(&["web"]).unwrap().starts_with("Pod web of shop is older"));
+    let two = said(&["web", "db"]).unwrap();
+    assert!(two.starts_with("2 Pods of shop") && two.contains("freeport offload status -n shop"), "{two}");
+}

@@ -6,10 +6,14 @@ use std::{
 };
 
 use api::name::member_lease;
+use kit::objects::Change;
 use presence::standing::Standing;
 
 use super::Knowledge;
-use crate::offload::index::{ClusterEntry, EXCHANGE, NODE, PEER, STATUS};
+use crate::offload::{
+    index::{ClusterEntry, EXCHANGE, NODE, PEER, STATUS},
+    view::PeerMap,
+};
 
 /// For how long a member without a Lease is waited for. Where Leases merely vanished, as in a Common Area that was emptied or replaced,
 /// members have theirs again in less.
@@ -27,6 +31,19 @@ impl Knowledge {
                 .then_some(Standing::Unheard)
         };
         known.or_else(is_missed)
+    }
+
+    /// Takes in a change of what others want here: by that one without a Lease is waited for, or not any more.
+    pub(crate) fn change_peer_maps(&self, change: Change<PeerMap>, now: Instant) {
+        let homes = || {
+            let homes = self.all_clusters().into_iter().filter(|(_, entry)| entry.map.is_some());
+            homes.map(|(home, _)| home).collect::<Vec<_>>()
+        };
+        let before = homes();
+        self.clusters.change(change);
+        if before != homes() {
+            self.hear(now);
+        }
     }
 
     /// For how long a member has had no Lease; `None` while it has one, and while that is not known.

@@ -63,7 +63,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::offload::arrivals::{Known, Looks, events, seen};
+    use crate::offload::{
+        arrivals::{Known, Looks, events, seen},
+        knowledge::Knowledge,
+    };
 
     fn cluster(desired: &Value, current: &Value) -> ClusterEntry {
         let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
@@ -102,29 +105,32 @@ mod tests {
     /// How it stands with all twins at a host, in words.
     fn look(known: &Known, host: &str) -> BTreeMap<String, String> {
         let namespaces = ["shop", "web"].map(str::to_owned);
-        namespaces.iter().flat_map(|namespace| look_at(known, host, namespace)).collect()
+        namespaces.iter().map(|namespace| look_at(known, host, namespace)).collect()
     }
 
     /// The same of those of which something else was said.
     fn look_again(known: &Known, host: &str) -> BTreeMap<String, String> {
         let touched = known.all.touched(host).into_iter();
-        touched.flat_map(|namespace| look_at(known, host, &namespace)).collect()
+        touched.map(|namespace| look_at(known, host, &namespace)).collect()
     }
 
-    fn look_at(known: &Known, host: &str, namespace: &String) -> Option<(String, String)> {
+    fn look_at(known: &Known, host: &str, namespace: &String) -> (String, String) {
         let is_host = |cluster: &Arc<ClusterEntry>| cluster.own_map.is_some() || cluster.node.is_some();
-        let cluster = known.all.clusters.get(&host.to_owned()).filter(is_host)?;
+        let cluster = known.all.clusters.get(&host.to_owned()).filter(is_host);
         let entry = known.all.namespaces.get(namespace).unwrap_or_default();
-        let twin = twin(host, &cluster, namespace, entry.offloading.as_ref());
-        Some((format!("{namespace} at {host}"), format!("{twin:?}")))
+        let twin = |cluster: Arc<ClusterEntry>| {
+            format!("{:?}", twin(host, &cluster, namespace, entry.offloading.as_ref()))
+        };
+        (format!("{namespace} at {host}"), cluster.map(twin).unwrap_or_default())
     }
 
     proptest! {
         #[test]
         fn whoever_sends_pods_has_seen_the_last_of_their_twins(events in events()) {
-            let all = Looks { queue: |known| known.clusters.queue(3), at: look };
-            let some = Looks { queue: |known| known.clusters.queue(6), at: look_again };
-            let [last, now] = seen(&events, &[all, some]);
+            let keys = |known: &Knowledge| known.clusters.keys();
+            let all = Looks { queue: |known| known.clusters.queue(3), keys, at: look };
+            let some = Looks { queue: |known| known.clusters.queue(6), keys, at: look_again };
+            let [last, now] = seen(&events, &all, &[some]);
             prop_assert_eq!(last, now);
         }
     }
