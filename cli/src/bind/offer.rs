@@ -29,7 +29,7 @@ use crate::{
     install::{Installer, MANAGER},
     objects::{
         Object,
-        bind::{self, naming::is_of_a_crd},
+        bind::{self, naming::is_bindable},
     },
 };
 
@@ -65,7 +65,7 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     let scope = scope(&crds).map_err(|reason| cluster.refuse(reason))?;
     let apis: Vec<_> = crds.iter().map(api_of).collect();
     for api in &apis {
-        is_of_a_crd(api).map_err(|unfit| cluster.refuse(unfit.to_string()))?;
+        is_bindable(api).map_err(|unfit| cluster.refuse(unfit.to_string()))?;
     }
     let there = templates(&cluster).await?;
     let mut here = Installer::new(&cluster, &options.run, say);

@@ -20,10 +20,16 @@ pub(crate) enum Unfit {
     /// Its kinds are part of Kubernetes, or approved by it.
     #[error("resource {0:?} of group {1:?} is not bound: the group is Kubernetes' own")]
     OfKubernetes(String, String),
+    /// Its kinds are what binding itself is made of.
+    #[error("resource {0:?} of group {1:?} is not bound: contracts themselves consist of it")]
+    OfContracts(String, String),
 }
 
+/// The wire contract's own group.
+const CONTRACTS: &str = "kube-bind.io";
+
 /// Whether a CustomResourceDefinition can be of this API.
-pub(crate) fn is_of_a_crd(api: &Resource) -> Result<(), Unfit> {
+fn is_of_a_crd(api: &Resource) -> Result<(), Unfit> {
     let (plural, group) = (api.resource.as_str(), api.group.as_str());
     let is_plural =
         name::is_dns_label(plural) && plural.len() > 1 && !plural.starts_with(|c: char| c.is_ascii_digit());
@@ -37,13 +43,17 @@ pub(crate) fn is_of_a_crd(api: &Resource) -> Result<(), Unfit> {
     }
 }
 
-/// Whether a member may get rights on it, if somebody agrees. An API server takes CRDs of Kubernetes' groups only with an annotation that no
-/// BoundSchema carries: rights on them would be on what is there without the provider.
+/// Whether it may be offered, and a member may get rights on it, if somebody agrees. An API server takes CRDs of Kubernetes' groups only with
+/// an annotation that no BoundSchema carries: rights on them would be on what is there without the provider. The rules for objects of an
+/// offered API would keep konnectors from the status of their contracts.
 pub(crate) fn is_bindable(api: &Resource) -> Result<(), Unfit> {
     is_of_a_crd(api)?;
     let is_within = |parent: &str| {
         api.group.strip_suffix(parent).is_some_and(|before| before.is_empty() || before.ends_with('.'))
     };
+    if is_within(CONTRACTS) {
+        return Err(Unfit::OfContracts(api.resource.clone(), api.group.clone()));
+    }
     match ["k8s.io", "kubernetes.io"].into_iter().any(is_within) {
         true => Err(Unfit::OfKubernetes(api.resource.clone(), api.group.clone())),
         false => Ok(()),
@@ -94,8 +104,10 @@ mod tests {
     fn what_is_kubernetes_own_is_not_bound() {
         for group in ["k8s.io", "rbac.authorization.k8s.io", "node.kubernetes.io"] {
             let api = api("clusterroles", group);
-            assert_eq!(is_of_a_crd(&api), Ok(()), "such a CRD may be offered");
+            assert_eq!(is_of_a_crd(&api), Ok(()), "there may be such a CRD");
             assert!(matches!(is_bindable(&api), Err(Unfit::OfKubernetes(..))), "{group}");
         }
+        assert!(matches!(is_bindable(&api("apiserviceexports", CONTRACTS)), Err(Unfit::OfContracts(..))));
+        assert_eq!(is_bindable(&api("mangodbs", "examples.notkube-bind.io")), Ok(()));
     }
 }

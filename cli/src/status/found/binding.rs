@@ -43,6 +43,8 @@ pub(in crate::status) struct Provider {
     pub(in crate::status) exports: Part<Vec<Exported>>,
     /// Names of the CRDs that are there.
     pub(in crate::status) crds: Part<BTreeSet<String>>,
+    /// Names of those whose APIs may be offered.
+    pub(in crate::status) marked: Part<BTreeSet<String>>,
     /// What nobody has answered yet, by kind.
     pub(in crate::status) asked: Vec<Asked>,
     /// Namespaces that are made for consumers and being deleted.

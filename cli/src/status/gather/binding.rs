@@ -1,10 +1,12 @@
 //! What there is of API binding. Whether Freeport set it up, and not somebody's kube-bind, say its rights.
 
+use std::collections::BTreeSet;
+
 use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
         export::{APIServiceExport, APIServiceExportRequest},
-        label::BIND,
+        label::{self, BIND},
         offer::{APIServiceExportTemplate, BindableResourcesRequest},
         resource::Resource,
     },
@@ -42,19 +44,26 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
     let contracts = list(cluster, &contracts, "clusterbindings".into(), "", Contract::from).await?;
     let exports: Api<Tolerant<APIServiceExport>> = Api::all(cluster.client.clone());
     let exports = list(cluster, &exports, "apiserviceexports".into(), "", Exported::from).await?;
-    let crds: Api<Named<CustomResourceDefinition>> = Api::all(cluster.client.clone());
-    let named = |crd: Named<CustomResourceDefinition>| crd.name_any();
-    let crds = list(cluster, &crds, "customresourcedefinitions".into(), "", named).await?;
+    let marked = format!("{}={}", label::EXPORTED, api::label::TRUE);
     Ok(Some(Provider {
         policy: own,
         requests,
         offers: offers(cluster).await?,
         contracts,
         exports,
-        crds: crds.map(|names| names.into_iter().collect()),
+        crds: crds(cluster, "").await?,
+        marked: crds(cluster, &marked).await?,
         asked: asked(cluster).await?,
         going: going(cluster).await?,
     }))
+}
+
+/// Names of the CRDs that this selects.
+async fn crds(cluster: &Cluster, selector: &str) -> Result<Part<BTreeSet<String>>, Error> {
+    let crds: Api<Named<CustomResourceDefinition>> = Api::all(cluster.client.clone());
+    let named = |crd: Named<CustomResourceDefinition>| crd.name_any();
+    let names = list(cluster, &crds, "customresourcedefinitions".into(), selector, named).await?;
+    Ok(names.map(|names| names.into_iter().collect()))
 }
 
 /// Who asks for a contract, or for APIs.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use api::{bind::condition::READY, condition::AntreaCondition};
+use api::{
+    bind::{condition::READY, label},
+    condition::AntreaCondition,
+};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
 
 use super::{
@@ -45,6 +48,7 @@ impl Verdict<'_> {
             let means = "a consumer can keep its cluster namespace from going";
             self.policy(Some(&provider.requests), &bind::requests_policy(), means, PROVIDE);
             provider.offers.iter().for_each(|offered| self.offered(offered));
+            self.marked(provider);
             self.exports(provider);
             provider.asked.iter().for_each(|asked| self.asked(asked));
             if let Some(going) = self.part(&provider.going, PROVIDE) {
@@ -149,6 +153,23 @@ impl Verdict<'_> {
             });
         }
         entry
+    }
+
+    /// Whether what templates have can be had.
+    fn marked(&mut self, provider: &Provider) {
+        let Some(marked) = self.part(&provider.marked, PROVIDE) else { return };
+        for api in provider.offers.iter().map(|offered| offered.api.name()) {
+            if !marked.contains(&api) {
+                self.problem(
+                    format!("CustomResourceDefinition {api}"),
+                    format!(
+                        "a template offers it, but none of that name is here with label {}=true: no request for it is granted",
+                        label::EXPORTED
+                    ),
+                    format!("run `freeport bind offer TEMPLATE --resource {api}` again, or take it out of the template"),
+                );
+            }
+        }
     }
 
     /// Whether consumers are kept to their own objects of an API.

@@ -32,6 +32,7 @@ fn binding() -> Binding {
                 apis: vec![api().name()],
             }]),
             crds: Ok([api().name()].into()),
+            marked: Ok([api().name()].into()),
             asked: vec![],
             going: Ok(vec![]),
         }),
@@ -118,6 +119,14 @@ fn policies_that_are_not_in_force_are_problems() {
         assert_eq!(open.problems.len(), 1, "{:?}", open.problems);
         assert!(open.problems[0].what.contains(means), "{:?}", open.problems);
     }
+}
+
+#[test]
+fn what_a_template_has_and_nobody_can_have_is_said() {
+    let lost = judged(|provider, _| provider.marked = Ok([].into()));
+    assert_eq!(lost.problems.len(), 1, "{:?}", lost.problems);
+    assert_eq!(lost.problems[0].place, "CustomResourceDefinition mangodbs.example.com");
+    assert!(lost.problems[0].what.contains("kube-bind.io/exported=true"), "{:?}", lost.problems);
 }
 
 fn deleted(seconds_ago: i64, finalizer: &str) -> Option<Deletion> {
