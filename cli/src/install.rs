@@ -127,6 +127,9 @@ impl<'a> Installer<'a> {
         } else {
             (object.body.clone(), PatchParams::apply(MANAGER).force())
         };
+        if let Some(there) = &before {
+            binding::keep_raised(&mut body, there);
+        }
         let kept = before.as_ref().and_then(|there| binding::keep_choice(&mut body, there));
         let doing = if foreign {
             format!("change {object}, which somebody else made")

@@ -2,6 +2,8 @@
 
 pub mod provider;
 
+use std::path::PathBuf;
+
 use crate::{account, cluster::Cluster, shared::Shared, waiting::eventually, world::World};
 use api::bind::{binding::APIServiceBinding, resource::Resource};
 use cli::objects::{Object, bind as objects};
@@ -19,6 +21,16 @@ use serde_json::{Value, json};
 
 /// The fixture.
 pub static BINDING: Shared<World> = Shared::new(|| Box::pin(up("e2e-bind")));
+
+/// A program of kube-bind's, if there is one in the folder that KUBE_BIND_BIN names. What it does is played otherwise.
+pub fn kube_bind(program: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("KUBE_BIND_BIN").map(PathBuf::from);
+    let found = folder.map(|folder| folder.join(program)).filter(|path| path.is_file());
+    if found.is_none() {
+        eprintln!("KUBE_BIND_BIN names no folder with {program}: it is played");
+    }
+    found
+}
 
 /// The group of all APIs of these tests.
 pub const GROUP: &str = "provider.example.com";

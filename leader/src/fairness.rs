@@ -20,7 +20,7 @@ use kit::{
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
-/// How often it is looked. `freeport init` sets the shares back, and members must be able to renew their Leases meanwhile.
+/// How often it is looked. Who applies the manifests sets the shares back, and members must be able to renew their Leases meanwhile.
 const EVERY: Duration = Duration::from_secs(10);
 /// Members for each share more. Every member watches Leases and records, and the API server counts a write as wide as it has watchers: a
 /// request holds a seat for each ten of them, at most ten, and 0.5 ms of one seat for each of them after it. With 600 seats in all this gives 12 to

@@ -44,6 +44,8 @@ pub const ADOPT: &str = "multicluster.freeport.dev/adopt";
 pub const PROVIDER_KUBECONFIG: &str = "kube-bind.io/provider-kubeconfig";
 /// Annotation of a Secret and of a ClusterRole of a consumer: names of the APIServiceBindings that it is there for, with commas between.
 pub const BINDINGS: &str = "multicluster.freeport.dev/bindings";
+/// Annotation of an APIServiceBinding: uid of the cluster namespace that it is with, which says so when the credential and the export are gone.
+pub const CONTRACT_UID: &str = "multicluster.freeport.dev/contract-uid";
 /// Annotation of an APIServiceBinding: what becomes of the copies when it goes.
 pub const DELETION_POLICY: &str = "multicluster.freeport.dev/deletion-policy";
 /// Value of [`DELETION_POLICY`]: they stay.

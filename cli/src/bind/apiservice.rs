@@ -16,7 +16,7 @@ use api::{
 };
 use kube::Api;
 
-use self::{known::Known, request::Contract};
+use self::{credential::contract_of, known::Known, request::Contract};
 use super::{
     answer::Answer,
     consent,
@@ -128,6 +128,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
                 let exported = consent::exported(Some(binding));
                 half.has_all(&exported, &spec.resources)?;
                 if half.is_whole(binding, &provider).await? && !exported.is_empty() {
+                    half.stays(&provider, (template, &spec.resources), &exported, say).await?;
                     return Box::pin(half.bind(None, say)).await;
                 }
             }
@@ -177,15 +178,16 @@ impl Consumer<'_> {
             Some(target) if !self.run.dry_run => Some(Contract::connect(self.cluster, target)?),
             _ => None,
         };
-        if let Some(contract) = &contract {
-            contract.is_of(self.cluster).await?;
-        }
+        let uid = match &contract {
+            Some(contract) => contract.is_of(self.cluster).await?,
+            None => known.binding.as_ref().and_then(|binding| contract_of(binding).map(str::to_owned)),
+        };
         let exported = match &contract {
             Some(contract) => contract.exported(self.name).await?,
             None => Some(known.exported.clone()),
         };
         if let (Some(binding), Some(target)) = (&known.binding, &target) {
-            self.is_its(binding, target, exported.as_deref()).await?;
+            self.is_its(binding, target, uid.as_deref(), exported.as_deref()).await?;
         }
         // Of a contract that is not asked for yet nobody knows.
         let there = exported.as_deref().filter(|there| !there.is_empty());
@@ -221,7 +223,7 @@ impl Consumer<'_> {
         self.let_make(&mut here, wanted).await?;
         let kubeconfig = self.run_member(&mut here).await?;
         if let Some(secret) = secret {
-            here.install(Part::Member, &[bind::binding(self.name, &secret)]).await?;
+            here.install(Part::Member, &[bind::binding(self.name, &secret, uid.as_deref())]).await?;
         }
         if here.is_to_wait(Part::Member) {
             self.is_ready(&mut here).await?;

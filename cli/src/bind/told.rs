@@ -64,17 +64,35 @@ impl Installer<'_> {
         let deployments: Api<Deployment> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
         let doing = format!("read Deployment {SYSTEM}/{daemon}");
         let found = self.cluster.request(doing, deployments.get_opt(daemon)).await?;
-        let pod = found.and_then(|deployment| deployment.spec.template.spec);
-        let container = pod.and_then(|pod| pod.containers.into_iter().next());
-        let told = container.and_then(|container| container.env).unwrap_or_default();
-        Ok(told.into_iter().filter(|variable| variable.name.starts_with(TOLD)).collect())
+        Ok(found.map(told).unwrap_or_default())
     }
+}
+
+/// What a Deployment tells of binding.
+fn told(deployment: Deployment) -> Vec<EnvVar> {
+    let pod = deployment.spec.template.spec;
+    let container = pod.and_then(|pod| pod.containers.into_iter().next());
+    let told = container.and_then(|container| container.env).unwrap_or_default();
+    told.into_iter().filter(|variable| variable.name.starts_with(TOLD)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::tells;
+    use crate::objects::{Object, leader, member, tells};
+
+    #[test]
+    fn what_a_deployment_tells_of_binding_stays_when_it_is_deployed_again() {
+        let bind = [tells(TOLD, "true"), tells(ADDRESS, "https://leader:6443")];
+        let kept = |workload: &[Object]| {
+            let is_deployment = |object: &&Object| object.resource.kind == "Deployment";
+            let deployment = workload.iter().find(is_deployment).unwrap().body.clone();
+            told(serde_json::from_value(deployment).unwrap())
+        };
+        assert_eq!(kept(&leader::workload("i", &bind)), bind);
+        assert_eq!(kept(&member::workload("i", false, &bind)), bind);
+        assert_eq!(kept(&leader::workload("i", &[])), []);
+    }
 
     #[test]
     fn what_the_leader_would_not_take_is_not_passed_on() {

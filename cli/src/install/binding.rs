@@ -21,6 +21,19 @@ pub(super) fn keep_choice(body: &mut Value, there: &Dynamic) -> Option<&'static 
     })
 }
 
+/// What the leader raises as members come.
+const RAISED: &str = "/spec/limited/nominalConcurrencyShares";
+
+/// Lowers nothing that is `there` and that the leader has raised: the two would take turns.
+pub(super) fn keep_raised(body: &mut Value, there: &Dynamic) {
+    let (Some(wanted), Some(there)) = (body.pointer_mut(RAISED), there.0.data.pointer(RAISED)) else {
+        return;
+    };
+    if there.as_i64() > wanted.as_i64() {
+        wanted.clone_from(there);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -34,6 +47,20 @@ mod tests {
         found["spec"]["validationActions"] = there.clone();
         let kept = keep_choice(&mut body, &serde_json::from_value(found).unwrap());
         (kept.is_some(), body["spec"]["validationActions"].take())
+    }
+
+    #[test]
+    fn shares_that_the_leader_gave_stay_and_fewer_do_not() {
+        let shares = |there: i64| {
+            let mut body =
+                json!({"spec": {"limited": {"nominalConcurrencyShares": 2, "lendablePercent": 0}}});
+            let mut found = body.clone();
+            found["spec"]["limited"]["nominalConcurrencyShares"] = json!(there);
+            found["metadata"] = json!({});
+            keep_raised(&mut body, &serde_json::from_value(found).unwrap());
+            body["spec"]["limited"]["nominalConcurrencyShares"].clone()
+        };
+        assert_eq!((shares(5), shares(1)), (json!(5), json!(2)));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use k8s_openapi::api::{
     core::v1::{Namespace, Secret},
     rbac::v1::PolicyRule,
 };
+use kube::core::ObjectMeta;
 
 use super::{
     Object, SYSTEM, crds, leader, member, named, policy,
@@ -167,12 +168,13 @@ pub fn credential(name: &str) -> Object {
     Object::new(&Secret { metadata, type_: Some("Opaque".into()), ..Secret::default() })
 }
 
-/// Uses the export of this name by the credential in Secret `secret`.
-pub fn binding(name: &str, secret: &str) -> Object {
+/// Uses the export of this name by the credential in Secret `secret`, of the contract whose cluster namespace has the uid `contract`.
+pub(crate) fn binding(name: &str, secret: &str, contract: Option<&str>) -> Object {
+    let annotations = contract.map(|uid| [(label::CONTRACT_UID.to_owned(), uid.to_owned())].into());
     let (namespace, key) = (CREDENTIALS.into(), KUBECONFIG.into());
     let kubeconfig_secret_ref = ClusterSecretKey { namespace, name: secret.into(), key };
     Object::new(&APIServiceBinding {
-        metadata: named(name),
+        metadata: ObjectMeta { annotations, ..named(name) },
         spec: APIServiceBindingSpec { kubeconfig_secret_ref },
         status: None,
     })

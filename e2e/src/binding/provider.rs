@@ -19,23 +19,27 @@ pub async fn offer(leader: &Cluster, offered: &Offered, annotations: Value) {
     let without_prefix = annotations[label::ISOLATION] == "None";
     let isolation = if without_prefix { Isolation::None } else { Isolation::default() };
     install(leader, &bind::offer(&offered.resource(), isolation)).await;
-    let resource = json!({"group": offered.resource().group, "resource": offered.plural});
     let _: APIServiceExportTemplate = leader
         .create_cluster_wide(json!({
             "metadata": {"name": offered.plural, "annotations": annotations},
-            "spec": {"scope": offered.crd.spec.scope, "resources": [resource]},
+            "spec": {"scope": offered.crd.spec.scope, "resources": [offered.resource()]},
         }))
         .await;
 }
 
 /// Somebody becomes a consumer: the cluster namespace, and the kubeconfig.
 pub async fn contract(world: &World, identity: &str, template: &str) -> (String, ByteString) {
+    contract_by(world, SYSTEM, identity, template).await
+}
+
+/// The same, of whoever answers in Namespace `place`.
+pub async fn contract_by(world: &World, place: &str, identity: &str, template: &str) -> (String, ByteString) {
     let (leader, name) = (world.leader(), format!("{identity}-{template}"));
     let spec =
         json!({"clusterIdentity": {"identity": identity}, "author": "me", "templateRef": {"name": template}});
     let _: BindableResourcesRequest =
-        leader.create(SYSTEM, json!({"metadata": {"name": name}, "spec": spec})).await;
-    let asked = leader.api::<BindableResourcesRequest>(SYSTEM);
+        leader.create(place, json!({"metadata": {"name": name}, "spec": spec})).await;
+    let asked = leader.api::<BindableResourcesRequest>(place);
     let status = eventually("the request is answered", || async {
         let status = asked.get(&name).await.unwrap().status.unwrap_or_default();
         match status.phase {
@@ -46,7 +50,7 @@ pub async fn contract(world: &World, identity: &str, template: &str) -> (String,
     .await;
     assert_eq!(status.conditions[0].reason, "SecretReady");
     let at = status.kubeconfig_secret_ref.unwrap();
-    let secret = leader.api::<Secret>(SYSTEM).get(&at.name).await.unwrap();
+    let secret = leader.api::<Secret>(place).get(&at.name).await.unwrap();
     let answer: Value = serde_json::from_slice(&secret.data.unwrap()[&at.key].0).unwrap();
     assert_eq!(answer["kind"], "BindingResourceResponse");
     (status.namespace.unwrap(), serde_json::from_value(answer["kubeconfig"].clone()).unwrap())

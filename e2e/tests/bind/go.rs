@@ -1,8 +1,10 @@
 //! Our provider with Go's konnector, which is played; where KUBE_BIND_BIN names a folder with `konnector`, that one runs instead. Then our
 //! konnector takes over what it left.
 
+mod commands;
 mod konnector;
 mod objects;
+mod provider;
 
 use api::bind::{binding::ClusterBinding, export::APIServiceNamespace};
 use e2e::{

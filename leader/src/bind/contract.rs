@@ -13,7 +13,10 @@ use api::bind::{
     offer::{APIServiceExportTemplate, BindableResourcesRequest},
 };
 use jiff::Timestamp;
-use k8s_openapi::{ByteString, api::core::v1::Secret};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Secret, ServiceAccount},
+};
 use kit::{
     boot::Env,
     queue::Outcome,
@@ -25,7 +28,7 @@ use serde_json::{Value, json};
 use self::judge::{Desired, Refused, answered_at, answering, desired, granting, is_no_answer, response};
 use super::{
     LOOK_AGAIN, REFUSED,
-    credential::{KUBECONFIG, kubeconfig_secret},
+    credential::{BINDER, KUBECONFIG, is_of, kubeconfig_secret},
     knowledge::Knowledge,
     live::{SOON, age, is_newer, left, looks_again},
     refusal,
@@ -104,10 +107,26 @@ impl Contracts {
             }
             Err(error) => return Err(error),
         };
+        if !is_of(&secret, self.account(&contract).await?.as_deref()) {
+            self.knowledge.wants_credential(contract);
+            return Ok(Outcome::Requeue(SOON));
+        }
         let Some(kubeconfig) = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG)) else {
             return Ok(Outcome::Requeue(SOON));
         };
         self.answer(ask, &contract, kubeconfig).await
+    }
+
+    /// The uid of the account of a cluster namespace: somebody may have deleted it, of which no watch tells.
+    async fn account(&self, contract: &str) -> Result<Option<String>, Error> {
+        let mut account = ServiceAccount::default();
+        account.metadata.name = Some(BINDER.to_owned());
+        account.metadata.namespace = Some(contract.to_owned());
+        match self.writer.read(&account).await {
+            Ok(there) => Ok(there.uid()),
+            Err(Error::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether what it was refused for is there.

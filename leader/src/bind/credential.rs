@@ -211,6 +211,11 @@ fn flow(contract: &Place) -> FlowSchema {
     FlowSchema { metadata, spec: fairness::flow(accounts), status: None }
 }
 
+/// Whether the Secret has a token of this account. That of one that was deleted is worth nothing, also if there is another one of its name.
+pub(super) fn is_of(secret: &Secret, account: Option<&str>) -> bool {
+    account.is_some() && secret.annotations().get(label::ACCOUNT_UID).map(String::as_str) == account
+}
+
 /// How long the Secret can stay as it is; nothing where it cannot.
 fn stays(
     have: &Secret,
@@ -218,8 +223,7 @@ fn stays(
     (reached, authorities): (&Reached, Option<&[u8]>),
     now: Timestamp,
 ) -> Option<Duration> {
-    // The token of an account that was deleted is worth nothing, also if there is another one of its name.
-    (have.annotations().get(label::ACCOUNT_UID)? == account).then_some(())?;
+    is_of(have, Some(account)).then_some(())?;
     let renew_at: Timestamp = have.annotations().get(label::RENEW_AT)?.parse().ok()?;
     let kubeconfig: Value = serde_json::from_slice(&have.data.as_ref()?.get(KUBECONFIG)?.0).ok()?;
     (kubeconfig["clusters"][0]["cluster"] == cluster(reached, authorities)).then_some(())?;
@@ -296,5 +300,6 @@ mod tests {
         assert_eq!(stays("a", &there, b"other", 900), None);
         assert_eq!(stays("a", &elsewhere, b"ca", 900), None);
         assert_eq!(stays("b", &there, b"ca", 900), None);
+        assert!(is_of(&secret, Some("a")) && !is_of(&secret, None), "its account was deleted");
     }
 }

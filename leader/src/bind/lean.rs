@@ -1,12 +1,10 @@
 //! What is kept of objects that consumers write: pure. There may be many, and each as large as an API server takes it.
 
 mod gathered;
+mod share;
 mod view;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Instant,
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use api::{
     bind::{
@@ -26,6 +24,7 @@ use kit::{
 use kube::{Resource, core::ObjectMeta};
 use serde_json::value::RawValue;
 
+use self::share::Share;
 pub(super) use self::{gathered::Gathered, view::Lean};
 use super::key::Key;
 
@@ -119,64 +118,6 @@ pub(super) struct Bounded<K> {
     /// By cluster namespace.
     shares: BTreeMap<String, Share>,
     unsaid: Unsaid,
-}
-
-/// What one cluster namespace has.
-#[derive(Default)]
-struct Share {
-    /// Memory of each that is looked at, by name.
-    kept: BTreeMap<String, usize>,
-    bytes: usize,
-    /// Names of those that are more.
-    left_out: BTreeSet<String>,
-    /// Why some are not read, by name.
-    odd: BTreeMap<String, String>,
-    /// There are others that are not read.
-    has_more_odd: bool,
-    /// There may be others, of which nothing is known.
-    has_more: bool,
-}
-
-impl Share {
-    fn put(&mut self, name: String, bytes: usize) {
-        self.bytes += bytes;
-        self.kept.insert(name, bytes);
-    }
-
-    fn leave_out(&mut self, name: String, quota: Quota) {
-        self.left_out.insert(name);
-        // Of as many as are looked at it is known that they are there.
-        if self.left_out.len() >= quota.records {
-            self.has_more = true;
-        }
-        while self.left_out.len() > quota.records {
-            self.left_out.pop_last();
-        }
-    }
-
-    fn put_odd(&mut self, name: String, why: &str, quota: Quota) {
-        match self.odd.len() < quota.records {
-            true => drop(self.odd.insert(name, why.to_owned())),
-            false => self.has_more_odd = true,
-        }
-    }
-
-    fn forget(&mut self, name: &str) {
-        self.bytes -= self.kept.remove(name).unwrap_or_default();
-        self.left_out.remove(name);
-        self.odd.remove(name);
-    }
-
-    fn is_empty(&self) -> bool {
-        let has_more = self.has_more || self.has_more_odd;
-        self.kept.is_empty() && self.left_out.is_empty() && self.odd.is_empty() && !has_more
-    }
-
-    /// For how many more there is room.
-    fn room(&self, quota: Quota) -> usize {
-        let is_full = self.bytes >= quota.bytes;
-        if is_full { 0 } else { quota.records.saturating_sub(self.kept.len()) }
-    }
 }
 
 impl<K> Default for Bounded<K> {

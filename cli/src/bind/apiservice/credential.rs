@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::bind::{binding::APIServiceBinding, resource::Resource};
+use api::bind::{binding::APIServiceBinding, label, resource::Resource};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kit::client::kubeconfig::Target;
 use kube::{Api, ResourceExt};
@@ -32,27 +32,31 @@ impl Consumer<'_> {
         Ok(secret.and_then(|secret| Target::read(&secret.data?.get(KUBECONFIG)?.0).ok()))
     }
 
-    /// An error if a credential is of another contract than the one that a binding has. Where it has none any more, what the contract
-    /// exports under its name says that it is the same.
+    /// An error if a credential is of another contract than the one that a binding has. Where it has none any more, what was noted on the
+    /// binding, or what the contract exports under its name, says that it is the same. `uid` is that of the cluster namespace.
     pub(super) async fn is_its(
         &self,
         binding: &APIServiceBinding,
         target: &Target,
+        uid: Option<&str>,
         exported: Option<&[Resource]>,
     ) -> Result<(), Error> {
+        let had = self.had(binding).await?;
+        // Without its credential nobody can wait for the end of copies.
         let with = |why: String| {
             format!(
                 "the credential leads to the cluster at {}, in its Namespace {}, and {why}: nothing was changed; bind that under another name, or \
-                 end this binding first (freeport bind remove {})",
+                 end this binding first (freeport bind remove {}{})",
                 target.server(),
                 target.namespace,
-                self.name
+                self.name,
+                if had.is_some() { "" } else { " --force" }
             )
         };
-        match self.had(binding).await? {
-            Some(had) if are_of_one_contract(&had, target) => Ok(()),
-            None if exported.is_some() => Ok(()),
-            Some(had) => {
+        match had {
+            Some(ref had) if are_of_one_contract(had, target) => Ok(()),
+            None if exported.is_some() || uid.is_some() && contract_of(binding) == uid => Ok(()),
+            Some(ref had) => {
                 let (server, namespace) = (had.server(), &had.namespace);
                 Err(self.cluster.refuse(with(format!(
                     "{} is bound to that at {server}, in its Namespace {namespace}",
@@ -62,7 +66,8 @@ impl Consumer<'_> {
             None => {
                 let secret = named(binding);
                 Err(self.cluster.refuse(with(format!(
-                    "there is no APIServiceExport {} there, while {} is bound by Secret {CREDENTIALS}/{secret}, which cannot be used any more",
+                    "there is no APIServiceExport {} there, while {} is bound by Secret {CREDENTIALS}/{secret}, which cannot be used any more, and nothing \
+                     else says that it was with that one",
                     self.name, self.name
                 ))))
             }
@@ -87,6 +92,11 @@ impl Consumer<'_> {
         }
         Ok(name)
     }
+}
+
+/// The uid of the cluster namespace that a binding is with, where somebody noted it.
+pub(super) fn contract_of(binding: &APIServiceBinding) -> Option<&str> {
+    binding.annotations().get(label::CONTRACT_UID).map(String::as_str)
 }
 
 /// The Secret that a binding names.
@@ -157,7 +167,7 @@ mod tests {
     #[test]
     fn a_secret_is_for_all_bindings_of_its_contract() {
         let mut there = secret("cns", None);
-        there.annotations_mut().insert(api::bind::label::BINDINGS.into(), "mango".into());
+        there.annotations_mut().insert(label::BINDINGS.into(), "mango".into());
         let all: Vec<_> = bindings_of(&[there], "cns", "cactus").into_iter().collect();
         assert_eq!(all, ["cactus", "mango"]);
         assert_eq!(bindings_of(&[], "cns", "cactus").len(), 1);

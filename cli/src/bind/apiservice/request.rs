@@ -88,13 +88,13 @@ impl Contract {
         Ok(Self { provider, namespace: target.namespace.clone() })
     }
 
-    /// Refuses a contract that the provider made for another cluster: what that one has would seem to be deleted here.
-    pub(super) async fn is_of(&self, consumer: &Cluster) -> Result<(), Error> {
+    /// The uid of the cluster namespace. Refuses a contract that the provider made for another cluster: what that one has would seem to be deleted here.
+    pub(super) async fn is_of(&self, consumer: &Cluster) -> Result<Option<String>, Error> {
         let namespaces: Api<Meta<Namespace>> = Api::all(self.provider.client.clone());
         let read = namespaces.get(&self.namespace);
         let namespace = self.provider.request(format!("read Namespace {}", self.namespace), read).await?;
         let identity = namespace.annotations().get(IDENTITY).map(String::as_str);
-        identity::of_another(identity, &consumer.uid).map_or(Ok(()), |other| {
+        identity::of_another(identity, &consumer.uid).map_or(Ok(namespace.uid()), |other| {
             Err(consumer.refuse(format!(
                 "the credential is of the cluster whose Namespace kube-system has the uid {other}, and here it has {}: ask the provider for one \
                  with --only provider --identity {}",

@@ -59,7 +59,6 @@ variables.before.metadata.?ownerReferences.orValue([]).exists(owner,
     (
         "wasApplied",
         "
-variables.annotationsBefore[?'kube-bind.io/consumer-uid'].orValue('') != '' &&
 variables.before.metadata.?managedFields.orValue([]).exists(entry,
     entry[?'manager'].orValue('') == 'kube-bind.io' && entry[?'operation'].orValue('') == 'Apply' &&
     entry[?'subresource'].orValue('') == '')",
@@ -162,13 +161,7 @@ mod tests {
         let policy = policy(Isolation::Prefixed);
         assert_eq!(policy.name, "freeport-bind-objects-mangodbs.example.com");
         let text = policy.body.to_string();
-        for word in [
-            label::CLUSTER_NAMESPACE,
-            label::API_SERVICE_NAMESPACE,
-            label::SHARED,
-            label::CONSUMER_UID,
-            label::ADOPT,
-        ] {
+        for word in [label::CLUSTER_NAMESPACE, label::API_SERVICE_NAMESPACE, label::SHARED, label::ADOPT] {
             assert!(text.contains(&format!("'{word}'")), "{word}");
         }
     }

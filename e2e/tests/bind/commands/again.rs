@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use api::bind::binding::APIServiceBinding;
+use api::bind::{binding::APIServiceBinding, export::APIServiceExport};
 use e2e::{
     binding::{BINDING, CREDENTIALS, Offered, becomes, binding_says, vanishes},
     world::World,
@@ -97,6 +97,13 @@ fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
         leads_to(&|_| {}).await;
         freeport(world, &bind("agains")).await.succeeded();
         goes_up("moved").await;
+
+        // Neither its credential nor its export is there any more: the cluster namespace says that it is the same provider.
+        west.delete::<Secret>(CREDENTIALS, &cns).await;
+        leader.api::<APIServiceExport>(&cns).delete("agains", &delete).await.unwrap();
+        leader.patch::<APIServiceExport>(&cns, "agains", &json!({"metadata": {"finalizers": null}})).await;
+        freeport(world, &bind("agains")).await.succeeded();
+        goes_up("anew").await;
 
         let more = said.replacen(&format!("resource: {}", offered.plural), "resource: elses", 1);
         assert_ne!(more, said);

@@ -9,7 +9,7 @@ use api::bind::{
     export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace},
 };
 use e2e::{
-    binding::{CREDENTIALS, Offered},
+    binding::{CREDENTIALS, Offered, kube_bind},
     cluster::Cluster,
     waiting::eventually,
     world::World,
@@ -52,18 +52,12 @@ impl<'a> Konnector<'a> {
     ) -> Self {
         let read: Kubeconfig = serde_json::from_slice(&kubeconfig.0).unwrap();
         let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
-        let process = match std::env::var("KUBE_BIND_BIN") {
-            Ok(folder) => {
-                let mut konnector = Command::new(format!("{folder}/konnector"));
-                konnector.args(["--lease-namespace", "default", "--server-address", "127.0.0.1:0"]);
-                konnector.arg("--kubeconfig").arg(world.fleet.cluster("east").unwrap().kubeconfig());
-                Some(konnector.stdin(Stdio::null()).spawn().unwrap())
-            }
-            Err(_) => {
-                eprintln!("KUBE_BIND_BIN is not set: Go's konnector is played");
-                None
-            }
-        };
+        let process = kube_bind("konnector").map(|program| {
+            let mut konnector = Command::new(program);
+            konnector.args(["--lease-namespace", "default", "--server-address", "127.0.0.1:0"]);
+            konnector.arg("--kubeconfig").arg(world.fleet.cluster("east").unwrap().kubeconfig());
+            konnector.stdin(Stdio::null()).spawn().unwrap()
+        });
         let provider = Client::try_from(config).unwrap();
         Self { east: world.cluster("east"), offered, cns: cns.to_owned(), provider, process }
     }

@@ -159,6 +159,8 @@ fn a_lost_annotation_is_put_back_by_whose_place_it_is() {
         ];
         two.refused(second, &attempts).await;
         two.done(&first.client, take("foo", first)).await;
+        two.done(two.admin(), Do::Patch("foo".into(), json!({"metadata": {"annotations": null}}))).await;
+        two.done(&first.client, take("foo", first)).await;
 
         // Others have objects there as well: whose it was nobody knows any more.
         let shared = json!({"metadata": {"annotations": {"multicluster.freeport.dev/shared": "true"}}});

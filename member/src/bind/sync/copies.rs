@@ -1,5 +1,6 @@
 //! The watches at the provider: of the whole cluster, of the cluster namespace, or of each Namespace that is assigned to one of ours.
 
+mod placed;
 mod watched;
 
 use std::{
@@ -18,13 +19,16 @@ use kit::{
     metrics::Tally,
     objects::Change,
     store::Store,
-    watch::{Gather, Source, Watches},
+    watch::{Source, Watches},
 };
 use kube::{Api, Client, ResourceExt, runtime::watcher};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::watched::{Covered, Scope, Watched};
+use self::{
+    placed::Placed,
+    watched::{Covered, Scope, Watched},
+};
 use super::{
     Bound,
     entry::{At, Pair, There},
@@ -274,33 +278,6 @@ impl Copies {
         let cluster_namespace = &self.contract.cluster_namespace.name;
         let mapping = Mapping { strategy: self.bound.strategy, cluster_namespace };
         mapping.here(&there, |theirs: &str| assigned.ours(theirs).first().map(String::as_str))
-    }
-}
-
-/// What is kept of a list while it is read: nothing of what is at nobody's place, of which a provider may have any number.
-struct Placed {
-    copies: Copies,
-    /// What was assigned when the list began.
-    assigned: Shared<Arc<Assigned>>,
-    kept: Vec<Raw>,
-}
-
-impl Gather<Raw> for Placed {
-    fn begin(&mut self) {
-        let now = self.copies.contract.all_assigned();
-        self.assigned.with(|assigned| *assigned = now);
-        self.kept.clear();
-    }
-
-    fn take(&mut self, object: Raw) {
-        let assigned = self.assigned.with(|assigned| assigned.clone());
-        if self.copies.place(&object, &assigned).is_some() {
-            self.kept.push(object.lightened(&self.copies.contract.cluster_namespace.name));
-        }
-    }
-
-    fn end(&mut self) -> Vec<Raw> {
-        std::mem::take(&mut self.kept)
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) enum Whose {
     Nobodys,
 }
 
-/// Whose the object is, by its annotations. One that lost them but is as we applied it for this very object is ours.
+/// Whose the object is, by its annotations. One that lost them but is as we applied it for this very object is ours: it says so, or the
+/// object says that its copy is this very one.
 pub(crate) fn whose(there: &There, here: Option<&Here>, cluster_namespace: &str) -> Whose {
     let says = |key: &str| there.annotations().get(key).map(String::as_str);
     match says(CLUSTER_NAMESPACE) {
@@ -40,7 +41,9 @@ pub(crate) fn whose(there: &There, here: Option<&Here>, cluster_namespace: &str)
         None if is_offered(there) => Whose::Offered,
         None => {
             let uid = here.and_then(ResourceExt::uid);
-            let is_its = uid.is_some() && says(CONSUMER_UID) == uid.as_deref();
+            let knows = here.and_then(|here| here.annotations().get(PROVIDER_UID));
+            let is_its = uid.is_some() && says(CONSUMER_UID) == uid.as_deref()
+                || knows.is_some() && knows == there.uid().as_ref();
             if is_its && owned(there).is_some() { Whose::Ours } else { Whose::Nobodys }
         }
     }
@@ -181,17 +184,25 @@ mod tests {
     #[test]
     fn t7_t17_whose_it_is() {
         let of = |annotations: Value, managed: Value| {
-            let there = there(
-                json!({"metadata": {"name": "foo", "annotations": annotations, "managedFields": managed}}),
-            );
-            whose(&there, Some(&foo()), &cns().name)
+            let metadata =
+                json!({"name": "foo", "uid": "p1", "annotations": annotations, "managedFields": managed});
+            whose(&there(json!({ "metadata": metadata })), Some(&foo()), &cns().name)
         };
         assert_eq!(of(json!({CLUSTER_NAMESPACE: cns().name}), json!([])), Whose::Ours);
         assert_eq!(of(json!({CLUSTER_NAMESPACE: "B"}), json!([])), Whose::Anothers("B".into()));
         assert_eq!(of(json!({}), json!([])), Whose::Nobodys);
         let applied = json!([{"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}]);
         assert_eq!(of(json!({CONSUMER_UID: "u1"}), applied.clone()), Whose::Ours);
-        assert_eq!(of(json!({CONSUMER_UID: "u2"}), applied), Whose::Nobodys);
+        assert_eq!(of(json!({CONSUMER_UID: "u2"}), applied.clone()), Whose::Nobodys);
+        let mut knows = foo();
+        knows.annotations_mut().insert(PROVIDER_UID.to_owned(), "p1".to_owned());
+        let of_known = |uid: &str, managed: &Value| {
+            let copy = there(json!({"metadata": {"name": "foo", "uid": uid, "managedFields": managed}}));
+            whose(&copy, Some(&knows), &cns().name)
+        };
+        assert_eq!(of_known("p1", &applied), Whose::Ours, "somebody took all annotations off");
+        assert_eq!(of_known("p2", &applied), Whose::Nobodys, "another one in its place");
+        assert_eq!(of_known("p1", &json!([])), Whose::Nobodys, "no konnector wrote it");
         assert_eq!(of(json!({ADOPT: "true"}), json!([])), Whose::Offered);
     }
 }

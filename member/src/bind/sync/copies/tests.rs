@@ -1,3 +1,4 @@
+use kit::watch::Gather as _;
 use serde_json::json;
 
 use super::*;
