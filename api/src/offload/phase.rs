@@ -49,7 +49,8 @@ impl Phase {
 
 /// Reason of `Ready` of a cluster that is not heard.
 pub const HOST_SILENT: &str = "HostSilent";
-const SELECTED: &str = "ClusterSelected";
+/// Reason of `OffloadingRequired` of a host that has a twin, or is to have one.
+pub const SELECTED: &str = "ClusterSelected";
 const NOT_SELECTED: &str = "ClusterNotSelected";
 const CREATING: &str = "Creating";
 const CREATED: &str = "NamespaceCreated";

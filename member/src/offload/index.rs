@@ -66,6 +66,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) own_offer: Option<OwnOffer>,
     /// The twins that we want there.
     pub(crate) own_map: Option<OwnMap>,
+    /// What that map wanted when it was read last, where it vanished since or cannot be read any more.
+    pub(crate) wanted_before: BTreeMap<String, String>,
     /// The twins that it wants here.
     pub(crate) map: Option<PeerMap>,
     /// Its Namespaces that this map has named since we look: who does not name one any more has taken it out.
@@ -127,6 +129,13 @@ impl ClusterEntry {
         self.own_map.as_ref()?.spec.0.as_ref().ok()?.as_ref()
     }
 
+    /// Our map there goes, or cannot be read any more.
+    fn remember_wanted(&mut self) {
+        if let Some(spec) = self.wanted() {
+            self.wanted_before = spec.desired_mapping.clone();
+        }
+    }
+
     /// What it says of our twins there.
     pub(crate) fn said(&self) -> Option<&NamespaceMapStatus> {
         self.own_map.as_ref()?.status.0.as_ref().ok()
@@ -182,7 +191,11 @@ impl Part<String, ClusterEntry> for OffloadPeerView {
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
         (entry.peer_withdrawn, entry.peer_made) = (None, self.metadata.creation_timestamp.clone());
-        Readers::ALL.when(replace(&mut entry.peer, self))
+        let readers = Readers::ALL.when(replace(&mut entry.peer, self));
+        if matches!(entry.outgoing(), Asked::No) {
+            entry.wanted_before.clear();
+        }
+        readers
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
@@ -248,11 +261,16 @@ impl Part<String, ClusterEntry> for OwnMap {
         let is_other = before.is_none_or(|map| map.spec != self.spec);
         // Of which twins it says something else, `knowledge` finds out.
         let concerns_all = before.is_none_or(|map| map.reads() != self.reads());
+        match self.reads() {
+            (true, _) => entry.wanted_before.clear(),
+            (false, _) => entry.remember_wanted(),
+        }
         let readers = NODE.when(replace(&mut entry.own_map, self));
         readers.and(EXCHANGE.when(concerns_all)).and(OWN_MAP.when(is_other))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
+        entry.remember_wanted();
         entry.own_map = None;
         NODE.and(EXCHANGE).and(OWN_MAP)
     }

@@ -8,7 +8,7 @@
 
 mod keys;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     offload::{
@@ -50,7 +50,7 @@ impl OwnMaps {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
         let underway = self.knowledge.writing.begin(&cluster);
         let asking = all_asking(&self.knowledge);
-        let changes = desired(&asking, &cluster, &entry, self.is_lost(&entry));
+        let changes = desired(&self.knowledge, &asking, (&cluster, &entry), self.is_lost(&entry));
         let Some(changes) = changes else { return Ok(Outcome::Done) };
         underway.has(changes.keys.keys().cloned());
         let written = match (&entry.own_map, entry.wanted()) {
@@ -132,14 +132,29 @@ impl OwnMaps {
 }
 
 /// What is to be written into the map for a cluster, if anything is.
-fn desired(asking: &[Asking], cluster: &str, entry: &ClusterEntry, is_lost: bool) -> Option<Changes> {
+fn desired(
+    knowledge: &Knowledge,
+    asking: &[Asking],
+    (cluster, entry): (&str, &ClusterEntry),
+    is_lost: bool,
+) -> Option<Changes> {
     match entry.wanted() {
         Some(spec) => {
             let changes = changes(&spec.desired_mapping, asking, entry, is_lost);
             Some(changes).filter(Changes::is_anything)
         }
-        None => whole(asking, cluster, entry),
+        None => whole(asking, vanished(knowledge, entry), cluster, entry),
     }
+}
+
+/// Keys of a map that vanished, of Namespaces that are there and whose NamespaceOffloading vanished before: nobody decided that.
+fn vanished(knowledge: &Knowledge, entry: &ClusterEntry) -> BTreeMap<String, String> {
+    let has_vanished = |namespace: &String| {
+        let known = knowledge.namespaces.get(namespace);
+        known.is_some_and(|it| it.namespace.is_some() && it.offloading.is_none() && it.withdrawn.is_none())
+    };
+    let before = entry.wanted_before.iter().filter(|(namespace, _)| has_vanished(namespace));
+    before.map(|(namespace, name)| (namespace.clone(), name.clone())).collect()
 }
 
 /// All Namespaces with a NamespaceOffloading, and those that had one.
@@ -164,7 +179,7 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
     let Some(asking) = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry)) else { return };
     let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
         Some(spec) => asking.change(&spec.desired_mapping, entry).is_some(),
-        None => whole(std::slice::from_ref(&asking), id, entry).is_some(),
+        None => whole(std::slice::from_ref(&asking), BTreeMap::new(), id, entry).is_some(),
     };
     let clusters = knowledge.all_clusters().into_iter();
     let differing = clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| (cluster, OWN_MAP));
@@ -173,8 +188,6 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -182,7 +195,8 @@ mod tests {
 
     fn look(known: &Known, cluster: &str) -> BTreeMap<String, Option<Changes>> {
         let entry = known.all.clusters.get(&cluster.to_owned());
-        let changes = entry.and_then(|entry| desired(&all_asking(&known.all), cluster, &entry, false));
+        let changes =
+            entry.and_then(|entry| desired(&known.all, &all_asking(&known.all), (cluster, &entry), false));
         [(cluster.to_owned(), changes)].into()
     }
 

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use super::{
     certificate::{Answer, placement},
     index::{NAMESPACE, NamespaceEntry, STATUS},
-    knowledge::{Knowledge, is_overdue},
+    knowledge::{Clusters, Knowledge, is_overdue},
     selection::{Invalid, is_held},
 };
 
@@ -58,6 +58,12 @@ fn desired(
         observed_generation: generation,
         conditions: conditions(&verdicts, &have.conditions, generation, now),
     }
+}
+
+/// Clusters that had a twin of a Namespace, and whose map is missing or cannot be read.
+fn unread<'a>(clusters: &'a Clusters, known: &'a NamespaceEntry) -> impl Iterator<Item = String> + use<'a> {
+    let had = clusters.iter().filter(|(id, entry)| entry.wanted().is_none() && known.had(id).is_some());
+    had.map(|(id, _)| id.clone())
 }
 
 /// Whether the NamespaceOffloading says that already; other conditions are of other writers.
@@ -101,6 +107,9 @@ impl OffloadingStatus {
             true => self.knowledge.where_left(&namespace, is_overdue, Instant::now()),
             false => vec![],
         };
+        if is_deleting {
+            progress::unseen(&mut said, unread(&clusters, &entry));
+        }
         if is_overdue {
             progress::unanswered(&mut said, &waits_for);
         }
@@ -184,13 +193,16 @@ impl OffloadingStatus {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{collections::BTreeMap, sync::Arc};
 
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::offload::arrivals::{Known, Looks, events, seen};
+    use crate::offload::{
+        arrivals::{Known, Looks, events, seen},
+        index::ClusterEntry,
+    };
 
     /// What there is to say of the twins.
     fn look(known: &Known, namespace: &str) -> BTreeMap<String, String> {
@@ -216,6 +228,30 @@ mod tests {
             let [last, now] = seen(&events, &LOOKS, &[]);
             prop_assert_eq!(last, now);
         }
+    }
+
+    #[test]
+    fn a_twin_is_not_known_to_be_gone_while_the_map_is_missing() {
+        let condition = json!({"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-11-01T12:00:00Z"});
+        let status =
+            json!({"remoteNamespaceName": "shop-west", "remoteNamespacesConditions": {"east": [condition]}});
+        let offloading = json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status});
+        let known = NamespaceEntry {
+            offloading: serde_json::from_value(offloading).unwrap(),
+            ..NamespaceEntry::default()
+        };
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": {}});
+        let map = serde_json::from_value(json!({"metadata": {"name": "1.west.east"}, "spec": spec})).unwrap();
+        let (missing, there) =
+            (ClusterEntry::default(), ClusterEntry { own_map: map, ..ClusterEntry::default() });
+        let of = |id: &str, entry: ClusterEntry| {
+            let clusters = Clusters::from([(id.to_owned(), Arc::new(entry))]);
+            unread(&clusters, &known).collect::<Vec<_>>()
+        };
+        assert_eq!(of("east", missing.clone()), ["east"]);
+        assert_eq!(of("east", there), Vec::<String>::new());
+        assert_eq!(of("north", missing), Vec::<String>::new(), "it never had one");
     }
 
     #[test]

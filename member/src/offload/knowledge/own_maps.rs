@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{ClusterEntry, NAMESPACE, STATUS, TWINS},
+    index::{ClusterEntry, NAMESPACE, OWN_MAP, STATUS, TWINS},
     view::OwnMap,
 };
 
@@ -47,8 +47,12 @@ impl Knowledge {
         if is_list {
             changed.extend(self.namespaces.keys().into_iter().filter(|name| !names.contains(name)));
         }
-        for host in self.all_clusters().into_keys() {
+        for (host, entry) in self.all_clusters() {
             self.touch(&host, &changed);
+            // It may be left to us alone to remember its key.
+            if changed.iter().any(|name| entry.wanted_before.contains_key(name)) {
+                self.clusters.enqueue([(host, OWN_MAP)].into());
+            }
         }
     }
 

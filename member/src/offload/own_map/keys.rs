@@ -118,8 +118,14 @@ pub(super) fn changes(
 }
 
 /// All keys of a map of which nothing is left, if there has to be one: for a twin that is wanted, or for the host to see that none is. Those
-/// that had a twin before come first.
-pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Option<Changes> {
+/// that had a twin before come first, with those of Namespaces whose NamespaceOffloading `vanished`: the host would take back what a new map
+/// lacks.
+pub(super) fn whole(
+    asking: &[Asking],
+    vanished: BTreeMap<String, String>,
+    id: &str,
+    cluster: &ClusterEntry,
+) -> Option<Changes> {
     let needs_one = |asking: &Asking| {
         asking.is_wanted(cluster) || asking.is_awaited(id) || asking.leaves_a_twin(id, cluster)
     };
@@ -128,7 +134,8 @@ pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Opti
     }
     let of = |asking: &Asking| {
         asking.entry.asks()?;
-        let had = asking.entry.had(id).map(str::to_owned);
+        let had = asking.entry.had(id).or(cluster.wanted_before.get(&asking.namespace).map(String::as_str));
+        let had = had.map(str::to_owned);
         let name = match asking.becomes(cluster) {
             Becomes::Says(name) => Some(name.to_owned()),
             Becomes::Goes => None,
@@ -136,7 +143,8 @@ pub(super) fn whole(asking: &[Asking], id: &str, cluster: &ClusterEntry) -> Opti
         };
         name.map(|name| (had.is_none(), asking.namespace.clone(), name))
     };
-    let mut all: Vec<_> = asking.iter().filter_map(of).collect();
+    let vanished = vanished.into_iter().map(|(namespace, name)| (false, namespace, name));
+    let mut all: Vec<_> = asking.iter().filter_map(of).chain(vanished).collect();
     all.sort();
     let left_out = all.len().saturating_sub(ENTRIES_MAX);
     let keys = all.into_iter().take(ENTRIES_MAX);
@@ -257,21 +265,39 @@ mod tests {
         let mut invalid = asking("invalid", &json!({}), &said);
         invalid.name = None;
         let all = [held("shop"), invalid, asking("new", &json!({}), &json!({}))];
-        let seen = whole(&all, "east", &east()).unwrap();
+        let seen = whole(&all, BTreeMap::new(), "east", &east()).unwrap();
         assert_eq!(seen.keys, keys([("shop", Some("shop-west")), ("invalid", Some("old"))]));
-        assert_eq!(whole(&all[1..], "east", &east()), None, "nobody wants anything new of it");
+        assert_eq!(
+            whole(&all[1..], BTreeMap::new(), "east", &east()),
+            None,
+            "nobody wants anything new of it"
+        );
         let mut withdrawn =
             asking("gone", &json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES}), &said);
         Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
-        let empty = whole(&[withdrawn], "east", &east()).unwrap();
+        let empty = whole(&[withdrawn], BTreeMap::new(), "east", &east()).unwrap();
         assert_eq!(empty.keys, keys([]), "the host has to see that it is gone");
         let mut unused = east();
         unused.peer_withdrawn = Some(true);
         unused.peer = None;
         let left = asking("shop", &json!({"finalizers": [label::FINALIZER]}), &said);
-        let empty = whole(std::slice::from_ref(&left), "east", &unused).unwrap();
+        let empty = whole(std::slice::from_ref(&left), BTreeMap::new(), "east", &unused).unwrap();
         assert_eq!(empty.keys, keys([]), "the host is not used any more, and has a twin");
-        assert_eq!(whole(&[held("shop")], "east", &unused), None, "it never had one");
+        assert_eq!(whole(&[held("shop")], BTreeMap::new(), "east", &unused), None, "it never had one");
+    }
+
+    #[test]
+    fn a_key_whose_namespace_offloading_vanished_before_the_map_comes_back_with_it() {
+        let mut east = east();
+        east.wanted_before = desired(&["gone", "new"]);
+        let vanished = desired(&["gone"]);
+        let new = || asking("new", &json!({}), &json!({}));
+        assert_eq!(whole(&[new()], vanished.clone(), "east", &east), None, "nobody wants anything");
+        let seen = whole(&[held("shop"), new()], vanished, "east", &east).unwrap();
+        let mut want = keys([("shop", Some("shop-west"))]);
+        let as_before = east.wanted_before.iter().map(|(name, twin)| (name.clone(), Some(twin.clone())));
+        want.extend(as_before);
+        assert_eq!(seen.keys, want);
     }
 
     #[test]
@@ -280,7 +306,7 @@ mod tests {
         let all: Vec<_> = names.iter().map(|name| held(name)).collect();
         let seen = changes(&desired(&["other"]), &all, &east(), false);
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX - 1, 2));
-        let seen = whole(&all, "east", &east()).unwrap();
+        let seen = whole(&all, BTreeMap::new(), "east", &east()).unwrap();
         assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 1));
         let full = desired(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
         let seen = changes(&full, &all, &east(), false);

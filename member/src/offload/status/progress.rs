@@ -7,7 +7,7 @@ use api::{
     offload::{
         map::TERMINATING,
         namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, READY},
-        phase::{HOST_SILENT, Phase, Summary},
+        phase::{HOST_SILENT, Phase, SELECTED, Summary},
     },
 };
 
@@ -47,6 +47,27 @@ pub(super) fn due(
 pub(super) fn wait(due: Option<Instant>, said_at: Option<Instant>, now: Instant) -> Option<Duration> {
     let at = due.max(said_at.map(|at| at + PACE))?;
     (at > now).then(|| at - now)
+}
+
+/// Reason of `Ready` of a host that had a twin and whose map is missing.
+const MAP_MISSING: &str = "MapMissing";
+
+/// Keeps hosts that had a twin and whose map is `missing`: it is put back, and before they have seen it nobody knows that the twin is gone.
+/// Without their conditions they were forgotten, and the NamespaceOffloading would go before its twin.
+pub(super) fn unseen(said: &mut Summary, missing: impl IntoIterator<Item = String>) {
+    for host in missing {
+        let twin = "it had a twin, and is not known to have taken it back";
+        let map = format!(
+            "the NamespaceMap for cluster {host} is missing in the Common Area: it is put back, by which the host sees that it is to \
+             delete the twin; if that does not come about, the CRD may be missing there (freeport init --offload)"
+        );
+        said.clusters.entry(host).or_insert_with(|| {
+            vec![
+                Verdict::new(OFFLOADING_REQUIRED, Status::True, SELECTED, twin),
+                Verdict::new(READY, Status::Unknown, MAP_MISSING, map),
+            ]
+        });
+    }
 }
 
 /// Reason of `Ready` of a host that does not say for long that the twin is gone.
@@ -135,6 +156,20 @@ mod tests {
         assert_eq!(wait(Some(begun + NEXT), Some(begun), begun + PACE), Some(NEXT - PACE));
         assert_eq!(wait(Some(begun), Some(begun), begun), Some(PACE));
         assert_eq!(wait(Some(begun), None, begun + PACE), None);
+    }
+
+    #[test]
+    fn a_host_whose_map_is_missing_is_not_forgotten() {
+        let north = vec![Verdict::new(READY, Status::False, TERMINATING, "")];
+        let clusters = [("north".to_owned(), north.clone())];
+        let mut said = Summary { phase: Phase::Terminating, clusters: clusters.into() };
+        unseen(&mut said, ["east".to_owned(), "north".to_owned()]);
+        assert_eq!(said.clusters["north"], north);
+        let required = said.clusters["east"].iter().find(|verdict| verdict.type_ == OFFLOADING_REQUIRED);
+        assert_eq!(required.unwrap().status, Status::True);
+        unanswered(&mut said, &["east".to_owned()]);
+        let reasons: Vec<_> = said.clusters["east"].iter().map(|verdict| verdict.reason.as_str()).collect();
+        assert_eq!(reasons, [SELECTED, HOST_DOES_NOT_ANSWER], "the same when that takes long");
     }
 
     #[test]
