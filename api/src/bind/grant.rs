@@ -170,7 +170,13 @@ fn one(name: &str, asked: &Resource, offered: &Offered<'_>) -> Result<Granted, R
     if let Some(export) = offered.bound.get(&api).filter(|export| *export != name) {
         return Err(match offered.going.contains(export) {
             true => no(EXPORT_IS_GOING, format!("{api} is bound by {export}, which is being deleted")),
-            false => no("AlreadyBound", format!("{api} is bound already, by {export}")),
+            false => no(
+                "AlreadyBound",
+                format!(
+                    "{api} is bound already, by {export}: the consumer ends that (freeport bind remove {export}), or whoever provides deletes \
+                 APIServiceExport {export}, and it is asked for again"
+                ),
+            ),
         });
     }
     let served = served(crd);

@@ -25,6 +25,11 @@ pub fn is_prefix(text: &str) -> Result<(), String> {
     Err("must be a beginning of names of Namespaces: 1 to 33 of a-z, 0-9 and -, and no - first".to_owned())
 }
 
+/// Whether it is a Namespace of the system, which no provider has made here; `own` is that of our daemons.
+pub fn is_of_system(namespace: &str, own: &str) -> bool {
+    namespace == "default" || namespace == own || namespace.starts_with("kube-")
+}
+
 /// Name of the cluster namespace of a consumer.
 pub fn cluster_namespace(prefix: &str, identity: &str) -> String {
     format!("{prefix}{}", hash(identity))

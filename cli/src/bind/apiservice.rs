@@ -162,7 +162,14 @@ impl Consumer<'_> {
         let bindings: Api<Tolerant<APIServiceBinding>> = Api::all(self.cluster.client.clone());
         let read = known(bindings.get(self.name));
         let there = self.cluster.request(format!("read APIServiceBinding {}", self.name), read).await?;
-        Ok(there.and_then(|there| there.object.ok()))
+        let binding = there.and_then(|there| there.object.ok());
+        match binding.as_ref().is_some_and(|binding| binding.metadata.deletion_timestamp.is_some()) {
+            true => Err(self.cluster.refuse(format!(
+                "APIServiceBinding {} is being deleted: nothing was changed; run this again when it is gone (freeport bind remove {} waits for that)",
+                self.name, self.name
+            ))),
+            false => Ok(binding),
+        }
     }
 
     /// Installs what is needed and, with a credential, asks for the API. Without one it is bound already. The member gets rights on APIs that

@@ -6,7 +6,11 @@ mod remainder;
 
 use std::time::Duration;
 
-use api::bind::{binding::APIServiceBinding, label};
+use api::bind::{
+    binding::APIServiceBinding,
+    condition::{Condition, READY},
+    label,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -88,6 +92,14 @@ struct Ending<'a> {
 impl Ending<'_> {
     async fn end(&self, binding: &APIServiceBinding, say: Say<'_>) -> Result<(), Error> {
         let options = self.options;
+        let is_evicted =
+            said(binding, "Connected").is_some_and(|said| said.reason.as_deref() == Some("Evicted"));
+        if is_evicted && !options.force {
+            return Err(self.cluster.refuse(format!(
+                "the provider has ended the contract of {}, so nobody can say what becomes of copies there: nothing was changed; run it with --force",
+                options.name
+            )));
+        }
         let crds = consent::brought(self.cluster, binding).await?;
         for crd in &crds {
             let count = objects(self.cluster, crd).await?.len();
@@ -156,7 +168,7 @@ impl Ending<'_> {
 
     /// Nothing, or what is not gone yet.
     async fn left(&self, crds: &[CustomResourceDefinition]) -> Result<Result<(), String>, Error> {
-        if binding(self.cluster, &self.options.name).await?.is_none() {
+        let Some(binding) = binding(self.cluster, &self.options.name).await? else {
             for crd in crds {
                 let there = self.cluster.read(&Object::new(crd)).await?;
                 if there.is_some_and(|there| there.metadata().uid == crd.uid()) {
@@ -164,12 +176,14 @@ impl Ending<'_> {
                 }
             }
             return Ok(Ok(()));
-        }
+        };
         let mut left = 0;
         for crd in crds {
             left += objects(self.cluster, crd).await?.len();
         }
-        Ok(Err(format!("{left} objects left")))
+        let says = said(&binding, READY).and_then(|said| said.message.clone()).unwrap_or_default();
+        let failed = says.split_once("that failed").map(|(_, why)| format!("; it failed{why}"));
+        Ok(Err(format!("{left} objects left{}", failed.unwrap_or_default())))
     }
 
     /// What to do when it is known what holds it.
@@ -183,6 +197,11 @@ impl Ending<'_> {
         }
         next
     }
+}
+
+fn said<'a>(binding: &'a APIServiceBinding, type_: &str) -> Option<&'a Condition> {
+    let mut said = binding.status.iter().flat_map(|status| &status.conditions);
+    said.find(|condition| condition.type_ == type_)
 }
 
 fn called_binding(name: &str) -> Object {

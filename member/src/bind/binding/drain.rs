@@ -36,16 +36,30 @@ use crate::bind::{
 /// Finalizer of the garbage collector, which takes the binding off the owners of its CRDs before it goes.
 const ORPHANING: &str = "orphan";
 
+/// Reason: the binding goes.
+const DELETING: &str = "Deleting";
+
 /// How soon it is looked again what is left.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Bindings {
-    /// A pass of a binding that goes.
+    /// A pass of a binding that goes. What it cannot do is said on the binding.
     pub(super) async fn end(
         &self,
         binding: &APIServiceBinding,
         contract: &Contract,
     ) -> Result<Outcome, Error> {
+        let ended = self.drain(binding, contract).await;
+        // What is overtaken by another write is done again at once.
+        if let Err(error) = &ended
+            && !matches!(error, Error::Stale)
+        {
+            self.waits(binding, contract, Some(error)).await?;
+        }
+        ended
+    }
+
+    async fn drain(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<Outcome, Error> {
         let name = binding.name_any();
         let bindings = Api::<Meta<APIServiceBinding>>::all(self.env.client.clone());
         let now = bindings.get_opt(&name).await?.filter(|now| now.uid() == binding.uid());
@@ -55,6 +69,12 @@ impl Bindings {
         if now.finalizers().iter().any(|held| held == ORPHANING) {
             self.keep_in_step(&name, Default::default());
             return Ok(Outcome::Requeue(AGAIN));
+        }
+        // Before anything that may be refused, or take long.
+        if !is_said(binding) {
+            self.waits(binding, contract, None).await?;
+            // The watch tells.
+            return Ok(Outcome::Done);
         }
         let crds = self.crds(|crd| is_of(crd, binding));
         self.are_still_of(binding, &crds).await?;
@@ -67,7 +87,7 @@ impl Bindings {
             false => 0,
         };
         if left > 0 {
-            self.waits(binding, contract).await?;
+            self.waits(binding, contract, None).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());
@@ -78,7 +98,7 @@ impl Bindings {
         if orphan {
             self.leave_namespaces(&[&*crds, &left_behind].concat(), contract).await?;
         } else if !self.are_namespaces_back(binding, contract).await? {
-            self.waits(binding, contract).await?;
+            self.waits(binding, contract, None).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.free(&left_behind).await?;
@@ -86,20 +106,26 @@ impl Bindings {
             for crd in crds.iter().filter(|crd| !crd.metadata_is_going()) {
                 self.writer.delete::<Crd>(crd, false).await?;
             }
-            self.waits(binding, contract).await?;
+            self.waits(binding, contract, None).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         // Nobody may use the credential any more after that.
-        report::on_export(contract, &name, None).await?;
+        if let Some(message) = untold(&name, report::on_export(contract, &name, None).await)? {
+            self.env.events.warn(binding.object_ref(&()), "Bind", "ProviderNotTold", &message);
+        }
         self.writer.release(&now, &[FINALIZER]).await?;
         self.unclear.forget(&name);
         Ok(Outcome::Done)
     }
 
     /// Says that the binding goes, and why it is still there: it is not ready any more. Also what keeps its objects is said.
-    async fn waits(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<(), Error> {
-        let deleting =
-            not_yet("Deleting", "it is being deleted: its objects and CustomResourceDefinitions go first");
+    async fn waits(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        error: Option<&Error>,
+    ) -> Result<(), Error> {
+        let deleting = not_yet(DELETING, deleting(error));
         let synced = synced(&self.unsynced, &binding.name_any());
         let verdicts = vec![Verdict::new("SchemaInSync", deleting), Verdict::new("Synced", synced)];
         report::on_binding(self, binding, Some(contract), verdicts).await
@@ -155,6 +181,55 @@ impl Bindings {
     }
 }
 
+/// Whether it is said already that the binding goes.
+fn is_said(binding: &APIServiceBinding) -> bool {
+    let mut said = binding.status.iter().flat_map(|status| &status.conditions);
+    said.any(|said| said.reason.as_deref() == Some(DELETING))
+}
+
+/// Why the provider was not told that nobody binds its export any more, if it refuses to be: what is only said to it keeps nobody.
+fn untold(name: &str, told: Result<(), Error>) -> Result<Option<String>, Error> {
+    match told {
+        Err(Error::Refused(why)) => Ok(Some(format!(
+            "the provider refuses to be told that APIServiceExport {name} is not bound any more, and keeps it: {why}"
+        ))),
+        told => told.map(|()| None),
+    }
+}
+
+/// Why a binding that goes is still there.
+fn deleting(error: Option<&Error>) -> String {
+    let mut message = "it is being deleted: its objects and CustomResourceDefinitions go first".to_owned();
+    if let Some(error) = error {
+        let rights = match error {
+            Error::Refused(_) => "; where rights are missing, `freeport bind remove --force` does without",
+            _ => "",
+        };
+        message.push_str(&format!("; that failed, and is tried again: {error}{rights}"));
+    }
+    message
+}
+
 fn is_going<P: Resource>(object: &P) -> bool {
     object.meta().deletion_timestamp.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_binding_from_going_is_said() {
+        assert!(!deleting(None).contains("failed"));
+        let refused = deleting(Some(&Error::Refused("cannot list resource realms".into())));
+        assert!(refused.contains("cannot list resource realms") && refused.contains("--force"), "{refused}");
+    }
+
+    #[test]
+    fn a_provider_that_refuses_to_be_told_keeps_no_binding() {
+        let refused = untold("mango", Err(Error::Refused("denied by policy".into()))).unwrap();
+        assert!(refused.unwrap().contains("denied by policy"));
+        assert_eq!(untold("mango", Ok(())).unwrap(), None);
+        assert!(untold("mango", Err(Error::Stale)).is_err());
+    }
 }

@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, time::Instant};
 
 use api::{
-    bind::{export::APIServiceNamespace, label},
+    bind::{export::APIServiceNamespace, identity::is_of_system, label},
     view::Meta,
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -74,8 +74,7 @@ impl Namespaces {
 /// None of the system, whatever we may do (Sec5); `own` is the daemon's.
 fn is_wanted(namespace: &APIServiceNamespace, live: &BTreeSet<String>, own: &str) -> bool {
     let (is_going, name) = (namespace.metadata.deletion_timestamp.is_some(), namespace.name_any());
-    let is_of_system = name == "default" || name == own || name.starts_with("kube-");
-    Contract::is_providers(namespace) && !is_going && !is_of_system && !live.contains(&name)
+    Contract::is_providers(namespace) && !is_going && !is_of_system(&name, own) && !live.contains(&name)
 }
 
 #[cfg(test)]
