@@ -60,12 +60,12 @@ pub struct Incoming {
     #[schemars(range(min = 0, max = ENTRIES_MAX))]
     pub max_namespaces: i32,
     /// What its Pods may take of this cluster: the capacity of the node that this cluster is there. Of what is not named here
-    /// there are 4 `cpu`, 8Gi `memory`, 110 `pods` and 20Gi `ephemeral-storage`.
+    /// there are 4 `cpu`, 8Gi `memory`, 110 `pods` and 20Gi `ephemeral-storage`. More than 500 `pods` count as 500.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     #[schemars(schema_with = "quantity::resources")]
     pub resources: Resources,
-    /// Labels of the node that this cluster is there, for example its region. Those of `kubernetes.io`, `node*.kubernetes.io` and
-    /// Liqo's own cannot be set.
+    /// Labels of the node that this cluster is there, for example `liqo.io/region`. Those of `kubernetes.io` and `node*.kubernetes.io`
+    /// cannot be set, nor what says that it is a virtual node and whose (`type`, `liqo.io/type`, `liqo.io/remote-cluster-id`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_labels: BTreeMap<String, String>,
     /// Level of Pod Security that Kubernetes enforces in the twins.

@@ -47,9 +47,6 @@ pub struct PodState {
     /// Of its containers that run before the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub init_container_statuses: Vec<ContainerStatus>,
-    /// Of containers that were added to look into it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ephemeral_container_statuses: Vec<ContainerStatus>,
     /// Its addresses at the host: at most one for each IP family.
     #[serde(rename = "podIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
@@ -69,7 +66,6 @@ impl PodState {
             conditions: decoded(list("conditions")),
             container_statuses: decoded(list("containerStatuses")),
             init_container_statuses: decoded(list("initContainerStatuses")),
-            ephemeral_container_statuses: decoded(list("ephemeralContainerStatuses")),
             pod_ips: decoded(list("podIPs")),
         }
     }
@@ -102,12 +98,8 @@ impl PodState {
         };
         cut(&mut self.message);
         self.conditions.iter_mut().for_each(|condition| cut(&mut condition.message));
-        let all = [
-            &mut self.container_statuses,
-            &mut self.init_container_statuses,
-            &mut self.ephemeral_container_statuses,
-        ];
-        for status in all.into_iter().flatten() {
+        for status in [&mut self.container_statuses, &mut self.init_container_statuses].into_iter().flatten()
+        {
             for state in [&mut status.state, &mut status.last_state].into_iter().flatten() {
                 state.waiting.iter_mut().for_each(|waiting| cut(&mut waiting.message));
                 state.terminated.iter_mut().for_each(|terminated| cut(&mut terminated.message));

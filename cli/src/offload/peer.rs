@@ -62,7 +62,14 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
     let (cluster, us) = ours(&options.cluster, peer).await?;
     let mut consent = Consent { cluster: &cluster, peer, say };
     if *remove {
+        let lost = read(&cluster, peer).await?.map(|there| given(&there)).unwrap_or_default();
         consent.take_back("incoming").await?;
+        if !lost.is_empty() {
+            consent.say(&format!(
+                "to give it again as it was: freeport offload accept {peer} {}",
+                lost.join(" ")
+            ));
+        }
         consent.say(&format!(
             "nothing new of cluster {peer} comes here; its Namespaces that are here stay until it gives them up"
         ));
@@ -74,6 +81,15 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
     consent.give("incoming", &incoming).await?;
     (consent.say)(&format!("next, in cluster {peer}: freeport offload use {us}"));
     Ok(())
+}
+
+/// The flags by which this consent is given, as far as there are flags for it.
+fn given(there: &OffloadPeerView) -> Vec<String> {
+    let incoming = there.spec.0.as_ref().ok().and_then(|spec| spec.incoming.as_ref());
+    let labels = incoming.into_iter().flat_map(|incoming| &incoming.node_labels);
+    let namespaces = incoming.into_iter().flat_map(|incoming| &incoming.namespaces);
+    let labels = labels.map(|(key, value)| format!("--label {key}={value}"));
+    labels.chain(namespaces.map(|pattern| format!("--namespace '{pattern}'"))).collect()
 }
 
 /// Refuses a consent with other labels than the one before, by which twins were selected that are here.

@@ -28,7 +28,10 @@ pub use self::{
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
 };
 use super::{away::away, is_set_up, lacks};
-use crate::{Error, KubeContext, cluster::Cluster};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, known},
+};
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,13 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
     is_set_up(&cluster).await?;
     let client = || cluster.client.clone();
     let only = options.namespace.as_deref();
+    if let Some(namespace) = only {
+        let namespaces: Api<Meta<Namespace>> = Api::all(client());
+        let there = known(namespaces.get(namespace));
+        if cluster.request(format!("read Namespace {namespace}"), there).await?.is_none() {
+            return Err(cluster.refuse(format!("there is no Namespace {namespace}")));
+        }
+    }
     let offloadings: Api<NamespaceOffloadingView> = match only {
         Some(namespace) => Api::namespaced(client(), namespace),
         None => Api::all(client()),

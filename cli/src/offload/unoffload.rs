@@ -7,7 +7,7 @@ use api::{
     label::TRUE,
     name::is_dns_label,
     offload::{
-        label::ENABLED,
+        label::{ENABLED, SCHEDULING_ENABLED},
         namespace::{NAME, NamespaceOffloading},
         view::NamespaceOffloadingView,
     },
@@ -60,7 +60,7 @@ pub async fn unoffload_namespaces(
     let cluster = Cluster::connect(&options.cluster).await?;
     can_offload(&cluster).await?;
     for namespace in &options.namespaces {
-        can_come_home(&cluster, namespace).await?;
+        can_come_home(&home(&cluster, namespace).await?, read(&cluster, namespace).await?.is_some())?;
     }
     let mut goes = false;
     for namespace in &options.namespaces {
@@ -81,18 +81,28 @@ pub async fn unoffload_namespaces(
     Ok(())
 }
 
-/// The Namespace is there, without the label, which would have the NamespaceOffloading made again.
-async fn can_come_home(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+async fn home(cluster: &Cluster, namespace: &str) -> Result<Meta<Namespace>, Error> {
     let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let read = known(namespaces.get(namespace));
     let there = cluster.request(format!("read Namespace {namespace}"), read).await?;
-    let Some(there) = there else {
-        return Err(cluster.refuse(format!("there is no Namespace {namespace}")));
-    };
-    match there.labels().get(ENABLED).is_some_and(|value| value == TRUE) {
+    there.ok_or_else(|| cluster.refuse(format!("there is no Namespace {namespace}")))
+}
+
+/// It is without the label that would have the NamespaceOffloading made again, and `is_offloaded` if its Pods are placed: twins of one that
+/// vanished go when it is known again what they are.
+fn can_come_home(namespace: &Meta<Namespace>, is_offloaded: bool) -> Result<(), Error> {
+    let (name, is_on) =
+        (namespace.name_any(), |label| namespace.labels().get(label).is_some_and(|on| on == TRUE));
+    if is_on(ENABLED) {
+        return Err(Error::Argument(format!(
+            "label {ENABLED}={TRUE} of Namespace {name} has it offloaded; take that off, and the twins go: kubectl label namespace \
+             {name} {ENABLED}-"
+        )));
+    }
+    match is_on(SCHEDULING_ENABLED) && !is_offloaded {
         true => Err(Error::Argument(format!(
-            "label {ENABLED}={TRUE} of Namespace {namespace} has it offloaded; take that off, and the twins go: kubectl label namespace \
-             {namespace} {ENABLED}-"
+            "Namespace {name} has label {SCHEDULING_ENABLED}={TRUE} and no NamespaceOffloading, which vanished: twins of it may be left. Run \
+             `freeport offload namespace {name}` and then this again"
         ))),
         false => Ok(()),
     }
@@ -160,6 +170,20 @@ mod tests {
     fn offloading(status: &Value) -> NamespaceOffloadingView {
         serde_json::from_value(json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status}))
             .unwrap()
+    }
+
+    #[test]
+    fn a_namespace_whose_offloading_vanished_does_not_come_home_by_word_alone() {
+        let namespace = |labels: Value| -> Meta<Namespace> {
+            serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
+        };
+        let lost = namespace(json!({SCHEDULING_ENABLED: TRUE}));
+        let why = can_come_home(&lost, false).unwrap_err().to_string();
+        assert!(why.contains("freeport offload namespace shop"), "{why}");
+        assert!(can_come_home(&lost, true).is_ok());
+        assert!(can_come_home(&namespace(json!({})), false).is_ok(), "it never was");
+        let why = can_come_home(&namespace(json!({ENABLED: TRUE})), true).unwrap_err().to_string();
+        assert!(why.contains("kubectl label namespace shop"), "{why}");
     }
 
     #[test]

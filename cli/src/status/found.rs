@@ -103,6 +103,8 @@ pub(super) struct Offloading {
     pub(super) peers: Part<Vec<Entry>>,
     /// NamespaceOffloadings.
     pub(super) namespaces: Part<Vec<Entry>>,
+    /// Namespaces of whose Pods the webhook is asked.
+    pub(super) placed: Part<Vec<String>>,
     /// When the API server asks the webhook, if it does.
     pub(super) webhook: Part<Option<Object>>,
     /// Deployment of the webhook, if it has one.

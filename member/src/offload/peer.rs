@@ -16,6 +16,7 @@ use api::{
         label, names,
         offer::OffloadOfferSpec,
         peer::{Incoming, OffloadPeer, OffloadPeerStatus, READY},
+        quantity::{Resources, nanos},
         seal::PublicKey,
         view::OffloadPeerView,
     },
@@ -38,6 +39,7 @@ use super::{
     knowledge::Knowledge,
     node::desired::labels_of_others,
     pod::exchange::Exchanges,
+    room::RECORDS_MAX,
     view::OwnOffer,
     withdrawn,
 };
@@ -46,6 +48,9 @@ use crate::{home::Lost, identity::Identity};
 /// How soon what no event tells is looked at again: watches that fail, and whether the Common Area is heard.
 const RESYNC: Duration = Duration::from_secs(10);
 
+/// The resource of which each Pod takes one.
+const PODS: &str = "pods";
+
 /// The offer that follows from this consent.
 fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> OwnOffer {
     // `Ready` names the others.
@@ -53,7 +58,7 @@ fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> Own
     let spec = OffloadOfferSpec {
         host: us.cluster.clone(),
         home: home.to_owned(),
-        resources: incoming.capacity(),
+        resources: room_for(incoming.capacity()),
         node_labels: incoming.node_labels.clone().into_iter().filter(may_claim).collect(),
         public_key: key.to_string(),
     };
@@ -63,6 +68,15 @@ fn offer(us: &Identity, home: &str, incoming: &Incoming, key: &PublicKey) -> Own
         ..ObjectMeta::default()
     };
     OwnOffer { metadata, spec: Lenient(Ok(Some(spec))) }
+}
+
+/// The same with no more Pods than run here of one home: a scheduler would bind them, and they would wait.
+fn room_for(mut resources: Resources) -> Resources {
+    let most = RECORDS_MAX.to_string();
+    if let Some(pods) = resources.get_mut(PODS).filter(|pods| nanos(&pods.0) > nanos(&most)) {
+        pods.0 = most;
+    }
+    resources
 }
 
 const NONE: BTreeMap<String, String> = BTreeMap::new();
@@ -230,6 +244,17 @@ mod tests {
         let spec = offer.spec.0.unwrap().unwrap();
         assert_eq!(json!(spec.node_labels), json!({"liqo.io/region": "us"}));
         assert_eq!(spec.resources.len(), 4);
+        assert_eq!(spec.resources[PODS].0, "110");
         assert_eq!(spec.public_key.parse(), Ok(key));
+    }
+
+    #[test]
+    fn an_offer_promises_no_more_pods_than_run_here() {
+        let offered = |pods: &str| {
+            let asked = json!({"resources": {PODS: pods}});
+            room_for(serde_json::from_value::<Incoming>(asked).unwrap().capacity())[PODS].0.clone()
+        };
+        assert_eq!(offered("2k"), "500");
+        assert_eq!((&offered("500")[..], &offered("20")[..], &offered("0")[..]), ("500", "20", "0"));
     }
 }

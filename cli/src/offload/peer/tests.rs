@@ -51,3 +51,12 @@ fn a_consent_that_may_lack_labels_is_told_from_one_that_keeps_them() {
     assert!(narrows(Some(&there(json!({"outgoing": {}}))), &options("west", &[], &[])), "it was taken back");
     assert!(narrows(None, &options("west", &[], &[])));
 }
+
+#[test]
+fn a_consent_is_given_again_by_the_flags_that_gave_it() {
+    let there: OffloadPeerView =
+        serde_json::from_value(json!({"metadata": {"name": "west"}, "spec": {"incoming":
+        {"nodeLabels": {"liqo.io/region": "eu"}, "namespaces": ["team-*"]}}}))
+        .unwrap();
+    assert_eq!(given(&there), ["--label liqo.io/region=eu", "--namespace 'team-*'"]);
+}

@@ -55,7 +55,10 @@ fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
     if let Some(invalid) = invalid {
         lines.push(format!("    nothing is offloaded{}", unless_true(invalid)));
     } else if placement.status != "True" {
-        lines.push(format!("    new Pods may be placed wrongly{}", unless_true(placement)));
+        lines.push(format!(
+            "    new Pods are refused, or placed wrongly where failurePolicy is Ignore{}",
+            unless_true(placement)
+        ));
     }
     if !older_pods.is_empty() {
         lines.push(format!(

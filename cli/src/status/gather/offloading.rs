@@ -1,10 +1,17 @@
 //! What there is of offloading.
 
-use api::offload::view::{NamespaceOffloadingView, OffloadPeerView};
-use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::Api;
+use api::{
+    label::TRUE,
+    offload::{
+        label,
+        view::{NamespaceOffloadingView, OffloadPeerView},
+    },
+    view::Named,
+};
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRole};
+use kube::{Api, ResourceExt};
 
-use super::{checks, deployment, everywhere, gap, policy};
+use super::{checks, deployment, everywhere, gap, list, policy};
 use crate::{
     Error,
     cluster::Cluster,
@@ -33,8 +40,12 @@ pub(super) async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, 
     let checks = checks(cluster, true, &offload::checks()).await?;
     let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
     let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
+    let labelled = format!("{}={TRUE}", label::SCHEDULING_ENABLED);
+    let all: Api<Named<Namespace>> = Api::all(cluster.client.clone());
+    let placed =
+        list(cluster, &all, "namespaces".into(), &labelled, |namespace| namespace.name_any()).await?;
     let server = deployment(cluster, true, webhook::NAME).await?;
-    Ok(Some(Offloading { policy, checks, peers, namespaces, webhook, server }))
+    Ok(Some(Offloading { policy, checks, peers, namespaces, placed, webhook, server }))
 }
 
 /// Whether the member has the rights of offloading, as far as that may be read.

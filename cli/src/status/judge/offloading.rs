@@ -1,6 +1,6 @@
 //! Whether offloading works: its policy, the webhook, consents and Namespaces.
 
-use api::offload::{namespace::PLACEMENT_ENFORCED, peer::READY};
+use api::offload::{label, namespace::PLACEMENT_ENFORCED, peer::READY};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
 use super::{
@@ -35,6 +35,7 @@ impl Verdict<'_> {
         let peers = self.entries("OffloadPeer", &found.peers, &[READY]);
         let namespaces =
             self.entries("NamespaceOffloading", &found.namespaces, &[OFFLOADED, PLACEMENT_ENFORCED]);
+        self.lost(found);
         (peers, namespaces)
     }
 
@@ -43,6 +44,24 @@ impl Verdict<'_> {
         let tally = tally(entries, |conditions| unless_true(conditions, wanted, &[]));
         self.troubles(kind, &tally);
         Some(tally)
+    }
+
+    /// Whether there are Namespaces in which no Pod is made, since what says where has vanished. Without its kind that is said already.
+    fn lost(&mut self, found: &Offloading) {
+        let Ok(offloadings) = &found.namespaces else { return };
+        let Some(placed) = self.part(&found.placed, COMMAND) else { return };
+        for name in placed.iter().filter(|name| offloadings.iter().all(|it| it.namespace != **name)) {
+            self.problem(
+                format!("Namespace {name}"),
+                format!(
+                    "has label {}=true and no NamespaceOffloading, which vanished: no new Pod is made in it, and twins may be left",
+                    label::SCHEDULING_ENABLED
+                ),
+                format!(
+                    "freeport offload namespace {name}; to offload it no more, freeport unoffload namespace {name} --yes after that"
+                ),
+            );
+        }
     }
 
     /// Whether the webhook's Pods are of the newest template: old ones answer on while new ones do not start.

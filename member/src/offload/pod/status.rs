@@ -259,7 +259,7 @@ pub(super) fn patch(raw: &Value, have: &PodState, want: &PodState) -> Value {
 }
 
 /// What a [`PodState`] has, as it is called on the wire.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 8] = [
     "phase",
     "reason",
     "message",
@@ -267,7 +267,6 @@ const FIELDS: [&str; 9] = [
     "conditions",
     "containerStatuses",
     "initContainerStatuses",
-    "ephemeralContainerStatuses",
     "podIPs",
 ];
 

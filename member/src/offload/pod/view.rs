@@ -121,7 +121,6 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ShadowP
         said.pod = said.pod.take().map(|pod| PodState {
             container_statuses: vec![],
             init_container_statuses: vec![],
-            ephemeral_container_statuses: vec![],
             ..pod
         });
     }

@@ -14,6 +14,7 @@ fn offloading() -> Offloading {
         checks: offload::checks().map(|check| Some(Ok(check.map(Some)))).into(),
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
+        placed: Ok(vec!["shop".into()]),
         webhook: Ok(Some(webhook::configuration(None))),
         server: Some(Ok(Some(deployment(2, 2)))),
     }
@@ -62,6 +63,14 @@ fn what_is_missing_is_said_with_the_words_of_the_daemon() {
     assert_eq!(shop.problems[0].what, "Offloaded is False: AllFailed: east: no");
     let open = judged(|found| found.policy = Ok([None, None]));
     assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
+}
+
+#[test]
+fn a_namespace_whose_offloading_vanished_is_a_problem() {
+    let lost = judged(|found| found.placed.as_mut().unwrap().push("lost".into()));
+    assert_eq!(lost.problems.len(), 1, "{:?}", lost.problems);
+    assert_eq!(lost.problems[0].place, "Namespace lost");
+    assert!(lost.problems[0].next.contains("freeport offload namespace lost"), "{:?}", lost.problems);
 }
 
 #[test]

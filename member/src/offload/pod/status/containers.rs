@@ -15,8 +15,6 @@ pub(super) fn asked_for(pod: &BoundPod, mut said: PodState) -> PodState {
     };
     keep(&mut said.container_statuses, "containers");
     keep(&mut said.init_container_statuses, "initContainers");
-    // Those of the home do not travel.
-    said.ephemeral_container_statuses.clear();
     said
 }
 
@@ -58,6 +56,14 @@ pub(super) fn end(state: &mut PodState, reason: &str) {
     for (status, terminated) in running(state, reason) {
         status.state = Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() });
     }
+    // Nor does one run again that waited for that.
+    for status in [&mut state.container_statuses, &mut state.init_container_statuses].into_iter().flatten() {
+        let waits = status.state.as_ref().is_some_and(|state| state.waiting.is_some());
+        if let Some(mut ended) = status.last_state.take_if(|last| waits && last.terminated.is_some()) {
+            ended.terminated.iter_mut().for_each(|ended| ended.reason = Some(reason.to_owned()));
+            status.state = Some(ended);
+        }
+    }
 }
 
 /// No container runs, for this reason, and all may run again.
@@ -75,11 +81,7 @@ fn running<'a>(
     state: &'a mut PodState,
     reason: &'a str,
 ) -> impl Iterator<Item = (&'a mut ContainerStatus, Terminated)> {
-    let all = [
-        &mut state.container_statuses,
-        &mut state.init_container_statuses,
-        &mut state.ephemeral_container_statuses,
-    ];
+    let all = [&mut state.container_statuses, &mut state.init_container_statuses];
     all.into_iter().flatten().filter_map(move |status| {
         let running = status.state.as_ref()?.running.clone()?;
         status.started = status.started.map(|_| false);

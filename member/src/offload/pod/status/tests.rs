@@ -163,6 +163,21 @@ fn what_waits_or_is_aborted_says_so_once() {
 }
 
 #[test]
+fn a_container_that_waited_for_a_twin_has_ended_when_its_pod_is_aborted() {
+    let runs =
+        json!({"name": "web", "ready": true, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
+    let new = json!({"name": "new", "state": {"waiting": {"reason": "ContainerCreating"}}});
+    let mut have = PodState::of(&json!({"phase": "Running", "containerStatuses": [runs, new]}));
+    containers::wait(&mut have, "NoTwin");
+    assert!(have.container_statuses[0].ended().is_none(), "it may run again");
+    let said = aborted(&have, "east").unwrap().state;
+    let [web, new] = &said.container_statuses[..] else { panic!("{said:?}") };
+    let ended = web.state.clone().unwrap().terminated.unwrap();
+    assert_eq!((ended.exit_code, ended.reason.as_deref()), (137, Some(ABORTED)));
+    assert_eq!((&web.last_state, new.ended()), (&None, None), "the other one never ran");
+}
+
+#[test]
 fn a_pod_that_is_refused_has_a_condition_until_it_is_not() {
     let refused_at = |have: &PodState, why: &str, second| refused(have, why.into(), at(second));
     let said = refused_at(&PodState::default(), "spec.volumes[conf].configMap", 7).unwrap();
