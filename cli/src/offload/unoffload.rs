@@ -16,8 +16,9 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
+use serde_json::json;
 
 use super::{
     away::explained,
@@ -29,6 +30,7 @@ use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
     eraser::Say,
+    install::MANAGER,
     rollout,
 };
 
@@ -60,15 +62,15 @@ pub async fn unoffload_namespaces(
     let cluster = Cluster::connect(&options.cluster).await?;
     can_offload(&cluster).await?;
     for namespace in &options.namespaces {
-        can_come_home(&home(&cluster, namespace).await?, read(&cluster, namespace).await?.is_some())?;
+        can_come_home(&home(&cluster, namespace).await?)?;
     }
     let mut goes = false;
     for namespace in &options.namespaces {
         let there = read(&cluster, namespace).await?;
-        say(&format!("{}: {}", cluster.name, what_goes(namespace, there.as_ref())));
-        let Some(there) = there else { continue };
-        goes = true;
-        if options.yes {
+        let is_placed = is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED);
+        say(&format!("{}: {}", cluster.name, what_goes(namespace, there.as_ref(), is_placed)));
+        goes |= there.is_some() || is_placed;
+        if let Some(there) = there.filter(|_| options.yes) {
             delete(&cluster, namespace, &there).await?;
         }
     }
@@ -77,8 +79,24 @@ pub async fn unoffload_namespaces(
     }
     for namespace in &options.namespaces {
         wait(&cluster, namespace, options.timeout, say).await?;
+        if is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED) {
+            unplace(&cluster, namespace).await?;
+        }
     }
     Ok(())
+}
+
+fn is_on(namespace: &Meta<Namespace>, label: &str) -> bool {
+    namespace.labels().get(label).is_some_and(|on| on == TRUE)
+}
+
+/// Takes off the label by which the webhook is asked of its Pods. The member does, where it saw a NamespaceOffloading.
+async fn unplace(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({"metadata": {"labels": {SCHEDULING_ENABLED: null}}}));
+    let doing = format!("take label {SCHEDULING_ENABLED} off Namespace {namespace}");
+    cluster.request(doing, namespaces.patch_metadata(namespace, &params, &patch)).await.map(drop)
 }
 
 async fn home(cluster: &Cluster, namespace: &str) -> Result<Meta<Namespace>, Error> {
@@ -88,29 +106,29 @@ async fn home(cluster: &Cluster, namespace: &str) -> Result<Meta<Namespace>, Err
     there.ok_or_else(|| cluster.refuse(format!("there is no Namespace {namespace}")))
 }
 
-/// It is without the label that would have the NamespaceOffloading made again, and `is_offloaded` if its Pods are placed: twins of one that
-/// vanished go when it is known again what they are.
-fn can_come_home(namespace: &Meta<Namespace>, is_offloaded: bool) -> Result<(), Error> {
-    let (name, is_on) =
-        (namespace.name_any(), |label| namespace.labels().get(label).is_some_and(|on| on == TRUE));
-    if is_on(ENABLED) {
-        return Err(Error::Argument(format!(
+/// It is without the label that would have the NamespaceOffloading made again.
+fn can_come_home(namespace: &Meta<Namespace>) -> Result<(), Error> {
+    let name = namespace.name_any();
+    match is_on(namespace, ENABLED) {
+        true => Err(Error::Argument(format!(
             "label {ENABLED}={TRUE} of Namespace {name} has it offloaded; take that off, and the twins go: kubectl label namespace \
              {name} {ENABLED}-"
-        )));
-    }
-    match is_on(SCHEDULING_ENABLED) && !is_offloaded {
-        true => Err(Error::Argument(format!(
-            "Namespace {name} has label {SCHEDULING_ENABLED}={TRUE} and no NamespaceOffloading, which vanished: twins of it may be left. Run \
-             `freeport offload namespace {name}` and then this again"
         ))),
         false => Ok(()),
     }
 }
 
 /// What goes where when the Namespace is offloaded no more.
-fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>) -> String {
-    let Some(offloading) = offloading else { return format!("Namespace {namespace} is not offloaded") };
+fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>, is_placed: bool) -> String {
+    let Some(offloading) = offloading else {
+        return match is_placed {
+            false => format!("Namespace {namespace} is not offloaded"),
+            true => format!(
+                "Namespace {namespace} has no NamespaceOffloading any more, but label {SCHEDULING_ENABLED}, by which its new Pods are \
+                 refused: that goes. Twins of it may be left: to have them go, run `freeport offload namespace {namespace}` before this"
+            ),
+        };
+    };
     let Ok(status) = &offloading.status.0 else {
         return format!("Namespace {namespace}: all its twins go, with all that is in them");
     };
@@ -173,16 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_whose_offloading_vanished_does_not_come_home_by_word_alone() {
+    fn a_namespace_whose_offloading_vanished_comes_home_with_a_word_on_twins() {
         let namespace = |labels: Value| -> Meta<Namespace> {
             serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
         };
-        let lost = namespace(json!({SCHEDULING_ENABLED: TRUE}));
-        let why = can_come_home(&lost, false).unwrap_err().to_string();
-        assert!(why.contains("freeport offload namespace shop"), "{why}");
-        assert!(can_come_home(&lost, true).is_ok());
-        assert!(can_come_home(&namespace(json!({})), false).is_ok(), "it never was");
-        let why = can_come_home(&namespace(json!({ENABLED: TRUE})), true).unwrap_err().to_string();
+        let said =
+            what_goes("shop", None, is_on(&namespace(json!({SCHEDULING_ENABLED: TRUE})), SCHEDULING_ENABLED));
+        assert!(said.contains("freeport offload namespace shop"), "{said}");
+        let why = can_come_home(&namespace(json!({ENABLED: TRUE}))).unwrap_err().to_string();
         assert!(why.contains("kubectl label namespace shop"), "{why}");
     }
 
@@ -201,7 +217,7 @@ mod tests {
                 "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")], "south": [refused],
             },
         });
-        let goes = what_goes("shop", Some(&offloading(&status)));
+        let goes = what_goes("shop", Some(&offloading(&status)), false);
         assert!(
             goes.contains("Namespace shop-west goes in east, with all")
                 && !goes.contains("south")
@@ -209,7 +225,7 @@ mod tests {
             "{goes}"
         );
         assert!(what_is_left(&offloading(&status)).ends_with("clusters: east, south"));
-        assert!(what_goes("shop", Some(&offloading(&json!({})))).contains("no twin"));
-        assert_eq!(what_goes("shop", None), "Namespace shop is not offloaded");
+        assert!(what_goes("shop", Some(&offloading(&json!({}))), false).contains("no twin"));
+        assert_eq!(what_goes("shop", None, false), "Namespace shop is not offloaded");
     }
 }

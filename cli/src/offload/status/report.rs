@@ -199,7 +199,7 @@ fn problems(read: &Read) -> Vec<String> {
         .map(|name| {
             format!(
                 "Namespace {name} has label {}=true and no NamespaceOffloading: no new Pod is made in it, and twins that it had may be left; \
-                 run `freeport offload namespace {name}`; to offload it no more, `freeport unoffload namespace {name} --yes` after that",
+                 run `freeport offload namespace {name}`, and to offload it no more, `freeport unoffload namespace {name} --yes` after that",
                 label::SCHEDULING_ENABLED
             )
         })
