@@ -81,7 +81,7 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
         changes_nothing(&freeport(world, &offer).await.succeeded());
         let listed = freeport(world, "templates --context leader").await.succeeded();
         let row = listed.lines().find(|line| line.starts_with("commands ")).expect(&listed);
-        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["commands", &offered.name(), "dbs"]);
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["commands", &offered.name(), "-", "dbs"]);
 
         let outside = daemons(world, "east");
         let bind =
