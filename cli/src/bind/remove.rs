@@ -181,9 +181,9 @@ impl Ending<'_> {
         for crd in crds {
             left += objects(self.cluster, crd).await?.len();
         }
-        let says = said(&binding, READY).and_then(|said| said.message.clone()).unwrap_or_default();
-        let failed = says.split_once("that failed").map(|(_, why)| format!("; it failed{why}"));
-        Ok(Err(format!("{left} objects left{}", failed.unwrap_or_default())))
+        let says = said(&binding, READY).and_then(|said| said.message.clone());
+        let says = says.map(|says| format!("; the member says: {says}"));
+        Ok(Err(format!("{left} objects left{}", says.unwrap_or_default())))
     }
 
     /// What to do when it is known what holds it.
