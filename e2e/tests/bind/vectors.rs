@@ -110,7 +110,7 @@ fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
 fn x4_an_object_that_is_made_again_waits_for_the_end_of_the_old_copy() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let (offered, backend) = Backend::bound(world, "agains").await;
+        let (offered, backend) = Backend::bound(world, "remades").await;
         offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
         let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
         let copy = format!("{}-foo", backend.cluster_namespace);

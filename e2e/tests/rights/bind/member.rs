@@ -35,12 +35,12 @@ fn owner(binding: &APIServiceBinding) -> Value {
 fn a_provider_brings_only_apis_that_were_agreed_to() {
     BINDING.beside(async |world| {
         let east = world.cluster("east");
-        let (agreed, other) = (Offered::new("agreeds", "Namespaced"), Offered::new("others", "Namespaced"));
+        let (agreed, other) = (Offered::new("approveds", "Namespaced"), Offered::new("others", "Namespaced"));
         // Without its Secret the daemon installs nothing for it.
-        let secret = json!({"namespace": CREDENTIALS, "name": "agreeds", "key": "kubeconfig"});
+        let secret = json!({"namespace": CREDENTIALS, "name": "approveds", "key": "kubeconfig"});
         let binding: APIServiceBinding = east
             .create_cluster_wide(
-                json!({"metadata": {"name": "agreeds"}, "spec": {"kubeconfigSecretRef": secret}}),
+                json!({"metadata": {"name": "approveds"}, "spec": {"kubeconfigSecretRef": secret}}),
             )
             .await;
         let member = by_token(world, "east", SYSTEM, MEMBER).await;
@@ -78,6 +78,6 @@ fn a_provider_brings_only_apis_that_were_agreed_to() {
             assert!(done.is_ok(), "{todo:?}: {done:?}");
         }
         let bindings = Api::<APIServiceBinding>::all(east.client.clone());
-        bindings.delete("agreeds", &DeleteParams::default()).await.unwrap();
+        bindings.delete("approveds", &DeleteParams::default()).await.unwrap();
     });
 }
