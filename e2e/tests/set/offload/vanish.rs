@@ -1,14 +1,18 @@
 //! Nothing is deleted on silence: what merely vanishes takes no twin and no Node along.
 
-use std::fmt::Debug;
+use std::{cell::RefCell, collections::BTreeSet, fmt::Debug};
 
-use api::offload::{
-    map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
-    shadow_pod::ShadowPod,
+use api::{
+    lease::{LeaseView, Settled},
+    offload::{
+        map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
+        shadow_pod::ShadowPod,
+    },
 };
 use e2e::{
+    daemon::End,
     fixture::{AREA, World},
-    waiting::{always, eventually},
+    waiting::{VOUCHED, always, eventually, within},
     watched::Watched,
 };
 use k8s_openapi::{
@@ -182,6 +186,19 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
     });
 }
 
+/// Waits until the home has said at several renewals, of which each counts, that it does not know what the host shall have.
+async fn cannot_vouch_for_east(world: &World) {
+    let leases = world.leader().api::<LeaseView>(AREA);
+    let heard = RefCell::new(BTreeSet::new());
+    within(VOUCHED, "west cannot vouch for its twins in east", || async {
+        let lease = leases.get("freeport-member-west").await.map_err(|error| error.to_string())?;
+        let at = lease.renew_time().filter(|_| matches!(lease.settled(), Settled::Writing(_)));
+        heard.borrow_mut().extend(at.filter(|_| !lease.settled().is_about("Offloading/east")));
+        if heard.borrow().len() > 3 { Ok(()) } else { Err(format!("{lease:?}")) }
+    })
+    .await;
+}
+
 #[test]
 fn crds_that_vanish_take_nothing_along_and_services_go_on() {
     OFFLOADING.alone(async |world| {
@@ -192,6 +209,10 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
         phase(world, &ns, "Ready").await;
         let before = twin(world, "orphan-west").await.unwrap();
         let node_before = node(world).await.unwrap().uid();
+        let lost = world.namespace("lost", &["west"]).await;
+        offload(world, &lost, json!({})).await;
+        phase(world, &lost, "Ready").await;
+        let lost_before = twin(world, "lost-west").await.unwrap();
 
         let had = west.take_crd("namespaceoffloadings.offloading.liqo.io").await;
         peer_says(world, "west", "east", "CannotWatch").await;
@@ -204,10 +225,28 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
             "without it, new Pods would run here"
         );
         west.put_back_crd(had).await;
+        // Now nobody remembers that `lost` was offloaded, and the map is made anew without it.
+        world.end("freeport-member-west", End::Crash).await;
+        world
+            .leader()
+            .api::<NamespaceMap>(AREA)
+            .delete("1.west.east", &DeleteParams::default())
+            .await
+            .unwrap();
+        world.start("freeport-member-west").await;
         peer_says(world, "west", "east", "Ready").await;
         offload(world, &ns, json!({})).await;
         phase(world, &ns, "Ready").await;
         stays(world, "orphan-west", &before).await;
+        cannot_vouch_for_east(world).await;
+        assert_eq!(twin(world, "lost-west").await.unwrap(), lost_before);
+        let decided = json!({"metadata": {"labels": {"liqo.io/scheduling-enabled": null}}});
+        Api::<Namespace>::all(west.client.clone())
+            .patch(&lost, &PatchParams::default(), &Patch::Merge(decided))
+            .await
+            .unwrap();
+        gone(world, "east", "lost-west").await;
+        world.release(&lost).await;
 
         let peers = Api::<OffloadPeer>::all(west.client.clone());
         let peer = peers.get("east").await.unwrap();

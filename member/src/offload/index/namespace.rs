@@ -48,8 +48,16 @@ impl NamespaceEntry {
     /// Whether the webhook is asked about its Pods, where that is needed.
     pub(crate) fn is_labelled(&self) -> bool {
         let strategy = self.asks().and_then(|it| Some(it.spec.0.as_ref().ok()?.pod_offloading_strategy));
-        strategy.is_none_or(|strategy| strategy == PodOffloadingStrategy::Local)
-            || self.namespace.as_ref().is_some_and(|it| it.label(SCHEDULING_ENABLED) == Some(TRUE))
+        strategy.is_none_or(|strategy| strategy == PodOffloadingStrategy::Local) || self.has_label()
+    }
+
+    fn has_label(&self) -> bool {
+        self.namespace.as_ref().is_some_and(|it| it.label(SCHEDULING_ENABLED) == Some(TRUE))
+    }
+
+    /// Whether it is said to be offloaded, without a NamespaceOffloading, and nobody is known to have deleted that.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.has_label() && self.offloading.is_none() && self.withdrawn.is_none()
     }
 
     /// Whether its NamespaceOffloading is known to be deleted by decision.

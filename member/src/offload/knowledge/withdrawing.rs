@@ -29,6 +29,20 @@ impl Knowledge {
         self.shadows.enqueue_all(SHADOW);
     }
 
+    /// Hosts that may have a twin of a Namespace for which nobody decided, though our map for them does not say so: it was made anew after
+    /// the NamespaceOffloading had vanished. The label says that the Namespace is offloaded. Of such a host nothing is vouched for.
+    pub(crate) fn hosts_of_undecided(&self) -> Vec<String> {
+        let names = self.namespaces.keys().into_iter();
+        let is_undecided = |name: &String| self.namespaces.get(name).is_some_and(|it| it.is_undecided());
+        let undecided: Vec<_> = names.filter(is_undecided).collect();
+        let lacks_one = |cluster: &ClusterEntry| {
+            let wanted = cluster.wanted().map(|spec| &spec.desired_mapping);
+            undecided.iter().any(|name| !wanted.is_some_and(|wanted| wanted.contains_key(name)))
+        };
+        let clusters = self.all_clusters().into_iter();
+        clusters.filter(|(_, cluster)| lacks_one(cluster)).map(|(id, _)| id).collect()
+    }
+
     /// The hosts that have a twin of the Namespace, or may have one. `is_overdue`: hosts have had
     /// time enough to say that it is gone.
     pub(crate) fn where_left(&self, namespace: &str, is_overdue: bool, now: Instant) -> Vec<String> {
@@ -84,9 +98,12 @@ fn is_left(
 
 #[cfg(test)]
 mod tests {
+    use api::offload::label::SCHEDULING_ENABLED;
+    use kit::objects::Change;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::identity::Identity;
 
     /// The NamespaceOffloading of `shop` is deleted by decision.
     fn withdrawn(status: &Value) -> NamespaceEntry {
@@ -113,6 +130,44 @@ mod tests {
 
     fn is_left(known: &NamespaceEntry, east: &ClusterEntry) -> bool {
         super::is_left("shop", known, ("east", east), None)
+    }
+
+    #[test]
+    fn a_host_in_whose_map_a_lost_key_may_be_missing_is_vouched_for_when_somebody_decided() {
+        let us = Identity { cluster: "west".into(), common_area: "area".into() };
+        let knowledge = Knowledge::new(us, "freeport".into(), None);
+        let namespace = |label: &str| {
+            let labels = json!({SCHEDULING_ENABLED: label});
+            let shop = json!({"metadata": {"name": "shop", "labels": labels}});
+            knowledge.change_namespaces(Change::Apply(serde_json::from_value(shop).unwrap()));
+        };
+        let map = |desired: &Value| {
+            let map = east(desired, &json!({})).own_map.unwrap();
+            knowledge.clusters.change(Change::Apply(map));
+        };
+        let (none, key) = (json!({}), json!({"shop": "shop-west"}));
+        map(&none);
+        namespace("true");
+        assert_eq!(
+            knowledge.hosts_of_undecided(),
+            ["east"],
+            "its NamespaceOffloading vanished, or is not there yet"
+        );
+        map(&key);
+        assert!(knowledge.hosts_of_undecided().is_empty(), "the host knows that it is wanted");
+        map(&none);
+        let offloading = withdrawn(&none).offloading.unwrap();
+        knowledge.namespaces.note(&"shop".to_owned(), |entry| entry.offloading = Some(offloading.clone()));
+        assert!(knowledge.hosts_of_undecided().is_empty(), "what it wants is known");
+        let uid = Some("u".to_owned());
+        knowledge
+            .namespaces
+            .note(&"shop".to_owned(), |it| (it.offloading, it.withdrawn) = (None, uid.clone()));
+        assert!(knowledge.hosts_of_undecided().is_empty(), "somebody deleted it");
+        knowledge.namespaces.note(&"shop".to_owned(), |entry| entry.withdrawn = None);
+        assert_eq!(knowledge.hosts_of_undecided(), ["east"]);
+        namespace("false");
+        assert!(knowledge.hosts_of_undecided().is_empty(), "somebody took the label off");
     }
 
     #[test]
