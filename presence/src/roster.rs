@@ -15,6 +15,12 @@ impl Leases {
             .collect()
     }
 
+    /// How it stands with a member that has not left; none without a Lease.
+    pub fn member(&self, cluster: &str) -> Option<Standing> {
+        let heard = self.heard(&name::member_lease(cluster)).filter(|heard| !heard.left);
+        heard?.standing.clone().filter(|_| name::check_cluster_id(cluster).is_ok())
+    }
+
     /// Whether there is a leader that has stopped renewing its Lease. A leader that is not Freeport's may have no Lease.
     pub fn leader_is_silent(&self) -> bool {
         let mut leader = self.standings().filter(|(name, _)| *name == name::LEADER_LEASE);

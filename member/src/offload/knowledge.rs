@@ -203,7 +203,12 @@ impl Knowledge {
             }
             Change::Reset(_) => self.clusters.keys().into_iter().collect(),
         };
-        let homes = homes.into_iter().chain(self.homes_waiting(&change)).collect::<BTreeSet<_>>();
+        let is_gone = matches!(change, Change::Remove(_));
+        let waiting = match &touched {
+            Some(name) if before.is_none() || is_gone => self.homes_waiting(name),
+            _ => Vec::new(),
+        };
+        let homes = homes.into_iter().chain(waiting).collect::<BTreeSet<_>>();
         self.namespaces.change(change);
         self.enqueue_hosted(touched.as_deref());
         if let Some(name) = &touched

@@ -76,13 +76,9 @@ impl Knowledge {
     }
 
     /// Homes that want a twin of the name that is free now, or taken.
-    pub(super) fn homes_waiting(&self, change: &Change<Namespace>) -> Vec<String> {
-        let name = match change {
-            Change::Apply(one) | Change::Remove(one) => one.name_any(),
-            Change::Reset(_) => return Vec::new(),
-        };
+    pub(super) fn homes_waiting(&self, name: &str) -> Vec<String> {
         let wants = |entry: &ClusterEntry| {
-            entry.asked_here().is_some_and(|spec| spec.desired_mapping.values().any(|twin| *twin == name))
+            entry.asked_here().is_some_and(|spec| spec.desired_mapping.values().any(|twin| twin == name))
         };
         let homes = self.all_clusters().into_iter().filter(|(_, entry)| wants(entry));
         homes.map(|(home, _)| home).collect()
@@ -171,12 +167,8 @@ mod tests {
         let map: PeerMap =
             serde_json::from_value(json!({"metadata": {"name": "1.west.east"}, "spec": spec})).unwrap();
         known.clusters.change(Change::Apply(map));
-        let gone = |name: &str| {
-            let namespace = json!({"metadata": {"name": name}});
-            known.homes_waiting(&Change::Remove(serde_json::from_value(namespace).unwrap()))
-        };
-        assert_eq!(gone("other"), Vec::<String>::new());
-        assert_eq!(gone("shop-west"), ["west"]);
+        assert_eq!(known.homes_waiting("other"), Vec::<String>::new());
+        assert_eq!(known.homes_waiting("shop-west"), ["west"]);
     }
 
     #[test]

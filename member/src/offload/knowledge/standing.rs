@@ -23,7 +23,7 @@ impl Knowledge {
     /// How it stands with another member; none of one that does not belong to the set, or if nothing is known of the set.
     /// A home or host of ours without a Lease still belongs to it for [`WITHOUT_LEASE`], as if it were not heard yet.
     pub(crate) fn standing(&self, cluster: &str, now: Instant) -> Option<Standing> {
-        let known = self.leases.as_ref()?.with(|leases| leases.members().remove(cluster));
+        let known = self.leases.as_ref()?.with(|leases| leases.member(cluster));
         let is_missed = || {
             let entry = self.clusters.get(&cluster.to_owned())?;
             let missing = self.missing_for(cluster, now)?;
@@ -63,9 +63,12 @@ impl Knowledge {
 
     /// Leases were renewed or are gone: who depends on how it stands with a member that turned is asked again.
     pub(crate) fn hear(&self, now: Instant) {
-        let ids = self.clusters.keys().into_iter();
+        // Of a cluster whose Lease was there before anything else of it, too.
+        let members = self.leases.as_ref().map(|leases| leases.with(|leases| leases.members()));
+        let ids = members.into_iter().flat_map(BTreeMap::into_keys).chain(self.clusters.keys());
+        let ids: BTreeSet<_> = ids.collect();
         let now: BTreeMap<_, _> =
-            ids.filter_map(|id| self.standing(&id, now).map(|standing| (id, standing))).collect();
+            ids.into_iter().filter_map(|id| self.standing(&id, now).map(|standing| (id, standing))).collect();
         let before = self.standings.with(|before| std::mem::replace(before, now.clone()));
         let all: BTreeSet<_> = before.keys().chain(now.keys()).collect();
         let turned = all.into_iter().filter(|id| before.get(*id) != now.get(*id));

@@ -90,10 +90,15 @@ pub(super) fn plan<'a, 'b>(
     let asked = all.iter().filter(|(_, spec, around)| may_come(spec, around));
     let next = asked.max_by_key(|(record, _, _)| (record.creation_timestamp(), record.name_any()));
     let next = next.map(|(record, _, _)| record.name_any());
+    // Somebody took off the label that says for which the Pod was made: others came only after it.
+    let made_for = all.iter().filter(|(_, _, around)| around.is_of_home);
+    let first = made_for.min_by_key(|(record, _, _)| (record.creation_timestamp(), record.name_any()));
+    let first = first.map(|(record, _, _)| record.name_any());
     let planned = |(record, spec, around): (&'a PeerPod, &'a ShadowPodSpec, Around<'b>)| {
         let is_next = next.as_ref() == Some(&record.name_any());
         let pod = entry.pod.as_ref();
-        let own = pod.filter(|pod| around.is_of_home && pod.is_of(spec));
+        let is_first = first.as_ref() == Some(&record.name_any());
+        let own = pod.filter(|pod| around.is_of_home && pod.is_of(spec) && (pod.is_labelled() || is_first));
         let step = step(record, spec, (pod.is_some(), own), is_next, &around);
         let is_strangers = !around.is_of_home && matches!(step, Step::Refuse(_));
         Planned { record, spec, own, is_strangers, step }

@@ -101,6 +101,11 @@ impl HostedPod {
         self.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether it says for which ShadowPod it was made.
+    pub(crate) fn is_labelled(&self) -> bool {
+        self.labels().contains_key(label::ORIGIN_UID)
+    }
+
     /// Whether it was made for this ShadowPod, given that its Namespace is a twin of that home. Somebody may have
     /// taken labels off; then what we once wrote is this one.
     pub(crate) fn is_of(&self, spec: &ShadowPodSpec) -> bool {

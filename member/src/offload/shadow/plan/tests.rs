@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use api::offload::{
     seal::{KEY_LENGTH, seal},
     travel::travelling,
@@ -135,6 +137,25 @@ fn a_pod_goes_when_its_home_says_so() {
     let another = own("u2", &json!({}), "Running");
     assert_eq!(becomes(&asked(None), &none, Some(&another), |_| ()), "confirm");
     assert_eq!(becomes(&asked(None), &json!({"deleted": true}), None, |_| ()), "leave");
+    assert_eq!(
+        becomes(&asked(None), &none, Some(&there), |a| a.is_of_home = false),
+        "gone",
+        "nothing is its own"
+    );
+}
+
+#[test]
+fn a_pod_that_does_not_say_for_which_it_was_made_is_of_the_first() {
+    let (none, key) = (json!({}), key(1));
+    let written = json!({"managedFields": [{"manager": "freeport-member", "operation": "Apply"}]});
+    let pod = hosted(&json!({}), &written, "Running");
+    let ends = record(&spec("u9", &json!({"deletion": {}})), &none);
+    let mut comes = record(&spec("u1", &none), &none);
+    comes.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-01T12:00:01Z")).unwrap();
+    let entry = entry(&[ends, comes], Some(&pod));
+    let words = plan(&entry, |spec| around(spec, Some(&key))).into_iter();
+    let words: BTreeMap<_, _> = words.map(|it| (it.spec.uid.clone(), word(&it.step))).collect();
+    assert_eq!(words, [("u1".to_owned(), "NameTaken"), ("u9".to_owned(), "delete")].into());
 }
 
 #[test]
