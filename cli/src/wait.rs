@@ -1,5 +1,7 @@
 //! Waits until a daemon is ready, and says what it reports meanwhile.
 
+mod webhook;
+
 use api::{label, lease::LeaseView, name};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -8,7 +10,7 @@ use crate::{
     Error,
     cluster::Cluster,
     install::Installer,
-    objects::{SYSTEM, area, offload::webhook},
+    objects::{SYSTEM, area, offload::webhook::NAME},
     rollout,
     view::{ClusterSetView, Sign, sign},
 };
@@ -27,10 +29,10 @@ impl Installer<'_> {
         self.is_ready("freeport-member", async |cluster| member(cluster, set).await).await
     }
 
-    /// Waits until the Deployment of the webhook has been rolled out. Its Pods wait for the certificate that the member issues.
+    /// Waits until the Deployment of the webhook has been rolled out and API servers take its answers. Its Pods wait for the
+    /// certificate that the member issues.
     pub(crate) async fn webhook_is_ready(&mut self) -> Result<(), Error> {
-        let answers = async |_: &Cluster| Ok(Ok("it places Pods of offloaded Namespaces".into()));
-        self.is_ready(webhook::NAME, answers).await
+        self.is_ready(NAME, async |cluster| webhook::answers(cluster).await).await
     }
 
     /// Waits until the Deployment of a leader that provides APIs has been rolled out.

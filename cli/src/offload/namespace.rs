@@ -4,6 +4,7 @@
 mod printed;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use std::time::Duration;
 
@@ -25,18 +26,16 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use self::printed::{offloading, print};
+use self::{
+    printed::{offloading, print},
+    wait::wait,
+};
 use super::{
-    away::explained,
-    can_offload,
-    progress::{Progress, progress},
-    selector,
+    can_offload, selector,
     status::older_pods,
     twins::{goes, lost},
 };
-use crate::{
-    Error, KubeContext, cluster::Cluster, eraser::Say, install::MANAGER, printable::printable, rollout,
-};
+use crate::{Error, KubeContext, cluster::Cluster, eraser::Say, install::MANAGER};
 
 /// Which Namespaces to offload, and how.
 #[derive(Clone, Debug)]
@@ -63,14 +62,15 @@ pub struct OffloadOptions {
     pub as_json: bool,
     /// Wait until twins are there and Pods are placed.
     pub wait: bool,
-    /// Limit of that wait, for each Namespace.
+    /// Limit of that wait, for all of them.
     pub timeout: Duration,
 }
 
 /// Offloads Namespaces. Safe to run again.
 ///
 /// # Errors
-/// Those of [`Error`]. [`Error::Refused`] with the words of hosts that make no twin; [`Error::Timeout`] says what is missing.
+/// Those of [`Error`]. [`Error::Refused`] with the words of hosts that make no twin; [`Error::Timeout`] says what is missing. Each Namespace is
+/// waited for, whatever came of the others.
 pub async fn offload_namespaces(
     options: &OffloadOptions,
     say: &mut (dyn FnMut(&str) + Send),
@@ -93,9 +93,7 @@ pub async fn offload_namespaces(
         write(&cluster, namespace, &spec, say).await?;
     }
     if options.wait {
-        for namespace in &namespaces {
-            wait(&cluster, namespace, options.timeout, say).await?;
-        }
+        wait(&cluster, &namespaces, options.timeout, say).await?;
     }
     Ok(())
 }
@@ -267,29 +265,4 @@ pub(super) async fn read(
     let offloadings: Api<NamespaceOffloadingView> = Api::namespaced(cluster.client.clone(), namespace);
     let doing = format!("read NamespaceOffloading {namespace}/{NAME}");
     cluster.request(doing, offloadings.get_opt(NAME)).await
-}
-
-/// Waits until the member says that all is done, or that it cannot be.
-async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>) -> Result<(), Error> {
-    let probe = async || {
-        Ok(match progress(read(cluster, namespace).await?.as_ref()) {
-            Progress::Done(message) => Ok(Ok(message)),
-            // In the words of another cluster.
-            Progress::Failed(message) => Ok(Err(printable(&message))),
-            Progress::Waits(message) => Err(explained(cluster, printable(&message)).await),
-        })
-    };
-    let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));
-    match rollout::wait(limit, probe, waiting).await? {
-        Ok(Ok(message)) => {
-            say(&format!("{}: {namespace}: {message}", cluster.name));
-            Ok(())
-        }
-        Ok(Err(message)) => Err(cluster.refuse(format!("Namespace {namespace}: {message}"))),
-        Err(message) => Err(Error::Timeout {
-            cluster: cluster.name.clone(),
-            missing: format!("Namespace {namespace} is not offloaded: {message}, still"),
-            limit,
-        }),
-    }
 }

@@ -59,7 +59,7 @@ pub struct AcceptOptions {
 pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
     let AcceptOptions { peer, remove, .. } = options;
     let incoming = incoming(options)?;
-    let (cluster, us) = ours(&options.cluster, peer).await?;
+    let (cluster, set) = ours(&options.cluster, peer).await?;
     let mut consent = Consent { cluster: &cluster, peer, say };
     if *remove {
         let lost = read(&cluster, peer).await?.map(|there| given(&there)).unwrap_or_default();
@@ -79,8 +79,24 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
         keeps_twins(&cluster, options).await?;
     }
     consent.give("incoming", &incoming).await?;
-    (consent.say)(&format!("next, in cluster {peer}: freeport offload use {us}"));
+    if is_stranger(&set, peer) {
+        consent.say(&format!(
+            "no member of this ClusterSet has the ID {peer}: unless it joins later, take this back with: freeport offload accept {peer} \
+             --remove"
+        ));
+    }
+    (consent.say)(&format!(
+        "next, in cluster {peer}, unless that was done before: freeport offload use {}",
+        set.cluster_id().unwrap_or_default()
+    ));
     Ok(())
+}
+
+/// Whether no member has this ID, as far as that is known: a set that is not Ready does not hear of its members.
+fn is_stranger(set: &ClusterSetView, peer: &str) -> bool {
+    let Ok(status) = &set.status.0 else { return false };
+    let hears = set.ready().is_some_and(|ready| ready.status.as_deref() == Some("True"));
+    hears && status.cluster_statuses.iter().all(|member| member.cluster_id.as_deref() != Some(peer))
 }
 
 /// The flags by which this consent is given, as far as there are flags for it.
@@ -164,19 +180,18 @@ fn incoming(options: &AcceptOptions) -> Result<Value, Error> {
     Ok(incoming)
 }
 
-/// The cluster, and its own ID, which is another one than `peer`.
-async fn ours(context: &KubeContext, peer: &str) -> Result<(Cluster, String), Error> {
+/// The cluster, and its ClusterSet, in which it has another ID than `peer`.
+async fn ours(context: &KubeContext, peer: &str) -> Result<(Cluster, ClusterSetView), Error> {
     let cluster = Cluster::connect(context).await?;
     is_set_up(&cluster).await?;
     let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let found = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await?;
-    let id = found.iter().flatten().find_map(|set| set.cluster_id().map(str::to_owned));
-    match id {
+    match found.into_iter().flatten().find(|set| set.cluster_id().is_some()) {
         None => Err(cluster.refuse("not a member of a ClusterSet: run freeport join --offload first".into())),
-        Some(id) if id == peer => {
+        Some(set) if set.cluster_id() == Some(peer) => {
             Err(cluster.refuse(format!("{peer} is the ID of this cluster itself; name another cluster")))
         }
-        Some(id) => Ok((cluster, id)),
+        Some(set) => Ok((cluster, set)),
     }
 }
 

@@ -1,7 +1,10 @@
 //! How far a NamespaceOffloading is: pure.
 
 use api::offload::{
-    namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY, VALID},
+    namespace::{
+        CERTIFICATE_UNTRUSTED, NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY,
+        VALID, WEBHOOK_UNAVAILABLE,
+    },
     phase::Phase,
     view::NamespaceOffloadingView,
 };
@@ -41,25 +44,30 @@ pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress
     if is(Phase::Terminating) {
         return Progress::Failed("its NamespaceOffloading is being deleted".into());
     }
-    if !is(Phase::Ready) && !is(Phase::NoClusterSelected) {
-        return Progress::Waits(clusters);
-    }
-    match condition(&status.conditions, PLACEMENT_ENFORCED) {
-        Some(placed) if placed.status == "True" => {}
-        Some(placed) => return Progress::Waits(format!("{}: {}", placed.reason, placed.message)),
-        None => return waits("whether its Pods are placed is not said yet"),
-    }
-    Progress::Done(match is(Phase::Ready) {
-        true => format!(
+    let there = match (is(Phase::Ready), is(Phase::NoClusterSelected)) {
+        (true, _) => format!(
             "offloaded as {} to {}",
             status.remote_namespace_name.as_deref().unwrap_or_default(),
             required(status)
         ),
-        false => {
+        (_, true) => {
             "no cluster is selected: there is no twin until a virtual node matches (freeport offload status)"
                 .into()
         }
-    })
+        _ => return Progress::Waits(clusters),
+    };
+    match condition(&status.conditions, PLACEMENT_ENFORCED) {
+        Some(placed) if placed.status == "True" => Progress::Done(there),
+        Some(placed) => {
+            let pods = if [WEBHOOK_UNAVAILABLE, CERTIFICATE_UNTRUSTED].contains(&placed.reason.as_str()) {
+                "; new Pods are refused meanwhile, or not placed where failurePolicy is Ignore"
+            } else {
+                ""
+            };
+            Progress::Waits(format!("{there}, but {}: {}{pods}", placed.reason, placed.message))
+        }
+        None => Progress::Waits(format!("{there}, but whether its Pods are placed is not said yet")),
+    }
 }
 
 /// IDs of the clusters that are selected.
@@ -115,7 +123,13 @@ mod tests {
         let done = Progress::Done("offloaded as shop-west to east".into());
         assert_eq!(with("Ready", &enforced(), &ready()), done);
         let missing = json!([said("PlacementEnforced", "False", "WebhookMissing")]);
-        assert_eq!(with("Ready", &missing, &ready()), Progress::Waits("WebhookMissing: m".into()));
+        let waits = Progress::Waits("offloaded as shop-west to east, but WebhookMissing: m".into());
+        assert_eq!(with("Ready", &missing, &ready()), waits);
+        let silent = json!([said("PlacementEnforced", "False", "WebhookUnavailable")]);
+        let Progress::Waits(message) = with("Ready", &silent, &ready()) else { panic!() };
+        for part in ["offloaded as shop-west to east, but WebhookUnavailable: m", "new Pods are refused"] {
+            assert!(message.contains(part), "{message}");
+        }
         assert!(matches!(with("Ready", &json!([]), &ready()), Progress::Waits(_)));
         let waits = Progress::Waits("east: Creating: m".into());
         assert_eq!(with("InProgress", &enforced(), &creating()), waits);

@@ -88,6 +88,8 @@ pub(super) struct Found {
     pub(super) imports: Option<Part<Vec<Entry>>>,
     /// Offloading; none where it is not set up.
     pub(super) offloading: Option<Offloading>,
+    /// CRDs of the records of offloading that are missing and were there.
+    pub(super) lost_records: Part<Vec<String>>,
     /// API binding; none where it is not set up.
     pub(super) binding: Option<Binding>,
 }

@@ -61,6 +61,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
     let offloading = offloading::offloading(cluster).await?;
+    let lost_records = offloading::lost_records(cluster, leads, offloading.is_some()).await?;
     Ok(Found {
         cluster: cluster.name.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -78,6 +79,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         exports,
         imports,
         offloading,
+        lost_records,
         binding,
     })
 }

@@ -52,6 +52,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         Some(offloading) => verdict.offloading(offloading),
         None => (None, None),
     };
+    verdict.records(&found.lost_records);
     let (cluster_bindings, api_service_bindings) = match &found.binding {
         Some(binding) => verdict.binding(binding),
         None => (None, None),

@@ -22,8 +22,8 @@ use tokio::sync::Mutex;
 
 use crate::pods::world::{Pods, shared};
 
-const NS: &str = "shop";
-const TWIN: &str = "shop-west";
+const NS: &str = "store";
+const TWIN: &str = "store-west";
 
 /// Hosts of west and their regions.
 pub(super) const EAST: (&str, &str) = ("east", "us-west-1");
@@ -129,7 +129,7 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
 
         let service = json!({"metadata": {"name": "web"}, "spec": service_spec("web")});
         let _: Service = west.create(NS, service).await;
-        world.answer("west", Http, ("web.shop.svc.cluster.local", 80), &names(&here)).await;
+        world.answer("west", Http, ("web.store.svc.cluster.local", 80), &names(&here)).await;
 
         let (name, uid, _) = there.first().unwrap();
         east.delete::<Pod>(TWIN, name).await;
@@ -190,10 +190,10 @@ async fn asks_before_twins_go(world: &Pods, freeport: &[PathBuf]) {
     );
     for command in [
         "! freeport offload use east --context west --remove 2>&1",
-        "! freeport offload namespace shop --context west --selector liqo.io/region=nowhere 2>&1",
+        "! freeport offload namespace store --context west --selector liqo.io/region=nowhere 2>&1",
     ] {
         let said = shell(&world.fleet, freeport, command).await;
-        for part in ["Namespace shop-west goes in east", "run it again with --yes"] {
+        for part in ["Namespace store-west goes in east", "run it again with --yes"] {
             assert!(said.contains(part), "{command}: {said}");
         }
     }

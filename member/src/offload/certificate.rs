@@ -39,7 +39,7 @@ use kit::{
 use kube::{Api, Resource, runtime::watcher};
 use rcgen::KeyPair;
 use rustls::pki_types::ServerName;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(crate) use self::{
     lifecycle::Lifetimes,
@@ -68,6 +68,7 @@ pub(crate) async fn run(
         lifetimes,
         writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
         known: Shared::default(),
+        changed: Arc::default(),
         queue: Queue::new(Duration::ZERO),
         events: env.events.clone(),
         metrics: env.metrics.clone(),
@@ -119,6 +120,8 @@ struct Keeping {
     lifetimes: Lifetimes,
     writer: Writer,
     known: Shared<Known>,
+    /// By what is watched: the webhook may answer otherwise now.
+    changed: Arc<Notify>,
     queue: Queue<&'static str>,
     events: Events,
     metrics: Metrics,
@@ -127,26 +130,28 @@ struct Keeping {
 impl Keeping {
     async fn watch(&self, env: &Env, watches: &Watches) {
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let (known, queue) = (self.known.clone(), self.queue.clone());
+        let told = self.clone();
         let secrets = watches.watch(
             Api::<Keys>::namespaced(env.client.clone(), &env.namespace),
             named(SECRET),
             Source { cluster: "local", kind: "Secret" },
             env.metrics.clone(),
             move |change| {
-                known.with(|known| known.secrets.change(change));
-                queue.enqueue([NAME]);
+                told.known.with(|known| known.secrets.change(change));
+                told.queue.enqueue([NAME]);
+                told.changed.notify_one();
             },
         );
-        let (known, queue) = (self.known.clone(), self.queue.clone());
+        let told = self.clone();
         let configurations = watches.watch(
             Api::<Configuration>::all(env.client.clone()),
             named(NAME),
             Source { cluster: "local", kind: "MutatingWebhookConfiguration" },
             env.metrics.clone(),
             move |change| {
-                known.with(|known| known.configurations.change(change));
-                queue.enqueue([NAME]);
+                told.known.with(|known| known.configurations.change(change));
+                told.queue.enqueue([NAME]);
+                told.changed.notify_one();
             },
         );
         tokio::join!(secrets, configurations);
@@ -220,12 +225,15 @@ impl Keeping {
         Ok(())
     }
 
-    /// Asks the webhook again and again.
+    /// Asks the webhook again and again, and at once when somebody changed what it depends on.
     async fn ask(&self, watches: &Watches, answers: &watch::Sender<Answer>) {
         watches.listed().await;
         let mut ticks = tokio::time::interval(ASK_EVERY);
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = self.changed.notified() => {}
+            }
             let configuration = self.known.with(|known| known.configuration().cloned());
             let answer = ask::ask(configuration.as_ref()).await;
             answers.send_if_modified(|known| std::mem::replace(known, answer.clone()) != answer);

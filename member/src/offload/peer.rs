@@ -79,6 +79,11 @@ fn room_for(mut resources: Resources) -> Resources {
     resources
 }
 
+/// Whether they are more Pods than run here of one home.
+fn is_cut(resources: &Resources) -> bool {
+    room_for(resources.clone()) != *resources
+}
+
 const NONE: BTreeMap<String, String> = BTreeMap::new();
 
 /// Labels of the Node that others have set. Those of a Node that is gone stay said while it is asked for: it may be ours to make anew.

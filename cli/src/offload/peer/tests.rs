@@ -60,3 +60,16 @@ fn a_consent_is_given_again_by_the_flags_that_gave_it() {
         .unwrap();
     assert_eq!(given(&there), ["--label liqo.io/region=eu", "--namespace 'team-*'"]);
 }
+
+#[test]
+fn who_is_no_member_is_known_where_members_are() {
+    let set = |ready: &str| -> ClusterSetView {
+        let conditions = json!([{"type": "Ready", "status": ready}]);
+        let members = json!([{"clusterID": "leader"}, {"clusterID": "west"}]);
+        let status = json!({"conditions": conditions, "clusterStatuses": members});
+        serde_json::from_value(json!({"metadata": {"name": "demo"}, "status": status})).unwrap()
+    };
+    assert!(is_stranger(&set("True"), "nobody") && !is_stranger(&set("True"), "west"));
+    assert!(!is_stranger(&set("Unknown"), "nobody"), "it does not hear of members");
+    assert!(!is_stranger(&ClusterSetView::default(), "nobody"));
+}

@@ -15,8 +15,9 @@ use super::{checks, deployment, everywhere, gap, list, policy};
 use crate::{
     Error,
     cluster::Cluster,
+    error::Failure,
     objects::offload::{self, webhook},
-    status::found::{Gap, Offloading, Why},
+    status::found::{Gap, Offloading, Part, Why},
 };
 
 /// Offloading, where it is set up.
@@ -46,6 +47,31 @@ pub(super) async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, 
         list(cluster, &all, "namespaces".into(), &labelled, |namespace| namespace.name_any()).await?;
     let server = deployment(cluster, true, webhook::NAME).await?;
     Ok(Some(Offloading { policy, checks, peers, namespaces, placed, webhook, server }))
+}
+
+/// CRDs of the records of offloading that are missing, where this cluster leads and they were there: some are, or its member offloads.
+pub(super) async fn lost_records(
+    cluster: &Cluster,
+    leads: bool,
+    offloads: bool,
+) -> Result<Part<Vec<String>>, Error> {
+    let (crds, mut missing) = (offload::leader_crds(), Vec::new());
+    if !leads {
+        return Ok(Ok(missing));
+    }
+    for crd in &crds {
+        match cluster.read(crd).await {
+            Ok(Some(_)) => {}
+            Ok(None) => missing.push(crd.name.clone()),
+            // It is nothing to miss where nobody offloads.
+            Err(error) if !offloads && matches!(error.failure(), Failure::Forbidden(_)) => {
+                return Ok(Ok(Vec::new()));
+            }
+            Err(error) => return gap(crd.to_string(), error).map(Err),
+        }
+    }
+    let were_there = offloads || missing.len() < crds.len();
+    Ok(Ok(if were_there { missing } else { Vec::new() }))
 }
 
 /// Whether the member has the rights of offloading, as far as that may be read.

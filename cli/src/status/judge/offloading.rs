@@ -39,6 +39,25 @@ impl Verdict<'_> {
         (peers, namespaces)
     }
 
+    /// Whether a leader has the kinds by which clusters offload to each other.
+    pub(super) fn records(&mut self, lost: &Part<Vec<String>>) {
+        const INIT: &str = "init --offload";
+        match lost {
+            Err(Gap { part, why: Why::Forbidden(message) }) => {
+                self.notes.push(format!("{part} was not checked: {message}"));
+            }
+            lost => {
+                for crd in self.part(lost, INIT).into_iter().flatten() {
+                    self.problem(
+                        format!("CustomResourceDefinition {crd}"),
+                        "is not there: nothing new is offloaded over this leader",
+                        format!("run `freeport {INIT}` again, which installs it"),
+                    );
+                }
+            }
+        }
+    }
+
     fn entries(&mut self, kind: &str, part: &Part<Vec<Entry>>, wanted: &[&str]) -> Option<Tally> {
         let entries = self.part(part, COMMAND)?;
         let tally = tally(entries, |conditions| unless_true(conditions, wanted, &[]));

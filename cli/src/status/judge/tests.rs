@@ -126,6 +126,7 @@ fn good() -> Found {
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
         offloading: None,
+        lost_records: Ok(Vec::new()),
         binding: None,
     }
 }

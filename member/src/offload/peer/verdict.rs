@@ -16,6 +16,7 @@ use api::{
 use kit::watch::Trouble;
 use presence::standing::Standing;
 
+use super::is_cut;
 use crate::offload::{
     index::{Asked, ClusterEntry},
     node::may_claim,
@@ -155,11 +156,15 @@ fn told(cluster: &str, incoming: Option<&Incoming>, outgoing: bool) -> String {
     let outgoing =
         outgoing.then(|| format!("cluster {cluster} is Node {} here", names::virtual_node(cluster)));
     let left_out = incoming.and_then(|incoming| left_out(&incoming.node_labels));
-    let incoming = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
+    let comes = incoming.map(|_| format!("Namespaces of cluster {cluster} may come here"));
+    let cut = incoming.filter(|incoming| is_cut(&incoming.capacity()));
+    let cut = cut.map(|_| {
+        format!("of the Pods that spec.incoming.resources allows it is offered {RECORDS_MAX}: no more of one cluster run here")
+    });
     let left_out = left_out.map(|keys| {
         format!("labels of spec.incoming.nodeLabels that no host may set, or no Node can have, are left out: {keys}")
     });
-    let both: Vec<_> = outgoing.into_iter().chain(incoming).chain(left_out).collect();
+    let both: Vec<_> = outgoing.into_iter().chain(comes).chain(cut).chain(left_out).collect();
     if both.is_empty() { "nothing is allowed or asked for".to_owned() } else { both.join("; ") }
 }
 
@@ -173,6 +178,8 @@ pub(super) fn in_words(troubles: &[Trouble]) -> Option<String> {
         format!("cannot watch {kind} in {place}: {} (manifests/{manifest})", trouble.failure)
     };
     let mut all: Vec<_> = troubles.iter().map(one).collect();
+    // What is ours and what is others' is watched apart.
+    all.sort();
     all.dedup();
     (!all.is_empty()).then(|| all.join("; "))
 }
@@ -269,6 +276,11 @@ mod tests {
         ));
         assert!(said.ends_with("are left out: kubernetes.io/os, odd"), "{said}");
         assert!(told("east", None, false).starts_with("nothing is"));
+        let many: Incoming = serde_json::from_value(json!({"resources": {"pods": "2k"}})).unwrap();
+        assert!(
+            told("east", Some(&many), false).ends_with("it is offered 500: no more of one cluster run here")
+        );
+        assert!(!told("east", Some(&Incoming::default()), false).contains("it is offered"));
     }
 
     #[test]
@@ -277,7 +289,10 @@ mod tests {
             source: Source { cluster: "leader", kind: "own NamespaceMap" },
             failure: Failure::KindMissing,
         };
-        let words = in_words(&[trouble.clone(), trouble]).unwrap();
+        let of = |kind| Trouble { source: Source { cluster: "leader", kind }, ..trouble.clone() };
+        let words = in_words(&[of("NamespaceMap"), of("OffloadOffer"), of("own NamespaceMap")]).unwrap();
+        assert_eq!(words.matches("NamespaceMap").count(), 1, "{words}");
+        let words = in_words(&[trouble]).unwrap();
         assert_eq!(
             words,
             "cannot watch NamespaceMap in the leader's cluster: the kind is not served (404) (manifests/offload-leader.yaml)"

@@ -1,13 +1,16 @@
 //! The controllers of a session, and what each of them works with.
 
-use kit::drive::{before, drive};
+use kit::{
+    drive::{before, drive},
+    watch::Watches,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::OffloadingRun;
 use crate::{
     feature::Access,
     offload::{
-        index::STATUS,
+        index::{PEER, STATUS},
         map::Maps,
         namespace::Namespaces,
         node::Nodes,
@@ -38,8 +41,24 @@ impl OffloadingRun {
         if before(stop, self.peers.listed()).await {
             let reconcile = |cluster| consenting.clone().reconcile(cluster);
             let queue = self.knowledge.clusters.queue(0);
-            drive("offload-peer", queue, env.metrics.clone(), stop.clone(), reconcile).await;
+            let driven = drive("offload-peer", queue, env.metrics.clone(), stop.clone(), reconcile);
+            tokio::select! {
+                () = driven => {}
+                () = self.tell_of_failures() => {}
+            }
         }
+    }
+
+    /// Has each OffloadPeer say at once that something cannot be watched: what it says meanwhile of records that are gone leads astray.
+    async fn tell_of_failures(&self) {
+        let tell = async |watches: &Watches| {
+            let mut failures = watches.failures();
+            while failures.changed().await.is_ok() {
+                self.knowledge.clusters.enqueue_all(PEER);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::join!(tell(&self.peers), tell(&self.nodes), tell(&self.here), tell(&self.area));
     }
 
     pub(super) async fn run_nodes(&self, stop: &CancellationToken) {

@@ -97,3 +97,12 @@ fn a_kind_that_is_gone_and_a_webhook_whose_rollout_hangs_are_problems() {
     assert_eq!(stuck.problems[0].place, "Deployment freeport-system/freeport-webhook");
     assert!(stuck.problems[0].what.contains("timed out progressing"), "{:?}", stuck.problems);
 }
+
+#[test]
+fn a_leader_says_which_kinds_of_records_it_has_lost() {
+    let found = Found { lost_records: Ok(vec!["namespacemaps.offloading.liqo.io".into()]), ..good() };
+    let report = report(&found, now());
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert_eq!(report.problems[0].place, "CustomResourceDefinition namespacemaps.offloading.liqo.io");
+    assert!(report.problems[0].next.contains("freeport init --offload"), "{:?}", report.problems);
+}
