@@ -1,7 +1,7 @@
 //! What outlives a restart, and what leaving takes along.
 
 use api::{
-    cluster_set::ClusterSet,
+    cluster_set::{ClusterSet, ClusterSetStatus},
     offload::{
         map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, shadow_pod::ShadowPod,
     },
@@ -10,10 +10,14 @@ use e2e::{
     audit,
     daemon::{DAEMONS, End},
     fixture::{AREA, SET, SYSTEM, World},
+    say::say,
     waiting::eventually,
 };
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::{
+    api::core::v1::{Namespace, Node},
+    jiff::Timestamp,
+};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
@@ -52,6 +56,44 @@ pub(super) async fn looked_again(world: &World) {
     world.settled().await;
 }
 
+/// How often it is done again at the most.
+const TRIES: usize = 3;
+
+/// What the daemons write while this is done. Where a machine is so busy that one of them is not heard in time, they write that, and that
+/// it is heard again: then it is done again.
+pub(super) async fn writes_while(world: &World, done: impl AsyncFn()) -> Vec<String> {
+    let mut writes = Vec::new();
+    for _ in 0..TRIES {
+        let (begun, mark) = (Timestamp::now(), audit::mark(world));
+        done().await;
+        writes = audit::writes(world, &mark);
+        if writes.is_empty() || !somebody_was_not_heard(world, begun).await {
+            break;
+        }
+        say(&format!("somebody was not heard in time, so this is done again: {writes:#?}"));
+        world.settled().await;
+    }
+    writes
+}
+
+/// Whether a ClusterSet says otherwise than before who is heard. One that is only written again says since when it has said so.
+async fn somebody_was_not_heard(world: &World, since: Timestamp) -> bool {
+    let places = [("west", SYSTEM), ("east", SYSTEM), ("leader", SYSTEM), ("leader", AREA)];
+    let turned = async |(cluster, namespace): (&str, &str)| {
+        let sets = world.cluster(cluster).api::<ClusterSet>(namespace).list(&ListParams::default()).await;
+        let status = sets.unwrap().into_iter().filter_map(|set| set.status);
+        let of_members = |status: ClusterSetStatus| {
+            let members = status.cluster_statuses.into_iter().flat_map(|member| member.conditions);
+            status.conditions.into_iter().chain(members).collect::<Vec<_>>()
+        };
+        let mut conditions = status.flat_map(of_members);
+        conditions.any(|condition| {
+            condition.last_transition_time.is_some_and(|at| at.0.as_second() >= since.as_second())
+        })
+    };
+    join_all(places.map(turned)).await.contains(&true)
+}
+
 #[test]
 fn a_settled_set_writes_leases_only_also_after_a_restart_of_everything() {
     OFFLOADING.alone(async |world| {
@@ -63,19 +105,19 @@ fn a_settled_set_writes_leases_only_also_after_a_restart_of_everything() {
         kubelet_says(east, &twin, "web", running("10.99.0.7")).await;
         is(world, &ns, "web", "Running", "").await;
         world.settled().await;
-        let mark = audit::mark(world);
-        looked_again(world).await;
-        assert_eq!(audit::writes(world, &mark), Vec::<String>::new(), "nothing happens");
+        let writes = writes_while(world, async || looked_again(world).await).await;
+        assert_eq!(writes, Vec::<String>::new(), "nothing happens");
         for how in [End::Stop, End::Crash] {
-            let mark = audit::mark(world);
-            for daemon in DAEMONS {
-                world.end(daemon, how).await;
-            }
-            for daemon in DAEMONS {
-                world.start(daemon).await;
-            }
-            looked_again(world).await;
-            assert_eq!(audit::writes(world, &mark), Vec::<String>::new(), "{how:?}");
+            let restarted = async || {
+                for daemon in DAEMONS {
+                    world.end(daemon, how).await;
+                }
+                for daemon in DAEMONS {
+                    world.start(daemon).await;
+                }
+                looked_again(world).await;
+            };
+            assert_eq!(writes_while(world, restarted).await, Vec::<String>::new(), "{how:?}");
         }
         // And they are not just idle.
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
