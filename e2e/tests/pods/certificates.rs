@@ -21,7 +21,8 @@ use crate::pods::world::{Pods, SIX};
 
 const NAMESPACE: &str = "rotated";
 /// An authority is replaced after 50 seconds. A leaf has at least 20 left when the next one is there, which a kubelet mounts when it syncs
-/// the Pod: in these clusters every 5 to 7.5 s (`syncFrequency` in fleet/src/node.rs).
+/// the Pod: in these clusters every 5 to 7.5 s (`syncFrequency` in fleet/src/node.rs). An authority of 60 seconds, as
+/// a leaf has, would leave 15 of them to a kubelet on a machine that other tests share.
 const LIFETIMES: [(&str, &str); 2] =
     [("FREEPORT_WEBHOOK_CA_SECONDS", "75"), ("FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", "60")];
 /// How often authority and leaf are replaced by their like.
@@ -67,7 +68,7 @@ pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
     world.release(NAMESPACE).await;
 }
 
-fn is_placed(pod: &Pod) -> bool {
+pub(super) fn is_placed(pod: &Pod) -> bool {
     let tolerations = pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
     tolerations.into_iter().any(|toleration| toleration.key.as_deref() == Some(NOT_ALLOWED))
 }

@@ -1,23 +1,32 @@
 //! A home whose leader is gone for two minutes and whose webhook is killed: its Nodes stay as they are, Pods do not move, and those of
 //! Namespaces that are not offloaded are created as ever. Meanwhile the webhook of another cluster gets new certificates.
+//! Last, one whose authority is lost is trusted again when `freeport join` is done.
 
 use std::time::{Duration, Instant};
 
-use e2e::{fixture::SYSTEM, say::say, waiting::throughout, watched::Watched};
-use fleet::Component;
+use e2e::{
+    fixture::{SET, SYSTEM},
+    say::say,
+    shell::shell,
+    waiting::{eventually, throughout},
+    watched::Watched,
+    webhook::SECRET,
+};
+use fleet::{Component, program};
 use futures::future::join_all;
 use k8s_openapi::api::{
+    admissionregistration::v1::MutatingWebhookConfiguration,
     apps::v1::Deployment,
-    core::v1::{Node, Pod},
+    core::v1::{Node, Pod, Secret},
 };
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
 use serde_json::json;
 
 use crate::pods::{
-    certificates::no_pod_is_refused_while_they_change,
+    certificates::{is_placed, no_pod_is_refused_while_they_change},
     offload::{EAST, agreed, offloaded, region},
     world::{Pods, alone},
 };
@@ -28,6 +37,7 @@ const OUTAGE: Duration = Duration::from_secs(120);
 const KILLED: usize = 6;
 /// Between two rounds of what is done all the time.
 const PAUSE: Duration = Duration::from_millis(250);
+const WEBHOOK_NAME: &str = "freeport-webhook";
 const WEBHOOK: &str = "app.kubernetes.io/name=freeport-webhook";
 const NODE: &str = "freeport-east";
 
@@ -62,6 +72,7 @@ async fn outage(world: &Pods) {
     leader.kill(Component::ApiServer).await.unwrap();
     let begun = Instant::now();
     let created = kill_webhooks(world, plain).await;
+    without_webhooks(world, ns, plain).await;
     let rest = OUTAGE.saturating_sub(begun.elapsed());
     throughout(rest, "Nodes and Pods stay while the leader is gone", all_stay).await;
     leader.start(Component::ApiServer).await.unwrap();
@@ -70,6 +81,7 @@ async fn outage(world: &Pods) {
     let _: Deployment = west.patch(ns, "web", &json!({"spec": {"replicas": 3}})).await;
     west.servers(ns, "web", 3).await;
     all_stay().await.unwrap();
+    joining_waits_until_it_is_trusted(world, ns).await;
     for namespace in [ns, plain] {
         world.release(namespace).await;
     }
@@ -93,6 +105,39 @@ async fn kill_webhooks(world: &Pods, plain: &str) -> usize {
         tokio::time::sleep(PAUSE).await;
     }
     created
+}
+
+/// Where no replica runs, Pods of the offloaded Namespace are refused, and no others.
+async fn without_webhooks(world: &Pods, offloaded: &str, plain: &str) {
+    let west = world.cluster("west");
+    let replicas = async |number: u8| {
+        let _: Deployment = west.patch(SYSTEM, WEBHOOK_NAME, &json!({"spec": {"replicas": number}})).await;
+    };
+    replicas(0).await;
+    eventually("Pods of the offloaded Namespace are refused", || async {
+        match west.try_pod(offloaded).await {
+            Err(why) if why.contains("failed calling webhook \"pod.mutate.liqo.io\"") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    west.try_pod(plain).await.unwrap();
+    replicas(2).await;
+}
+
+/// With the Secret and the configuration the authority is lost that signed what the webhook serves.
+async fn joining_waits_until_it_is_trusted(world: &Pods, offloaded: &str) {
+    let west = world.cluster("west");
+    let configurations = Api::<MutatingWebhookConfiguration>::all(west.client.clone());
+    configurations.delete(WEBHOOK_NAME, &DeleteParams::default()).await.unwrap();
+    west.delete::<Secret>(SYSTEM, SECRET).await;
+    let freeport = [program::path("cli", "freeport").await.unwrap()];
+    let join = format!(
+        "freeport join --offload --clusterset {SET} --cluster-id west --context west --leader-context leader"
+    );
+    let said = shell(&world.fleet, &freeport, &join).await;
+    let pod = west.try_pod(offloaded).await.unwrap_or_else(|why| panic!("{why}; {said}"));
+    assert!(is_placed(&pod), "{:?}; {said}", pod.spec);
 }
 
 fn is_ready(node: &Node) -> bool {
