@@ -56,8 +56,14 @@ impl Lost {
 
     /// Whether an object of this age is missing for that alone.
     pub(crate) fn has(self, created: Timestamp) -> bool {
+        self.may_have(created, Duration::ZERO)
+    }
+
+    /// [`has`](Self::has), where the clock that says its age may be ahead of ours by so much.
+    pub(crate) fn may_have(self, created: Timestamp, ahead: Duration) -> bool {
+        let until = self.until.checked_add(ahead).unwrap_or(Timestamp::MAX);
         // API servers note ages in whole seconds.
-        self.from.as_second() <= created.as_second() && created <= self.until
+        self.from.as_second() <= created.as_second() && created <= until
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -69,7 +69,8 @@ pub(super) async fn clear(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(),
 
 /// Namespaces are not offloaded any more, and no NamespaceOffloading is waited for.
 async fn give_back(here: &mut Eraser<'_>) -> Result<(), Error> {
-    for namespace in here.list::<Namespace>(None, label::SCHEDULING_ENABLED).await? {
+    let offloaded = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
+    for namespace in here.list::<Namespace>(None, &offloaded).await? {
         let none = json!({"metadata": {"labels": {label::SCHEDULING_ENABLED: null}}});
         here.change(&namespace, &none, "not offloaded").await?;
     }

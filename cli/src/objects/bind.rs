@@ -92,11 +92,12 @@ pub fn provider() -> Vec<Object> {
     rights.extend(records.iter().map(|kind| rule(BIND, kind, OWN)));
     rights.extend(records.iter().map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
     let own = vec![rule(CORE, "secrets", &["get", "create", "patch"]), rule(CORE, "configmaps", READ)];
-    let mut objects: Vec<_> = everywhere_as(PROVIDER, &leader::ACCOUNT, rights).into();
-    objects.extend(inside_as(PROVIDER, SYSTEM, &leader::ACCOUNT, own));
-    objects.extend(requests_policy());
-    objects.push(unbound(BINDER, binder()));
+    // What narrows rights comes before them.
+    let mut objects = requests_policy().to_vec();
     objects.extend(provider_policy());
+    objects.extend(everywhere_as(PROVIDER, &leader::ACCOUNT, rights));
+    objects.extend(inside_as(PROVIDER, SYSTEM, &leader::ACCOUNT, own));
+    objects.push(unbound(BINDER, binder()));
     objects
 }
 
@@ -193,13 +194,14 @@ pub fn consumer() -> Vec<Object> {
         rule(COORDINATION, "leases", &["create"]),
         rule_on(COORDINATION, "leases", &["kube-bind"], &["get", "update", "patch"]),
     ];
-    let mut objects = vec![Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() })];
+    // What narrows rights comes before them.
+    let mut objects = consumer_policy().to_vec();
+    objects.push(Object::new(&Namespace { metadata: named(CREDENTIALS), ..Namespace::default() }));
     objects.extend(everywhere_as(CONSUMER, &member::ACCOUNT, rights));
     objects.extend(inside_as(CONSUMER, CREDENTIALS, &member::ACCOUNT, own));
     // Go's konnector has its Lease there where nobody tells it its Namespace.
     let seen = vec![rule_on(COORDINATION, "leases", &["kube-bind"], &["get"])];
     objects.extend(inside_as(CONSUMER, "kube-system", &member::ACCOUNT, seen));
-    objects.extend(consumer_policy());
     objects
 }
 
@@ -240,6 +242,16 @@ pub(crate) fn bindings_of(annotations: &BTreeMap<String, String>) -> BTreeSet<St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_a_right_is_narrowed_already() {
+        for objects in [provider(), consumer(), offer(&Resource::default(), Isolation::Prefixed)] {
+            let kinds: Vec<_> = objects.iter().map(|object| object.resource.kind.as_str()).collect();
+            let last = kinds.iter().rposition(|kind| kind.starts_with("ValidatingAdmissionPolicy"));
+            let first = kinds.iter().position(|kind| kind.ends_with("RoleBinding"));
+            assert!(last.unwrap() < first.unwrap(), "{kinds:?}");
+        }
+    }
 
     #[test]
     fn what_a_binding_needs_is_found_by_its_name() {

@@ -163,6 +163,12 @@ impl Requests {
         }
         for namespace in &exported.namespaces {
             self.create(namespace).await?;
+            // Of one that was there: nobody would make it again.
+            if self.writer.read(namespace).await?.metadata.deletion_timestamp.is_some() {
+                let message = format!("APIServiceNamespace {} is being deleted", namespace.name_any());
+                self.wait(request, (Severity::Info, "NamespaceIsGoing"), message).await?;
+                return Ok(Outcome::Requeue(SOON));
+            }
         }
         if !exported.left_out.is_empty() {
             let message = format!("not carried to the consumer: {}", exported.left_out.join(", "));

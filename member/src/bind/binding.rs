@@ -50,6 +50,8 @@ pub(crate) enum Link {
     Connecting,
     Unusable(Unusable),
     Failing(Failure),
+    /// It has ended the contract.
+    Evicted,
     /// It answers, but has not told all of the cluster namespace in time.
     Untold(Untold),
     Up(Box<Contract>, Beating),
@@ -75,7 +77,7 @@ impl Link {
         match self {
             Self::Connecting => "Connecting",
             Self::Unusable(_) => "Unusable",
-            Self::Failing(_) | Self::Untold(_) => "Failing",
+            Self::Failing(_) | Self::Untold(_) | Self::Evicted => "Failing",
             Self::Up(..) => "Connected",
         }
     }
@@ -189,12 +191,14 @@ impl Bindings {
         self.keep_in_step(&name, found.bound.clone());
         let verdicts = verdict::connected(&found, *beating.borrow(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
-        report::on_export(contract, &name, Some(&found)).await?;
-        report::on_schemas(contract, &binding, &self.local).await?;
-        match contract.known.with(|known| known.exports.get(&name).is_some()) {
-            true => Ok(Outcome::Done),
-            false => self.let_deleted_go(&binding, contract).await,
+        // What the provider does not take of the one holds up nothing else.
+        let told = report::on_export(contract, &name, Some(&found)).await;
+        let told = told.and(report::on_schemas(contract, &binding, &self.local).await);
+        if contract.known.with(|known| known.exports.get(&name).is_none()) {
+            let outcome = self.let_deleted_go(&binding, contract).await?;
+            return told.map(|()| outcome);
         }
+        told.map(|()| Outcome::Done)
     }
 
     /// Of this binding exactly these APIs are kept in step.

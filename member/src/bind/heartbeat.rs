@@ -238,12 +238,22 @@ fn are_deaf(know: u64, heard: u64, now: u64) -> bool {
     now < know || know < heard
 }
 
-/// What a heartbeat that did not arrive means. An API server that starts refuses for a moment what it allows afterwards.
+/// Whether such an answer of the provider's says that it has ended the contract. An API server that starts refuses for a moment what it allows
+/// afterwards, and one that is not there says nothing of contracts, like a proxy in its place.
+pub(super) fn ends_contract(failure: &Failure, was_refused: bool) -> bool {
+    match failure {
+        Failure::NamespaceMissing => true,
+        Failure::Unauthorized | Failure::Forbidden(_) => was_refused,
+        _ => false,
+    }
+}
+
+/// What a heartbeat that did not arrive means.
 fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
     let is_told_again = matches!(before, Some(Beat::Failed | Beat::Evicted));
     match has_ended {
-        Ok(true) | Err(Failure::NamespaceMissing) => Beat::Evicted,
-        Err(failure) if failure.is_refusal() && is_told_again => Beat::Evicted,
+        Ok(true) => Beat::Evicted,
+        Err(failure) if ends_contract(&failure, is_told_again) => Beat::Evicted,
         Err(Failure::Unreachable(_)) => Beat::Unanswered,
         Ok(false) | Err(_) => Beat::Failed,
     }
@@ -289,5 +299,6 @@ mod tests {
         assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Unanswered);
         assert_eq!(failed(Some(Beat::Unanswered), Err(Failure::Unauthorized)), Beat::Failed);
         assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed);
+        assert_eq!(failed(Some(Beat::Failed), Err(Failure::KindMissing)), Beat::Failed, "nobody's word");
     }
 }

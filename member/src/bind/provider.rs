@@ -30,7 +30,7 @@ use super::{
     binding::{Bindings, Link, Untold},
     contract::{Contract, IN_TIME},
     credential::{Unusable, claim, others_contract},
-    heartbeat::Heartbeat,
+    heartbeat::{Heartbeat, ends_contract},
     local::Local,
     namespaces::Namespaces,
 };
@@ -145,6 +145,7 @@ async fn connect(
         }
     };
     let namespaces = Api::<Meta<Namespace>>::all(client);
+    let mut was_refused = false;
     loop {
         let found = tokio::select! {
             found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)) => found,
@@ -161,12 +162,20 @@ async fn connect(
                     Ok(contract) => return Some(contract),
                     Err(error) => Failure::Other(error.to_string()),
                 },
-                Err(error) => classify(&error),
+                Err(error) => {
+                    tracing::warn!(failure = %classify(&error), "cannot ask this cluster who it is, trying again");
+                    if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
+                        return None;
+                    }
+                    continue;
+                }
             },
             Ok(Err(error)) => classify(&error),
         };
         tracing::warn!(%failure, "cannot reach the provider, trying again");
-        link.send_replace(Link::Failing(failure));
+        let has_ended = ends_contract(&failure, was_refused);
+        was_refused = failure.is_refusal();
+        link.send_replace(if has_ended { Link::Evicted } else { Link::Failing(failure) });
         if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
             return None;
         }

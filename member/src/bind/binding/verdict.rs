@@ -52,7 +52,7 @@ fn unheard() -> Answer {
 /// Without a provider. `was_said` is whether the binding has conditions already.
 pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     let connected = match link {
-        Link::Failing(failure) if failure.is_refusal() => Some(evicted()),
+        Link::Evicted => Some(evicted()),
         Link::Failing(failure) => Some(away(failure.to_string())),
         Link::Untold(untold) => Some(away(untold.to_string())),
         Link::Unusable(unusable) => Some(error(unusable.reason(), unusable.to_string())),
@@ -61,6 +61,7 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
+        Link::Evicted => (Answer::Yes, Some(error("InformerSyncTimeout", "the contract has ended"))),
         Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
         // What was said before a restart may still be so.
         Link::Connecting | Link::Up(..) if was_said => return Vec::new(),
@@ -168,11 +169,9 @@ mod tests {
 
     #[test]
     fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
-        let says_evicted = |failure| {
-            unconnected(&Link::Failing(failure), true).contains(&Verdict::new("Connected", evicted()))
-        };
-        assert!(says_evicted(Failure::Unauthorized) && says_evicted(Failure::NamespaceMissing));
-        assert!(!says_evicted(Failure::Unreachable("it is away")));
+        let says_evicted = |link| unconnected(&link, true).contains(&Verdict::new("Connected", evicted()));
+        assert!(says_evicted(Link::Evicted));
+        assert!(!says_evicted(Link::Failing(Failure::Unreachable("it is away"))));
     }
 
     #[test]

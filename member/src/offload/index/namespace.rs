@@ -133,6 +133,10 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.offloading = None;
+        if entry.withdrawn.is_some() {
+            // It went when nobody was waited for any more: no host is remembered for it, as after a restart.
+            entry.awaited.clear();
+        }
         NAMESPACE.and(STATUS)
     }
 }
@@ -201,7 +205,9 @@ mod tests {
         };
         offloading("u1").put(&mut entry);
         assert_eq!((entry.withdrawn.as_deref(), entry.awaited.len()), (Some("u1"), 1));
+        NamespaceOffloadingView::take(&mut entry, "");
+        assert!(entry.withdrawn.is_some() && !entry.has_asked("east"), "nobody was waited for any more");
         offloading("u2").put(&mut entry);
-        assert_eq!((entry.withdrawn, entry.awaited.len()), (None, 0));
+        assert_eq!(entry.withdrawn, None);
     }
 }

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{ClusterEntry, NAMESPACE, OWN_MAP, STATUS, TWINS},
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, STATUS, TWINS},
     view::OwnMap,
 };
 
@@ -51,7 +51,11 @@ impl Knowledge {
             self.touch(&host, &changed);
             // It may be left to us alone to remember its key.
             if changed.iter().any(|name| entry.wanted_before.contains_key(name)) {
-                self.clusters.enqueue([(host, OWN_MAP)].into());
+                self.clusters.enqueue([(host.clone(), OWN_MAP)].into());
+            }
+            // The Node of one that is not used any more waits for the last that asked for something there.
+            if !changed.is_empty() && matches!(entry.outgoing(), Asked::No) {
+                self.clusters.enqueue([(host, NODE)].into());
             }
         }
     }
