@@ -109,6 +109,16 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
+    /// Deletes an object as it was read, and says so. False where somebody has changed it since: then it is to be read again.
+    pub(crate) async fn delete_unchanged(&mut self, read: &Object) -> Result<bool, Error> {
+        let version = read.metadata().resource_version;
+        let gone = self.erase_at(read, version).await?;
+        if gone == Some(true) {
+            self.did("deleted", "delete", &read.to_string());
+        }
+        Ok(gone.is_some())
+    }
+
     /// With its body; none if there is no such object.
     async fn as_read(&self, object: &Object) -> Result<Option<Object>, Error> {
         match object.body {
@@ -152,14 +162,25 @@ impl<'a> Eraser<'a> {
     /// Deletes the object that was read, never a newer one of the same name. False if there was none.
     async fn erase(&self, object: &Object) -> Result<bool, Error> {
         let Some(read) = self.as_read(object).await? else { return Ok(false) };
+        Ok(self.erase_at(&read, None).await? == Some(true))
+    }
+
+    /// The same of an object at that version, if one is given; nothing where it is at another one.
+    async fn erase_at(&self, read: &Object, resource_version: Option<String>) -> Result<Option<bool>, Error> {
         if self.dry_run {
-            return Ok(true);
+            return Ok(Some(true));
         }
-        let uid = read.metadata().uid;
-        let only = DeleteParams::default().preconditions(Preconditions { uid, resource_version: None });
-        let api = self.api(object);
-        let delete = known(api.delete(&object.name, &only));
-        Ok(self.cluster.request(format!("delete {object}"), delete).await?.is_some())
+        let is_bound = resource_version.is_some();
+        let preconditions = Preconditions { uid: read.metadata().uid, resource_version };
+        let only = DeleteParams::default().preconditions(preconditions);
+        let api = self.api(read);
+        let delete = async {
+            match known(api.delete(&read.name, &only)).await {
+                Err(error) if is_bound && classify(&error) == Failure::Conflict => Ok(None),
+                other => other.map(|deleted| Some(deleted.is_some())),
+            }
+        };
+        self.cluster.request(format!("delete {read}"), delete).await
     }
 
     /// Merges `patch` into an object and says what that `means`, unless the object is gone.

@@ -72,7 +72,7 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
         None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
     }
     if let Some(contract) = &contract {
-        contract.end(options, remainder.contract.is_some(), say).await?;
+        contract.end(options, (&consumer, &remainder), say).await?;
     }
     remainder.go(&mut Eraser::new(&consumer, options.dry_run, say)).await
 }

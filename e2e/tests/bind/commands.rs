@@ -205,9 +205,14 @@ fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
         freeport(world, &format!("offer orphans --context leader --resource {}", offered.name()))
             .await
             .succeeded();
-        let both = "--context west --provider-context leader";
-        let bind = format!("apiservice orphans -t orphans {both} {}", daemons(world, "west"));
-        freeport(world, &bind).await.succeeded();
+        // A contract of its own: the test ends it.
+        let both = "--context west --provider-context leader --identity west-and-orphans";
+        let half = "apiservice orphans -t orphans --only provider --provider-context leader";
+        let said = freeport(world, &format!("{half} --identity west-and-orphans")).await.succeeded();
+        let file = world.fleet.cluster("west").unwrap().dir().join("orphans.yaml");
+        std::fs::write(&file, &said).unwrap();
+        let half = format!("apiservice orphans --only consumer -f {} --context west", file.display());
+        freeport(world, &format!("{half} {}", daemons(world, "west"))).await.succeeded();
         binding_says(world, "west", "orphans", "Ready", "True", "").await;
         let bound = Api::<APIServiceBinding>::all(west.client.clone()).get("orphans").await.unwrap();
         let cns = bound.spec.kubeconfig_secret_ref.name;

@@ -6,7 +6,7 @@ use api::bind::export::APIServiceExport;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::client::kubeconfig::Target;
 
-use super::{RemoveOptions, going};
+use super::{RemoveOptions, going, remainder::Remainder};
 use crate::{
     Error,
     bind::parties::{by_identity, not_of, not_with},
@@ -62,13 +62,14 @@ impl Contract {
     }
 
     /// Ends the export and, with the last one, the contract; unless the copies are to stay, which would go with it. Where no Secret of the
-    /// consumer says that the binding was with this contract (`is_named`), an export of its name has to.
+    /// consumer says that the binding was with this contract, an export of its name has to.
     pub(super) async fn end(
         &self,
         options: &RemoveOptions,
-        is_named: bool,
+        (consumer, remainder): (&Cluster, &Remainder),
         say: Say<'_>,
     ) -> Result<(), Error> {
+        let is_named = remainder.contract.is_some();
         let (provider, contract) = (&self.provider, self.namespace.name.as_str());
         let mut there = Eraser::new(provider, options.dry_run, say);
         let export = called::<APIServiceExport>(contract, &options.name);
@@ -87,6 +88,16 @@ impl Contract {
         let left: Vec<_> = there.list::<APIServiceExport>(Some(contract), "").await?;
         if left.iter().any(|export| export.name != options.name) {
             there.say(&format!("the contract in {} stays: other APIs of it are bound", self.namespace));
+            return Ok(());
+        }
+        let noted: Vec<_> = remainder.others_noted(consumer).await?.into_iter().collect();
+        if let Some(first) = noted.first() {
+            there.say(&format!(
+                "the contract in {} stays: its credential is also for {} (`freeport bind remove {first}` with --provider-context ends it, also \
+                 where there is no such APIServiceBinding)",
+                self.namespace,
+                noted.join(", ")
+            ));
             return Ok(());
         }
         there.delete(&self.namespace).await?;

@@ -63,31 +63,78 @@ impl Remainder {
         }
         let secret = binding.map(|binding| binding.spec.kubeconfig_secret_ref.name.clone());
         let mut this = Self { contract: None, binding: name.to_owned(), apis, secret };
-        let is_its = |secret: &&Secret| match &this.secret {
-            Some(used) => secret.name_any() == *used,
-            None => bind::bindings_of(secret.annotations()).contains(name),
-        };
-        this.contract = secrets(cluster).await?.iter().filter(is_its).find_map(leads_to);
+        this.contract =
+            secrets(cluster).await?.iter().filter(|secret| this.is_its(secret)).find_map(leads_to);
         Ok(this)
+    }
+
+    /// Other bindings that its credential is noted for: `freeport bind apiservice` does that before it asks for anything.
+    pub(super) async fn others_noted(&self, cluster: &Cluster) -> Result<BTreeSet<String>, Error> {
+        let secrets = secrets(cluster).await?;
+        let of_it = secrets.iter().filter(|secret| self.is_its(secret));
+        let mut noted: BTreeSet<_> =
+            of_it.flat_map(|secret| bind::bindings_of(secret.annotations())).collect();
+        noted.remove(&self.binding);
+        Ok(noted)
+    }
+
+    /// Whether the binding uses it, as far as that can be known.
+    fn is_its(&self, secret: &Secret) -> bool {
+        match &self.secret {
+            Some(used) => secret.name_any() == *used,
+            None => bind::bindings_of(secret.annotations()).contains(&self.binding),
+        }
     }
 
     /// What nobody else needs goes, and what others need notes them alone. They are asked now: bindings come while one ends.
     pub(super) async fn go(&self, here: &mut Eraser<'_>) -> Result<(), Error> {
         for (object, fate) in self.left(here.cluster).await? {
             match fate {
-                Fate::Goes => here.delete_ours(&object).await?,
-                Fate::StaysFor(bindings) => {
-                    let names: Vec<_> = bindings.iter().map(String::as_str).collect();
-                    let patch = json!({"metadata": {"annotations": {BINDINGS: names.join(",")}}});
-                    let means = format!("APIServiceBinding {} does not need it any more", self.binding);
-                    here.change(&object, &patch, &means).await?;
-                }
+                Fate::Goes => self.let_go(here, &object).await?,
+                Fate::StaysFor(bindings) => self.keep(here, &object, &bindings).await?,
             }
         }
         for right in bind::namespaces(&self.binding, &[]) {
             here.delete_ours(&right).await?;
         }
         Ok(())
+    }
+
+    /// Deletes it, unless another binding was noted on it meanwhile.
+    async fn let_go(&self, here: &mut Eraser<'_>, object: &Object) -> Result<(), Error> {
+        loop {
+            let Some(there) = here.read(object).await? else { return Ok(()) };
+            if !there.is_ours() {
+                return here.delete_ours(object).await;
+            }
+            let mut noted = bind::bindings_of(&there.metadata().annotations.unwrap_or_default());
+            noted.remove(&self.binding);
+            if !noted.is_empty() {
+                return self.keep(here, object, &noted).await;
+            }
+            if here.delete_unchanged(&there).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn keep(
+        &self,
+        here: &mut Eraser<'_>,
+        object: &Object,
+        bindings: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let names: Vec<_> = bindings.iter().map(String::as_str).collect();
+        let patch = json!({"metadata": {"annotations": {BINDINGS: names.join(",")}}});
+        let for_them = match names.first() {
+            Some(first) => format!(
+                ", and is kept for {} (`freeport bind remove {first}` lets it go, also where there is no such APIServiceBinding)",
+                names.join(", ")
+            ),
+            None => String::new(),
+        };
+        let means = format!("APIServiceBinding {} does not need it any more{for_them}", self.binding);
+        here.change(object, &patch, &means).await
     }
 
     async fn left(&self, cluster: &Cluster) -> Result<Vec<(Object, Fate)>, Error> {
@@ -135,10 +182,7 @@ fn of_right(right: &Right, name: &str, apis: &[Resource], others: &[Other]) -> O
         let is_others = others.iter().any(|other| consent::has(&other.exported, &right.api));
         return (consent::has(apis, &right.api) && !is_others).then_some(Fate::Goes);
     }
-    right
-        .bindings
-        .contains(name)
-        .then(|| fate(&right.bindings, others, |other| right.bindings.contains(&other.name)))
+    right.bindings.contains(name).then(|| fate(&right.bindings, name, false))
 }
 
 /// The same of a Secret. Who uses it says so in its spec.
@@ -150,21 +194,21 @@ fn of_secret(
     others: &[Other],
 ) -> Option<Fate> {
     let is_its = used == Some(secret) || noted.contains(name);
-    let uses = |other: &Other| other.secret.as_deref().is_none_or(|of| of == secret);
-    match is_its.then(|| fate(noted, others, uses)) {
+    let is_used = others.iter().any(|other| other.secret.as_deref().is_none_or(|of| of == secret));
+    match is_its.then(|| fate(noted, name, is_used)) {
         // There is nothing to take off.
         Some(Fate::StaysFor(_)) if !noted.contains(name) => None,
         fate => fate,
     }
 }
 
-/// It goes if none of the others that are there needs it. Of those that are noted the others stay noted.
-fn fate(noted: &BTreeSet<String>, others: &[Other], needs: impl Fn(&Other) -> bool) -> Fate {
-    if !others.iter().any(needs) {
-        return Fate::Goes;
+/// It goes if no other binding is noted, and none uses it. One that is noted may be about to come: nobody says how long that takes.
+fn fate(noted: &BTreeSet<String>, name: &str, is_used: bool) -> Fate {
+    let others: BTreeSet<_> = noted.iter().filter(|other| *other != name).cloned().collect();
+    match others.is_empty() && !is_used {
+        true => Fate::Goes,
+        false => Fate::StaysFor(others),
     }
-    let is_there = |name: &&String| others.iter().any(|other| other.name == **name);
-    Fate::StaysFor(noted.iter().filter(is_there).cloned().collect())
 }
 
 /// Where a credential leads.
@@ -203,24 +247,27 @@ mod tests {
         let api = [right(&[]).api];
         let there = [other("cactus", Some("cns"), &["mangodbs.example.com"])];
         assert_eq!(of_right(&right(&["cactus"]), "mango", &api, &there), None, "ours had the foreign CRD");
-        let stays = Some(Fate::StaysFor(names(&["cactus"])));
-        assert_eq!(of_right(&right(&["cactus", "gone", "mango"]), "mango", &api, &there), stays);
-        assert_eq!(of_right(&right(&["gone", "mango"]), "mango", &api, &there), Some(Fate::Goes));
+        let stays = |all| Some(Fate::StaysFor(names(all)));
+        let noted = right(&["cactus", "coming", "mango"]);
+        assert_eq!(of_right(&noted, "mango", &api, &there), stays(&["cactus", "coming"]));
+        assert_eq!(of_right(&right(&["coming", "mango"]), "mango", &api, &there), stays(&["coming"]));
         assert_eq!(of_right(&right(&[]), "mango", &api, &there), None);
     }
 
     #[test]
     fn a_secret_goes_with_the_last_binding_that_uses_it() {
         let (used, noted) = (Some("cns"), names(&["cactus", "mango"]));
-        assert_eq!(of_secret("cns", &noted, "mango", None, &[]), Some(Fate::Goes), "the binding is gone");
+        let ours = names(&["mango"]);
+        assert_eq!(of_secret("cns", &ours, "mango", None, &[]), Some(Fate::Goes), "the binding is gone");
         assert_eq!(of_secret("cns", &names(&[]), "mango", used, &[]), Some(Fate::Goes), "it notes nobody");
         assert_eq!(of_secret("cns", &names(&["cactus"]), "mango", None, &[]), None);
         let there = [other("cactus", used, &[])];
         let stays = Some(Fate::StaysFor(names(&["cactus"])));
         assert_eq!(of_secret("cns", &noted, "mango", used, &there), stays);
         assert_eq!(of_secret("cns", &names(&[]), "mango", used, &there), None);
+        assert_eq!(of_secret("cns", &noted, "mango", used, &[]), stays, "it is noted before it is there");
         assert_eq!(
-            of_secret("cns", &noted, "mango", used, &[other("cactus", Some("b"), &[])]),
+            of_secret("cns", &ours, "mango", used, &[other("cactus", Some("b"), &[])]),
             Some(Fate::Goes)
         );
         let unclear = [other("odd", None, &[])];
