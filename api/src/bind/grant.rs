@@ -138,7 +138,7 @@ fn within_a_template(
     }
 }
 
-/// What of a request a template does not have.
+/// What of a request a template does not have. A request that names no versions may get others by naming them.
 fn beyond(
     resources: &[Resource],
     request: &APIServiceExportRequestSpec,
@@ -150,11 +150,15 @@ fn beyond(
                 || !asked.versions.is_empty() && asked.versions.iter().all(|v| offered.versions.contains(v))
         })
     };
-    let resources =
-        resources.iter().filter(|asked| !offers(asked)).map(|asked| match asked.versions.is_empty() {
-            true => asked.name(),
-            false => format!("{} in {}", asked.name(), asked.versions.join(", ")),
-        });
+    let resources = resources.iter().filter(|asked| !offers(asked)).map(|asked| {
+        let offered = template.resources.iter().find(|offered| offered.name() == asked.name());
+        let only = offered.map(|offered| format!(" (only in {})", offered.versions.join(", ")));
+        let only = only.unwrap_or_default();
+        match asked.versions.is_empty() {
+            true => format!("{}{only}", asked.name()),
+            false => format!("{} in {}{only}", asked.name(), asked.versions.join(", ")),
+        }
+    });
     let claims = request.permission_claims.iter().filter(|claim| !template.permission_claims.contains(claim));
     let claims = claims.map(|claim| format!("the claim on {}", claim.resource));
     let namespaces = request.namespaces.iter().filter(|namespace| !template.namespaces.contains(namespace));

@@ -54,6 +54,23 @@ fn judged(request: &Value, bound: &[(&str, &str)], isolation: Isolation) -> Resu
         .map_err(|refused| format!("{}/{}", refused.condition, refused.reason))
 }
 
+#[test]
+fn which_versions_a_template_has_is_said_to_who_asks_for_more_of_them() {
+    let template = json!({"scope": "Namespaced", "resources": [asked("pinned", &["v1"])]});
+    let crds = [crd("pinned", "Namespaced")];
+    let offered = Offered {
+        templates: &[serde_json::from_value(template).unwrap()],
+        crds: &crds.iter().map(|(name, spec)| (name.clone(), spec)).collect(),
+        bound: &BTreeMap::new(),
+        going: &BTreeSet::new(),
+        isolation: Isolation::Prefixed,
+        scope: InformerScope::Namespaced,
+    };
+    let request = serde_json::from_value(json!({"resources": [asked("pinned", &[])]})).unwrap();
+    let message = granted("mango", &request, &offered).unwrap_err().message;
+    assert!(message.ends_with("pinned.provider.example.com in v1, v2 (only in v1)"), "{message}");
+}
+
 fn of(request: &Value) -> Result<String, String> {
     judged(request, &[], Isolation::Prefixed)
 }

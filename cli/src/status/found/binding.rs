@@ -7,6 +7,7 @@ use api::{
         binding::{APIServiceBinding, ClusterBinding},
         condition,
         export::{APIServiceExport, APIServiceExportRequest, Phase},
+        label,
         offer::BindableResourcesRequest,
         resource::Resource,
     },
@@ -49,6 +50,27 @@ pub(in crate::status) struct Provider {
     pub(in crate::status) asked: Vec<Asked>,
     /// Namespaces that are made for consumers and being deleted.
     pub(in crate::status) going: Part<Vec<Entry>>,
+    /// Those that nobody deletes any more.
+    pub(in crate::status) left: Part<Vec<Left>>,
+}
+
+/// A Namespace that was made for one of a consumer, of which there is no APIServiceNamespace.
+#[derive(Debug)]
+pub(in crate::status) struct Left {
+    pub(in crate::status) name: String,
+    /// `NAMESPACE/NAME` of that APIServiceNamespace.
+    pub(in crate::status) made_for: String,
+    pub(in crate::status) made: Timestamp,
+}
+
+impl Left {
+    /// Unless it is being deleted, or was made for nobody.
+    pub(in crate::status) fn of(namespace: &ObjectMeta) -> Option<Self> {
+        let made_for = namespace.annotations.as_ref()?.get(label::API_SERVICE_NAMESPACE)?.clone();
+        let made = namespace.creation_timestamp.as_ref()?.0;
+        let name = namespace.name.clone()?;
+        namespace.deletion_timestamp.is_none().then_some(Self { name, made_for, made })
+    }
 }
 
 /// An APIServiceExport.

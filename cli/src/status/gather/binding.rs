@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
-        export::{APIServiceExport, APIServiceExportRequest},
+        export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace},
         label::{self, BIND},
         offer::{APIServiceExportTemplate, BindableResourcesRequest},
         resource::Resource,
@@ -23,7 +23,7 @@ use crate::{
     cluster::Cluster,
     objects::{SYSTEM, bind},
     status::found::{
-        Asked, Binding, Consumer, Contract, Entry, Exported, Offered, Part, Provider, unanswered_ask,
+        Asked, Binding, Consumer, Contract, Entry, Exported, Left, Offered, Part, Provider, unanswered_ask,
         unanswered_request,
     },
 };
@@ -55,6 +55,7 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
         marked: crds(cluster, &marked).await?,
         asked: asked(cluster).await?,
         going: going(cluster).await?,
+        left: left(cluster).await?,
     }))
 }
 
@@ -85,6 +86,23 @@ async fn going(cluster: &Cluster) -> Result<Part<Vec<Entry>>, Error> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
     let namespaces = list(cluster, &namespaces, "namespaces".into(), BIND, Entry::from).await?;
     Ok(namespaces.map(|all| all.into_iter().filter(|entry| entry.deletion.is_some()).collect()))
+}
+
+/// Namespaces of which there is no APIServiceNamespace any more.
+async fn left(cluster: &Cluster) -> Result<Part<Vec<Left>>, Error> {
+    let asked: Api<Named<APIServiceNamespace>> = Api::all(cluster.client.clone());
+    let called = |asked: Named<APIServiceNamespace>| {
+        format!("{}/{}", asked.namespace().unwrap_or_default(), asked.name_any())
+    };
+    let asked = match list(cluster, &asked, "apiservicenamespaces".into(), "", called).await? {
+        Ok(asked) => asked.into_iter().collect::<BTreeSet<_>>(),
+        Err(gap) => return Ok(Err(gap)),
+    };
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let made = format!("{BIND}={}", label::OBJECTS);
+    let left = |namespace: Namespace| Left::of(&namespace.metadata);
+    let left = list(cluster, &namespaces, "namespaces".into(), &made, left).await?;
+    Ok(left.map(|all| all.into_iter().flatten().filter(|left| !asked.contains(&left.made_for)).collect()))
 }
 
 /// The APIs of all templates; none where these cannot be read.

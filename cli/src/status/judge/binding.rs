@@ -17,7 +17,7 @@ use crate::{
     objects::{bind, drift},
     status::{
         age,
-        found::{Asked, Binding, Contract, Entry, Gap, Offered, Provider, Why},
+        found::{Asked, Binding, Contract, Entry, Gap, Left, Offered, Part, Provider, Why},
         report::Tally,
     },
 };
@@ -54,6 +54,7 @@ impl Verdict<'_> {
             if let Some(going) = self.part(&provider.going, PROVIDE) {
                 self.if_said("Namespace", going, &[], &[]);
             }
+            self.left(&provider.left);
             let contracts = self.part(&provider.contracts, PROVIDE)?;
             let entries: Vec<_> = contracts.iter().map(|contract| self.heard(contract)).collect();
             Some(self.if_said("ClusterBinding", &entries, &[], &[HEARTBEATING, READY]))
@@ -119,6 +120,22 @@ impl Verdict<'_> {
             format!("nobody has said anything about it for {age} ({} such requests)", late.len()),
             "start freeport-leader with --bind for this cluster, or read its log",
         );
+    }
+
+    /// Namespaces that go with nothing. What is young may have come while the others were counted.
+    fn left(&mut self, left: &Part<Vec<Left>>) {
+        let Some(left) = self.part(left, PROVIDE) else { return };
+        let now = self.now;
+        for left in left.iter().filter(|left| now.duration_since(left.made) > ANSWERED) {
+            self.problem(
+                format!("Namespace {}", left.name),
+                format!(
+                    "was made for APIServiceNamespace {}, which is not there: nobody deletes it",
+                    left.made_for
+                ),
+                "delete it, if nothing in it is needed",
+            );
+        }
     }
 
     /// The object, with a condition about its deletion if somebody deletes it.

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     deletion::Deletion,
     objects::bind,
-    status::found::{Asked, Binding, Consumer, Contract, Exported, Offered, Provider},
+    status::found::{Asked, Binding, Consumer, Contract, Exported, Left, Offered, Provider},
 };
 
 fn api() -> Resource {
@@ -35,6 +35,7 @@ fn binding() -> Binding {
             marked: Ok([api().name()].into()),
             asked: vec![],
             going: Ok(vec![]),
+            left: Ok(vec![]),
         }),
         consumer: Some(Consumer { policy: Ok(bind::consumer_policy().map(Some)), bindings: Ok(vec![used]) }),
     }
@@ -209,4 +210,24 @@ fn a_leader_that_only_provides_is_seen_by_its_deployment() {
     };
     let said = report(&found, now());
     assert!(said.problems.iter().any(|p| p.place.contains("freeport-leader")), "{:?}", said.problems);
+}
+
+#[test]
+fn a_namespace_that_was_made_for_a_consumer_and_goes_with_nothing_is_a_problem() {
+    let left = |made| Left { name: "cns-team".into(), made_for: "cns/team".into(), made: ago(made) };
+    let old = judged(|provider, _| provider.left = Ok(vec![left(61), left(5)]));
+    assert_eq!(old.problems.len(), 1, "what is young may not be counted yet: {:?}", old.problems);
+    assert_eq!(old.problems[0].place, "Namespace cns-team");
+    assert!(old.problems[0].what.contains("cns/team, which is not there"), "{:?}", old.problems);
+    let mut going = kube::core::ObjectMeta {
+        name: Some("cns-team".into()),
+        annotations: Some(
+            [(api::bind::label::API_SERVICE_NAMESPACE.to_owned(), "cns/team".to_owned())].into(),
+        ),
+        creation_timestamp: Some(Time(ago(61))),
+        ..Default::default()
+    };
+    assert!(Left::of(&going).is_some());
+    going.deletion_timestamp = Some(Time(ago(1)));
+    assert!(Left::of(&going).is_none());
 }
