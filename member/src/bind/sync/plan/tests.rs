@@ -253,6 +253,23 @@ fn what_was_taken_over_from_its_owner_is_never_deleted() {
 }
 
 #[test]
+fn what_is_only_offered_is_no_copy_while_the_export_ends() {
+    let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
+    let rules = Rules { is_ending: true, ..rules(&cluster_namespace) };
+    let at = Place::within("team1", "foo");
+    let status = json!({"status": {"phase": "Ready"}});
+    let mut offered =
+        json!({"metadata": {"name": "foo", "uid": "p1", "annotations": {api::bind::label::ADOPT: "true"}}});
+    merge(&mut offered, status.clone());
+    for here in [live(json!({})), held(json!({}))] {
+        let pair = pair(Some(here), Some(offered.clone()));
+        assert_eq!(next(&at, &pair, &rules, Some("there")), Step::Rest, "no finalizer, and no status of it");
+    }
+    let ours = pair(Some(held(json!({}))), Some(copied(status.clone())));
+    assert_eq!(next(&at, &ours, &rules, Some("there")), Step::Status(Some(status["status"].clone())));
+}
+
+#[test]
 fn d8_what_a_backup_may_lack_keeps_its_copy_unless_it_was_here_since() {
     let cluster_namespace = ClusterNamespace { name: CNS.into(), uid: "n1".into() };
     let at = |text: &str| text.parse().unwrap();
