@@ -36,7 +36,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// Whether one of our daemons made it, that it was no renewal of a Lease and no dry run.
+    /// Whether one of our daemons made it, that it was no renewal of a Lease, no dry run, and no
+    /// question.
     pub fn is_ours(&self) -> bool {
         let members = format!("system:serviceaccount:{AREA}:freeport-member-");
         let user = self.text("/user/username");
@@ -44,7 +45,9 @@ impl Written {
             || user.ends_with(":kube-binder")
             || user.starts_with(&members);
         let uri = self.text("/requestURI");
-        ours && !uri.contains("/leases") && !uri.contains("dryRun=All")
+        let stays = !uri.contains("dryRun=All")
+            && !uri.split('?').next().is_some_and(|path| path.ends_with("reviews"));
+        ours && stays && !uri.contains("/leases")
     }
 
     /// Of what it is about.

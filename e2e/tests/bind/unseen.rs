@@ -4,8 +4,9 @@ use api::bind::{
     binding::APIServiceBinding,
     resource::{InformerScope, Isolation},
 };
+use cli::objects::bind;
 use e2e::{
-    binding::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    binding::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
     daemon::End,
     seen::event,
     waiting::eventually,
@@ -93,6 +94,30 @@ fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goe
         assert!(kept.deletion_timestamp.is_none() && kept.finalizers.is_some(), "{kept:?}");
         unbind(world, "east", &offered).await;
         backend.release().await;
+    });
+}
+
+/// Whoever agreed to the API in the consumer's cluster takes that back.
+#[test]
+fn a_right_that_is_taken_back_here_is_said_and_everything_goes_on_with_it() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (offered, backend) = Backend::bound(world, "takebacks").await;
+        binding_says(world, "east", "takebacks", "Ready", "True", "").await;
+        let rights = Api::<ClusterRoleBinding>::all(east.client.clone());
+        rights.delete(&format!("freeport-bound-{}", offered.name()), &Default::default()).await.unwrap();
+        // It is asked once a minute, and when something is refused.
+        offered.create(east, None, "foo", json!({"spec": {"size": "l"}})).await;
+        binding_says(world, "east", "takebacks", "InformersSynced", "False", "NotPermitted").await;
+        binding_says(world, "east", "takebacks", "Ready", "False", "NotPermitted").await;
+        eventually("an Event says it", || event(east, "default", "takebacks", "NotPermitted")).await;
+        install(east, &bind::bound(&offered.resource())).await;
+        binding_says(world, "east", "takebacks", "Ready", "True", "").await;
+        let copy = format!("{}-foo", backend.cluster_namespace);
+        becomes("is at the provider", &offered.objects(leader, None), &copy, |_| true).await;
+        unbind(world, "east", &offered).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
     });
 }
 

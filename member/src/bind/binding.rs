@@ -189,7 +189,8 @@ impl Bindings {
         let mut found = self.install(&binding, contract).await?;
         verdict::overrun(&mut found, contract.left_out());
         self.keep_in_step(&name, found.bound.clone());
-        let verdicts = verdict::connected(&found, *beating.borrow(), &self.unsynced, &binding);
+        let beat = beating.borrow().clone();
+        let verdicts = verdict::connected(&found, beat.as_ref(), &self.unsynced, &binding);
         report::on_binding(&self, &binding, Some(contract), verdicts).await?;
         // What the provider does not take of the one holds up nothing else.
         let told = report::on_export(contract, &name, Some(&found)).await;

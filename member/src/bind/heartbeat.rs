@@ -34,12 +34,12 @@ const INTERVAL: Duration = Duration::from_secs(300);
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// How the last heartbeat went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     /// The provider has it.
     Arrived,
-    /// It did not arrive.
-    Failed,
+    /// It did not arrive, and why.
+    Failed(String),
     /// The provider does not answer.
     Unanswered,
     /// The provider has ended the contract (B15).
@@ -132,7 +132,7 @@ impl Heartbeat {
             *doubted = None;
             return true;
         }
-        let beat = after(*self.said.borrow(), has_ended);
+        let beat = self.after(has_ended, "it was in doubt whether the provider lives");
         if beat == Beat::Evicted || since.elapsed() >= AGAIN {
             self.say(beat);
         }
@@ -148,20 +148,27 @@ impl Heartbeat {
                 return wait;
             }
             Ok(Err(Error::Stale)) => return AGAIN,
-            Ok(Ok(None)) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("no answer in time".to_owned()),
+            Ok(Ok(None)) => "there is no ClusterBinding cluster".to_owned(),
+            // The same words for the same cause.
+            Ok(Err(error)) => error.failure().to_string(),
+            Err(_) => "no answer in time".to_owned(),
         };
-        if let Some(error) = failed {
-            tracing::warn!(error, "the provider was not told that we live, trying again");
-        }
-        let last = *self.said.borrow();
-        self.say(after(last, self.contract.has_ended().await));
+        tracing::warn!(failed, "the provider was not told that we live, trying again");
+        let has_ended = self.contract.has_ended().await;
+        self.say(self.after(has_ended, &failed));
         AGAIN
     }
 
+    fn after(&self, has_ended: Result<bool, Failure>, why: &str) -> Beat {
+        after(self.said.borrow().as_ref(), has_ended, why)
+    }
+
     fn say(&self, now: Beat) {
-        self.said.send_if_modified(|said| said.replace(now) != Some(now));
+        self.said.send_if_modified(|said| {
+            let is_news = said.as_ref() != Some(&now);
+            *said = Some(now);
+            is_news
+        });
     }
 
     /// Writes the status if that is due; when the next one is. Nothing where there is no ClusterBinding.
@@ -249,13 +256,14 @@ pub(super) fn ends_contract(failure: &Failure, was_refused: bool) -> bool {
 }
 
 /// What a heartbeat that did not arrive means.
-fn after(before: Option<Beat>, has_ended: Result<bool, Failure>) -> Beat {
-    let is_told_again = matches!(before, Some(Beat::Failed | Beat::Evicted));
+fn after(before: Option<&Beat>, has_ended: Result<bool, Failure>, why: &str) -> Beat {
+    let is_told_again = matches!(before, Some(Beat::Failed(_) | Beat::Evicted));
     match has_ended {
         Ok(true) => Beat::Evicted,
         Err(failure) if ends_contract(&failure, is_told_again) => Beat::Evicted,
         Err(Failure::Unreachable(_)) => Beat::Unanswered,
-        Ok(false) | Err(_) => Beat::Failed,
+        Ok(false) => Beat::Failed(why.to_owned()),
+        Err(failure) => Beat::Failed(failure.to_string()),
     }
 }
 
@@ -291,14 +299,16 @@ mod tests {
 
     #[test]
     fn b15_a_contract_has_ended_when_its_namespace_goes_or_its_credential_is_refused_twice() {
-        let failed = |before, has_ended| after(before, has_ended);
+        let failed = |before: Option<Beat>, has_ended| after(before.as_ref(), has_ended, "denied");
+        let refused = || Beat::Failed("the token is refused (401)".to_owned());
         assert_eq!(failed(Some(Beat::Arrived), Ok(true)), Beat::Evicted);
         assert_eq!(failed(None, Err(Failure::NamespaceMissing)), Beat::Evicted);
-        assert_eq!(failed(Some(Beat::Arrived), Err(Failure::Unauthorized)), Beat::Failed);
-        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unauthorized)), Beat::Evicted);
-        assert_eq!(failed(Some(Beat::Failed), Err(Failure::Unreachable("away"))), Beat::Unanswered);
-        assert_eq!(failed(Some(Beat::Unanswered), Err(Failure::Unauthorized)), Beat::Failed);
-        assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed);
-        assert_eq!(failed(Some(Beat::Failed), Err(Failure::KindMissing)), Beat::Failed, "nobody's word");
+        assert_eq!(failed(Some(Beat::Arrived), Err(Failure::Unauthorized)), refused());
+        assert_eq!(failed(Some(refused()), Err(Failure::Unauthorized)), Beat::Evicted);
+        assert_eq!(failed(Some(refused()), Err(Failure::Unreachable("away"))), Beat::Unanswered);
+        assert_eq!(failed(Some(Beat::Unanswered), Err(Failure::Unauthorized)), refused());
+        assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed("denied".to_owned()));
+        let missing = failed(Some(refused()), Err(Failure::KindMissing));
+        assert!(matches!(missing, Beat::Failed(_)), "nobody's word");
     }
 }

@@ -11,6 +11,7 @@
 //! | [`asked`] | what API servers are asked before something is done that cannot be undone |
 //! | [`trail`] | what a pass did last: pure |
 //! | [`late`] | what takes too long, or failed, is said |
+//! | [`rights`] | whether we may still do all that here |
 //! | [`unsynced`] | objects that are not in step |
 //!
 //! Watches the objects of the API in our cluster, and their places at the provider. Writes the copies, and of the objects the finalizer,
@@ -26,6 +27,7 @@ mod entry;
 mod late;
 mod plan;
 mod raw;
+mod rights;
 mod trail;
 mod unsynced;
 
@@ -45,7 +47,7 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::{Api, api::ApiResource, runtime::watcher};
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{bound::Bound, entry::Here, unsynced::Unsynced};
@@ -76,6 +78,8 @@ pub(crate) struct Sync {
     copies: Copies,
     unsynced: Unsynced,
     absence: Absence,
+    /// Something was refused, so that rights may be missing.
+    doubts: Arc<Notify>,
 }
 
 impl Sync {
@@ -96,6 +100,7 @@ impl Sync {
             store,
             unsynced,
             absence,
+            doubts: Arc::default(),
         }
     }
 
@@ -118,6 +123,7 @@ impl Sync {
         ));
         tasks.spawn(self.copies.clone().keep(stop.clone()));
         tasks.spawn(self.clone().say_late(watches.clone()));
+        tasks.spawn(self.clone().say_rights(watches.clone()));
         let (queue, metrics) = (self.store.queue(0), self.contract.env.metrics.clone());
         let driven = async {
             if before(&stop, watches.listed()).await {

@@ -3,7 +3,7 @@
 //! We keep no schemas of CRDs. So the API server is asked what would become of what we write (a dry run: it fills defaults in), once for each
 //! generation of a CRD.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kit::{index::Shared, write::Error};
@@ -35,7 +35,8 @@ impl Bindings {
             tracing::warn!(crd = want.name_any(), "somebody changed the CRD: putting it back");
             return self.update(want).await;
         }
-        self.checked.with(|checked| checked.insert(uid, generation));
+        let known = self.local.known.with(|known| known.crds.iter().filter_map(Crd::uid).collect());
+        self.checked.with(|checked| note(checked, &known, (uid, generation)));
         Ok(())
     }
 
@@ -57,5 +58,24 @@ impl Bindings {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Notes a generation; those of CRDs that are not there any more go.
+fn note(checked: &mut BTreeMap<String, i64>, known: &BTreeSet<String>, (uid, generation): (String, i64)) {
+    checked.retain(|uid, _| known.contains(uid));
+    checked.insert(uid, generation);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_crds_that_are_gone_nothing_is_kept() {
+        let mut checked = BTreeMap::from([("gone".to_owned(), 1), ("there".to_owned(), 2)]);
+        let known = ["there", "new"].map(str::to_owned).into();
+        note(&mut checked, &known, ("new".to_owned(), 1));
+        assert_eq!(checked, [("there".to_owned(), 2), ("new".to_owned(), 1)].into());
     }
 }

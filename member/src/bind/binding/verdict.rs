@@ -11,11 +11,7 @@ use api::bind::{
 use kube::ResourceExt;
 
 use super::{Found, Link};
-use crate::bind::{
-    contract::{Contract, IN_TIME},
-    heartbeat::Beat,
-    sync::Unsynced,
-};
+use crate::bind::{contract::Contract, heartbeat::Beat, sync::Unsynced};
 
 /// Objects that are named in a condition.
 const NAMED: usize = 3;
@@ -44,9 +40,12 @@ fn away(why: String) -> Answer {
     Answer::No(Severity::Warning, "ProviderUnavailable", why)
 }
 
-fn unheard() -> Answer {
-    let message = "the provider does not take the heartbeat";
-    Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message.into())
+fn unheard(why: Option<&str>) -> Answer {
+    let mut message = "the provider does not take the heartbeat".to_owned();
+    if let Some(why) = why {
+        message.push_str(&format!(": {why}"));
+    }
+    Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message)
 }
 
 /// Without a provider. `was_said` is whether the binding has conditions already.
@@ -71,7 +70,7 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
     // Who does not get as far as that sends no heartbeat either.
-    let heartbeat = connected.is_some().then(|| Verdict::new("Heartbeating", unheard()));
+    let heartbeat = connected.is_some().then(|| Verdict::new("Heartbeating", unheard(None)));
     let connected = connected.map(|answer| Verdict::new("Connected", answer));
     let all = [Verdict::new("SecretValid", secret)].into_iter();
     all.chain(informers).chain(connected).chain(heartbeat).collect()
@@ -80,14 +79,15 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
 /// With one.
 pub(super) fn connected(
     found: &Found,
-    beating: Option<Beat>,
+    beating: Option<&Beat>,
     unsynced: &Unsynced,
     binding: &APIServiceBinding,
 ) -> Vec<Verdict> {
     let was_said = said(binding, "Heartbeating");
     let heartbeat = match beating {
         Some(Beat::Arrived) => Some(Answer::Yes),
-        Some(Beat::Failed | Beat::Unanswered | Beat::Evicted) => Some(unheard()),
+        Some(Beat::Failed(why)) => Some(unheard(Some(why))),
+        Some(Beat::Unanswered | Beat::Evicted) => Some(unheard(None)),
         // What was said before a restart may still be so.
         None if was_said => None,
         None => Some(not_yet("Pending", "no heartbeat was sent yet")),
@@ -114,15 +114,9 @@ pub(super) fn said(binding: &APIServiceBinding, type_: &str) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == type_)
 }
 
-/// Whether every watch has told what there is, but for those that are refused: those say so in `Synced`.
+/// Whether every watch has told what there is and may go on, but for those that the provider refuses: those say so in `Synced`.
 fn informed(unsynced: &Unsynced, binding: &str) -> Answer {
-    match unsynced.late(binding) {
-        Some((api, what)) => {
-            let message = format!("{api}: no list of {what} came within {} s", IN_TIME.as_secs());
-            error("InformerSyncTimeout", message)
-        }
-        None => Answer::Yes,
-    }
+    unsynced.halted(binding).map_or(Answer::Yes, |(reason, message)| error(reason, message))
 }
 
 /// How many objects of the binding are not in step, why, and the first of them.
@@ -177,7 +171,7 @@ mod tests {
     #[test]
     fn where_nobody_answers_no_heartbeat_arrives() {
         let untold = || Untold { kinds: vec!["Secret"], why: None };
-        let heartbeat = Verdict::new("Heartbeating", unheard());
+        let heartbeat = Verdict::new("Heartbeating", unheard(None));
         let unusable = Link::Unusable(Unusable::NoKey);
         let is_connected = |verdict: &Verdict| *verdict == Verdict::new("Connected", Answer::Yes);
         assert!(!unconnected(&unusable, true).iter().any(is_connected));

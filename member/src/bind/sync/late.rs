@@ -11,7 +11,7 @@ use kit::{
 };
 use kube::Resource;
 
-use super::{Sync, copies::LOOK, entry::Pair, plan::Problem};
+use super::{Sync, copies::LOOK, entry::Pair, plan::Problem, unsynced::Halt};
 use crate::bind::contract::IN_TIME;
 
 impl Sync {
@@ -27,7 +27,11 @@ impl Sync {
     /// A step that failed; `refused` is why the copy cannot be seen, if it cannot.
     pub(super) fn failed(&self, place: &Place, pair: &Pair, refused: Option<Failure>, error: Error) -> Error {
         let problem = match &error {
-            Error::Refused(message) => Some(Problem::Refused(message.clone())),
+            Error::Refused(message) => {
+                // By us or by the provider: a right may have been taken back here.
+                self.doubts.notify_one();
+                Some(Problem::Refused(message.clone()))
+            }
             Error::Unreachable(error) => match too_large(error) {
                 Some(message) => Some(Problem::Refused(message)),
                 None if self.fails_for_long(place) => Some(Problem::Unavailable(classify(error))),
@@ -71,7 +75,9 @@ impl Sync {
                 true => Some("objects in this cluster"),
                 false => self.copies.are_late().then_some("copies at the provider"),
             };
-            self.unsynced.put_late(self.name(), late);
+            let message = late
+                .map(|what| format!("{}: no list of {what} came within {} s", self.api, IN_TIME.as_secs()));
+            self.unsynced.put_halt(self.name(), Halt::InformerSyncTimeout, message.as_deref());
         }
     }
 
