@@ -11,8 +11,9 @@ use api::{
 use k8s_openapi::{
     api::rbac::v1::ClusterRole,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource as _, ResourceExt};
 
 use crate::{
     Error,
@@ -47,6 +48,19 @@ pub(super) async fn brought(
     let crds: Api<Tolerant<CustomResourceDefinition>> = Api::all(cluster.client.clone());
     let all = cluster.all(&crds, "").await?;
     Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(|crd| is_of(crd, Some(binding))).collect())
+}
+
+/// The CRDs that go and were brought by a binding of this name which is gone.
+pub(super) async fn left_by(cluster: &Cluster, name: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
+    let crds: Api<Tolerant<CustomResourceDefinition>> = Api::all(cluster.client.clone());
+    let all = cluster.all(&crds, "").await?;
+    Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(|crd| is_left_by(crd, name)).collect())
+}
+
+fn is_left_by(crd: &CustomResourceDefinition, name: &str) -> bool {
+    let is_binding =
+        |owner: &OwnerReference| owner.kind == APIServiceBinding::kind(&()) && owner.name == name;
+    crd.metadata.deletion_timestamp.is_some() && crd.owner_references().iter().any(is_binding)
 }
 
 fn is_of(crd: &CustomResourceDefinition, binding: Option<&APIServiceBinding>) -> bool {
@@ -176,6 +190,22 @@ mod tests {
 
     fn apis(names: &[&str]) -> Vec<Resource> {
         names.iter().filter_map(|name| named(name)).collect()
+    }
+
+    #[test]
+    fn what_a_binding_that_is_gone_has_left_is_found_by_its_name() {
+        let crd = |owner: &str, going: bool| -> CustomResourceDefinition {
+            let at = going.then_some("2026-11-01T12:00:00Z");
+            let owners = json!([{"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": owner, "uid": "u"}]);
+            let spec = json!({"group": "g", "scope": "Cluster", "names": {"plural": "p", "kind": "P"}, "versions": []});
+            serde_json::from_value(json!({
+                "metadata": {"name": "p.g", "ownerReferences": owners, "deletionTimestamp": at}, "spec": spec,
+            }))
+            .unwrap()
+        };
+        assert!(is_left_by(&crd("mango", true), "mango"));
+        assert!(!is_left_by(&crd("mango", false), "mango"), "it may be another one's by now");
+        assert!(!is_left_by(&crd("melon", true), "mango"));
     }
 
     fn right(api: &str, bindings: &[&str]) -> Right {

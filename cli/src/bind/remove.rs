@@ -69,7 +69,14 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     let ending = Ending { cluster: &consumer, contract: contract.as_ref(), options };
     match &binding {
         Some(binding) => ending.end(binding, say).await?,
-        None => say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name)),
+        None => {
+            say(&format!("{}: there is no APIServiceBinding {}", consumer.name, options.name));
+            if options.force {
+                // A run before this one did not get to its end.
+                let crds = consent::left_by(&consumer, &options.name).await?;
+                ending.let_objects_go(&mut Eraser::new(&consumer, options.dry_run, say), &crds).await?;
+            }
+        }
     }
     if let Some(contract) = &contract {
         contract.end(options, (&consumer, &remainder), say).await?;
@@ -135,14 +142,29 @@ impl Ending<'_> {
         crds: &[CustomResourceDefinition],
         binding: &Object,
     ) -> Result<(), Error> {
+        self.let_objects_go(here, crds).await?;
+        release(here, binding.clone(), label::BIND_FINALIZER, "it does not wait for the provider").await
+    }
+
+    /// In this order the member, which runs beside, cannot hold any of them again: of a CRD that goes there are no new objects, and to an object
+    /// that goes nobody adds a finalizer.
+    async fn let_objects_go(
+        &self,
+        here: &mut Eraser<'_>,
+        crds: &[CustomResourceDefinition],
+    ) -> Result<(), Error> {
         for crd in crds {
-            for object in objects(self.cluster, crd).await? {
-                release(here, object.clone(), label::FINALIZER, "it does not wait for its copy").await?;
-                here.delete(&object).await?;
-            }
             here.delete(&Object::new(crd)).await?;
         }
-        release(here, binding.clone(), label::BIND_FINALIZER, "it does not wait for the provider").await
+        for crd in crds {
+            for object in objects(self.cluster, crd).await? {
+                here.delete(&object).await?;
+                if let Some(now) = here.read(&object).await? {
+                    release(here, now, label::FINALIZER, "it does not wait for its copy").await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the binding and its CRDs are gone.

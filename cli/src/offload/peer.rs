@@ -255,7 +255,13 @@ impl Consent<'_> {
             self.say(&format!("there is no OffloadPeer {peer}"));
             return Ok(());
         };
-        let spec = there.spec.0.unwrap_or_default();
+        // Of what it cannot read it may be the whole that is lost.
+        let spec = there.spec.0.map_err(|error| {
+            self.cluster.refuse(format!(
+                "OffloadPeer {peer} cannot be read by this version of freeport ({error}), and nothing was changed: take spec.{half} out with \
+                 kubectl edit offloadpeer {peer}"
+            ))
+        })?;
         let (has, has_other) = match half {
             "incoming" => (spec.incoming.is_some(), spec.outgoing.is_some()),
             _ => (spec.outgoing.is_some(), spec.incoming.is_some()),

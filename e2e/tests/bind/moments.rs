@@ -22,7 +22,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{backend::Backend, konnector::unbind};
+use super::{backend::Backend, commands::freeport, konnector::unbind};
 
 /// One more object for each write; no name is part of another one.
 const MOST: usize = 20;
@@ -177,7 +177,19 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
         becomes("is at the provider", &there, "late", |_| true).await;
         vanishes(&there, "gone").await;
         vanishes(&here, "gone").await;
-        unbind(world, "east", &offered).await;
+
+        // It never returns, and the konnector, which runs, would hold objects again.
+        provider.kill(Component::ApiServer).await.unwrap();
+        for number in 0..MOST {
+            offered.create(east, Some(&ns), &format!("left{number}"), json!({"spec": {"size": "s"}})).await;
+        }
+        freeport(world, "remove aways --context east --force").await.succeeded();
+        assert!(east.crds().get_opt(&offered.name()).await.unwrap().is_none(), "its objects are held");
+        provider.start(Component::ApiServer).await.unwrap();
+        eventually("the provider answers", || async {
+            there.list(&Default::default()).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await;
         world.release(&ns).await;
         backend.release().await;
         leader.take_crd(&offered.name()).await;

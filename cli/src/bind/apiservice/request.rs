@@ -2,7 +2,10 @@
 
 use api::{
     bind::{
-        export::{APIServiceExport, APIServiceExportRequest, APIServiceExportRequestSpec, Phase},
+        export::{
+            APIServiceExport, APIServiceExportRequest, APIServiceExportRequestSpec,
+            APIServiceExportRequestStatus, Phase,
+        },
         identity,
         label::IDENTITY,
         resource::Resource,
@@ -23,6 +26,7 @@ use crate::{
     cluster::{Cluster, known},
     install::{Installer, MANAGER},
     objects::Object,
+    printable::printable,
     rollout,
 };
 
@@ -144,18 +148,18 @@ impl Contract {
             Api::namespaced(self.provider.client.clone(), &self.namespace);
         let called = format!("APIServiceExportRequest {}/{name}", self.namespace);
         let had = self.provider.request(format!("read {called}"), known(asked.get(name))).await?;
-        let phase = had.as_ref().map(|had| had.status.clone().unwrap_or_default().phase);
+        let is_waiting = had.as_ref().is_some_and(|had| is_waiting(had, wanted));
         let forget = async |request: &APIServiceExportRequest| {
             let preconditions = Preconditions { uid: request.uid(), resource_version: None };
             let params = DeleteParams::default().preconditions(preconditions);
             let delete = known(asked.delete(name, &params));
             self.provider.request(format!("delete {called}"), delete).await
         };
-        if let Some(had) = had.as_ref().filter(|_| phase != Some(Phase::Pending)) {
+        if let Some(had) = had.as_ref().filter(|_| !is_waiting) {
             forget(had).await?;
         }
         let mut ours = None;
-        if phase != Some(Phase::Pending) {
+        if !is_waiting {
             let body = APIServiceExportRequest::new(name, wanted.clone());
             let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
             let create = asked.create(&params, &body);
@@ -171,7 +175,7 @@ impl Contract {
                     "{called} failed: {}",
                     status.terminal_message.unwrap_or_else(|| "it does not say why".to_owned())
                 ))),
-                Phase::Pending => Ok(Err("it is looked at".to_owned())),
+                Phase::Pending => Ok(Err(waits_for(&status))),
             }
         };
         let limit = here.run.timeout;
@@ -186,5 +190,48 @@ impl Contract {
             missing: format!("{called}: {message}"),
             limit,
         })
+    }
+}
+
+/// Whether a request that is there is to be answered yet, and asks for the same.
+fn is_waiting(had: &APIServiceExportRequest, wanted: &APIServiceExportRequestSpec) -> bool {
+    let phase = had.status.clone().unwrap_or_default().phase;
+    phase == Phase::Pending && had.spec == *wanted && had.metadata.deletion_timestamp.is_none()
+}
+
+/// What the provider says of a request that it has not answered yet.
+fn waits_for(status: &APIServiceExportRequestStatus) -> String {
+    let mut said = status.conditions.iter().filter(|condition| condition.status == "False");
+    let message = said.find_map(|condition| condition.message.clone());
+    message.map_or_else(|| "it is looked at".to_owned(), |message| printable(&message))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_waits_says_for_what() {
+        let status = |conditions: Value| {
+            serde_json::from_value(json!({"phase": "Pending", "conditions": conditions})).unwrap()
+        };
+        assert_eq!(waits_for(&status(json!([]))), "it is looked at");
+        let refused = json!([{"type": "ExportsReady", "status": "False", "reason": "Refused", "message": "over quota",
+            "lastTransitionTime": null}]);
+        assert_eq!(waits_for(&status(refused)), "over quota");
+    }
+
+    #[test]
+    fn a_request_for_something_else_is_not_waited_for() {
+        let resource = |name: &str| json!({"resources": [{"group": "g.example.com", "resource": name, "versions": ["v1"]}]});
+        let spec =
+            |name: &str| -> APIServiceExportRequestSpec { serde_json::from_value(resource(name)).unwrap() };
+        let had = APIServiceExportRequest::new("mango", spec("mangos"));
+        assert!(is_waiting(&had, &spec("mangos")) && !is_waiting(&had, &spec("melons")));
+        let mut failed = had;
+        failed.status = serde_json::from_value(json!({"phase": "Failed"})).unwrap();
+        assert!(!is_waiting(&failed, &spec("mangos")));
     }
 }

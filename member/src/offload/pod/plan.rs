@@ -87,7 +87,8 @@ pub(super) fn plan(entry: &PodEntry, pod: &BoundPod, around: &Around<'_>) -> Pla
     let have = PodState::of(pod.said());
     match &entry.record {
         None if pod.is_going() => {
-            going_without_record(entry.had_record || has_started(&have), pod, &have, around)
+            let was_sent = entry.had_record || has_started(&have);
+            going_without_record(was_sent, pod, &have, around)
         }
         None if have.is_final() => Plan::NOTHING,
         None => without_record(pod, &have, around),
@@ -116,18 +117,18 @@ fn without_record(pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan 
     }
 }
 
-/// A Pod that goes, and of which there is no record. `had_record`: the host may have it all the same, and has to be told.
-fn going_without_record(had_record: bool, pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan {
+/// A Pod that goes, and of which there is no record. The host may have it all the same, and has to be told: the record may have gone with a hub
+/// that was restored. `was_sent`: it is known to have had one.
+fn going_without_record(was_sent: bool, pod: &BoundPod, have: &PodState, around: &Around<'_>) -> Plan {
     match &around.twin {
-        _ if !had_record => Plan::pod(OfPod::Delete),
         Twin::Unwanted => Plan::pod(OfPod::Delete),
         // What has finished there needs nobody to end it.
-        Twin::NotThere(_) if have.is_final() => Plan::pod(OfPod::Delete),
+        Twin::NotThere(_) if have.is_final() || !was_sent => Plan::pod(OfPod::Delete),
         Twin::NotThere(_) => Plan::NOTHING,
         Twin::There(twin) => match wanted(pod, twin, Some(deletion(pod)), around) {
             Ok(spec) => Plan::put(spec),
-            Err(Unsent::NotYet(_)) => Plan::NOTHING,
-            Err(Unsent::Never(_)) => Plan::pod(OfPod::Delete),
+            Err(Unsent::NotYet(_)) if was_sent => Plan::NOTHING,
+            Err(Unsent::NotYet(_) | Unsent::Never(_)) => Plan::pod(OfPod::Delete),
         },
     }
 }

@@ -177,8 +177,9 @@ fn a_deletion_is_said_done_and_confirmed() {
     are(&planned(&shorter, there()), "end Some(1)", "keep");
     let done = entry(going, Some(record(&asked, &json!({"deleted": true}))));
     are(&planned(&done, there()), "keep", "delete");
-    let never = entry(pod(&pending(), Some(30)), None);
-    are(&planned(&never, there()), "keep", "delete");
+    let unknown = entry(pod(&pending(), Some(30)), None);
+    are(&planned(&unknown, there()), "end Some(30)", "keep");
+    are(&planned(&unknown, Twin::NotThere("not yet".into())), "keep", "delete");
 }
 
 #[test]
