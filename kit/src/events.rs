@@ -18,7 +18,10 @@ use kube::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::metrics::Metrics;
+use crate::{
+    failure::{Failure, classify},
+    metrics::Metrics,
+};
 
 /// Events waiting to be sent, at most. More are dropped and counted.
 const WAITING: usize = 256;
@@ -28,6 +31,10 @@ const NOTE_MAX: usize = 1023;
 const NAME_MAX: usize = 253;
 /// For sending one.
 const LIMIT: Duration = Duration::from_secs(10);
+/// How often an Event is sent that is not taken: an API server that starts refuses for a moment what it allows afterwards.
+const ATTEMPTS: usize = 3;
+/// Between two of them.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where to leave an Event. Cloning shares it.
 #[derive(Clone)]
@@ -154,28 +161,49 @@ pub fn channel(
     let events = Events { waiting: waiting.clone(), bell, metrics };
     let send = async move {
         let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
-        let recorder = Recorder::new(client.clone(), reporter.clone());
+        let sender = Sender { recorder: Recorder::new(client.clone(), reporter.clone()), client, reporter };
         while rung.recv().await.is_some() {
             while let Some((object, event)) = { lock(&waiting).take() } {
-                let sent = async {
-                    let Some(own) = of_a_long_name(&event, &object, &reporter, Timestamp::now()) else {
-                        return recorder.publish(&event, &object).await;
-                    };
-                    let events = Api::namespaced(
-                        client.clone(),
-                        own.metadata.namespace.as_deref().unwrap_or("default"),
-                    );
-                    events.create(&PostParams::default(), &own).await.map(drop)
-                };
-                match timeout(LIMIT, sent).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::debug!(%error, "an Event was not sent"),
-                    Err(_) => tracing::debug!("an Event was not sent within {LIMIT:?}"),
-                }
+                sender.send(&event, &object).await;
             }
         }
     };
     (events, send)
+}
+
+struct Sender {
+    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
+}
+
+impl Sender {
+    /// Sends it, again if it may be taken then. What nobody takes is lost.
+    async fn send(&self, event: &Event, object: &ObjectReference) {
+        for attempt in 1..=ATTEMPTS {
+            let failure = match timeout(LIMIT, self.once(event, object)).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => classify(&error),
+                Err(_) => Failure::Other(format!("no answer within {LIMIT:?}")),
+            };
+            tracing::debug!(%failure, attempt, "an Event was not sent");
+            let may_pass =
+                matches!(failure, Failure::Forbidden(_) | Failure::Unauthorized | Failure::Unreachable(_));
+            if !may_pass || attempt == ATTEMPTS {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn once(&self, event: &Event, object: &ObjectReference) -> kube::Result<()> {
+        let Some(own) = of_a_long_name(event, object, &self.reporter, Timestamp::now()) else {
+            return self.recorder.publish(event, object).await;
+        };
+        let namespace = own.metadata.namespace.as_deref().unwrap_or("default");
+        let events = Api::namespaced(self.client.clone(), namespace);
+        events.create(&PostParams::default(), &own).await.map(drop)
+    }
 }
 
 /// An Event whose name does not hold the whole name of its object: the Recorder would make one that is too long. It is not counted
@@ -212,100 +240,4 @@ fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn put(waiting: &mut Waiting, namespace: &str, name: &str, reason: &str) -> bool {
-        let object = ObjectReference {
-            namespace: Some(namespace.into()),
-            name: Some(name.into()),
-            ..ObjectReference::default()
-        };
-        let event = Event {
-            type_: EventType::Normal,
-            reason: reason.into(),
-            note: None,
-            action: "Test".into(),
-            secondary: None,
-        };
-        waiting.put(object, event)
-    }
-
-    fn taken(waiting: &mut Waiting) -> Vec<String> {
-        std::iter::from_fn(|| waiting.take()).filter_map(|(object, _)| object.name).collect()
-    }
-
-    #[test]
-    fn a_condition_that_turns_is_news_and_one_that_begins_true_is_not() {
-        let conditions: Vec<Condition> = ["True Ready", "False Silent", "False Refused", "Unknown Pending"]
-            .into_iter()
-            .filter_map(|said| said.split_once(' '))
-            .map(|(status, reason)| {
-                let condition = json!({"type": "Ready", "status": status, "reason": reason, "message": "",
-                    "lastTransitionTime": "2026-11-01T12:00:00Z"});
-                serde_json::from_value(condition).unwrap()
-            })
-            .collect();
-        let [ready, silent, refused, pending] = &conditions[..] else { panic!("{conditions:?}") };
-        for (before, now, news) in [
-            (None, ready, None),
-            (Some(ready), ready, None),
-            (Some(silent), ready, Some(EventType::Normal)),
-            (Some(pending), ready, Some(EventType::Normal)),
-            (None, silent, Some(EventType::Warning)),
-            (Some(ready), silent, Some(EventType::Warning)),
-            (Some(silent), silent, None),
-            (Some(silent), refused, Some(EventType::Warning)),
-            (Some(silent), pending, None),
-        ] {
-            assert_eq!(format!("{:?}", turn(before, now)), format!("{news:?}"), "{before:?} {now:?}");
-        }
-    }
-
-    #[test]
-    fn a_flood_leaves_the_others_their_say() {
-        let mut waiting = Waiting::default();
-        for n in 0..WAITING {
-            assert!(put(&mut waiting, "flooded", &format!("flood-{n}"), "NotDecodable"));
-        }
-        assert!(!put(&mut waiting, "flooded", "one-more", "NotDecodable"), "that is too much");
-        assert!(!put(&mut waiting, "other", "other", "NotDecodable"), "in the place of one of the flood");
-        assert!(!put(&mut waiting, "flooded", "member", "MemberDisconnected"), "and so is this");
-        let taken = taken(&mut waiting);
-        assert_eq!(taken[..4], ["flood-0", "other", "member", "flood-1"]);
-        assert_eq!((taken.len(), waiting.count), (WAITING, 0));
-    }
-
-    #[test]
-    fn a_long_name_is_cut_where_it_stays_a_name() {
-        let event = Event {
-            type_: EventType::Warning,
-            reason: "R".into(),
-            note: None,
-            action: "A".into(),
-            secondary: None,
-        };
-        let of = |name: &str| {
-            let object = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
-            let reporter = Reporter { controller: "c".into(), instance: None };
-            of_a_long_name(&event, &object, &reporter, "2026-11-24T00:00:00Z".parse().unwrap())
-        };
-        assert_eq!(of(&"n".repeat(236)), None);
-        let long = of(&format!("{}.-{}", "n".repeat(234), "m".repeat(17))).unwrap();
-        assert_eq!(long.metadata.name, Some(format!("{}.18ead21789e30000", "n".repeat(234))));
-        assert_eq!(long.type_.as_deref(), Some("Warning"));
-    }
-
-    #[test]
-    fn when_all_have_little_to_say_the_last_one_loses() {
-        let mut waiting = Waiting::default();
-        for n in 0..WAITING {
-            assert!(put(&mut waiting, &format!("ns-{n}"), &format!("{n}"), "Reason"));
-        }
-        assert!(!put(&mut waiting, "late", "late", "Reason"));
-        let taken = taken(&mut waiting);
-        assert_eq!((taken.len(), taken.contains(&"late".to_owned())), (WAITING, false));
-    }
-}
+mod tests;

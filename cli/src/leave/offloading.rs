@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::lease;
 use crate::{
     Error,
+    cluster::list,
     eraser::{Eraser, PAUSE, release},
     error::Failure,
     objects::{
@@ -45,6 +46,34 @@ fn if_allowed<T>(done: Result<T, Error>) -> Result<Option<T>, Error> {
         Err(error) if matches!(error.failure(), Failure::Forbidden(_)) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Says which twins go with a member that leaves, with all that is in them.
+pub(super) async fn warn(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
+    if !is_set_up(here).await? {
+        return Ok(());
+    }
+    let hosted: Vec<_> = if_allowed(twins(here, us).await)?.unwrap_or_default();
+    let offloaded = if_allowed(here.list::<NamespaceOffloading>(None, "").await)?.unwrap_or_default();
+    let hosted: Vec<_> = hosted.into_iter().map(|twin| twin.name).collect();
+    let offloaded: Vec<_> = offloaded.into_iter().filter_map(|offloading| offloading.namespace).collect();
+    for (twins, names) in [
+        ("twins of other clusters here", hosted),
+        ("twins that these Namespaces have in other clusters", offloaded),
+    ] {
+        if !names.is_empty() {
+            here.say(&format!("{twins} go with all that is in them: {}", list(&names)));
+        }
+    }
+    Ok(())
+}
+
+/// The twins here that have our mark, of whatever home.
+async fn twins(here: &Eraser<'_>, us: Option<&str>) -> Result<Vec<Object>, Error> {
+    let ours = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
+    let mut twins = here.list::<Namespace>(None, &ours).await?;
+    twins.retain(|twin| names::is_twin(&twin.metadata(), us));
+    Ok(twins)
 }
 
 /// Nothing asks the webhook any more.
@@ -86,8 +115,7 @@ async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error>
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
     let nodes = here.list::<Node>(None, &nodes).await?;
     here.delete_all(&nodes).await?;
-    let mut twins = here.list::<Namespace>(None, &format!("{ours},{}", label::REMOTE_CLUSTER_ID)).await?;
-    twins.retain(|twin| names::is_twin(&twin.metadata(), us));
+    let twins = twins(here, us).await?;
     here.delete_all(&twins).await
 }
 

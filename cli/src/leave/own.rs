@@ -46,6 +46,8 @@ pub(super) async fn withdraw(
     let mut here = Eraser::new(&cluster, options.dry_run, &mut *say);
     let traces = traces(&here).await?;
     let is_anothers = is_anothers(&cluster, leader.as_ref(), &traces).await?;
+    let identity = traces.identity();
+    offloading::warn(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     depart(&mut here, &traces, membership::LEAVE).await?;
     if !here.dry_run && !left(&mut here, membership::LEAVE, options.timeout).await? {
         return Err(Error::Timeout {
@@ -127,13 +129,14 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     let cluster = Cluster::connect(cluster).await?;
     let mut here = Eraser::new(&cluster, options.dry_run, say);
     let traces = traces(&here).await?;
+    let identity = traces.identity();
+    offloading::warn(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     depart(&mut here, &traces, membership::LEAVE_FORCED).await?;
     if !here.dry_run && !left(&mut here, membership::LEAVE_FORCED, FORCED_WAIT).await? {
         let waited = FORCED_WAIT.as_secs();
         here.say(&format!("the member has not left after {waited} s: removing its imports in its place"));
     }
     clear(&mut here).await?;
-    let identity = traces.identity();
     offloading::clear(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     here.delete(&note()).await?;
     forget(&mut here, &traces).await?;

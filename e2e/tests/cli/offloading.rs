@@ -228,6 +228,8 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
 
     let said = clusters.freeport("leave --force --context spoke").await.succeeded();
     for done in [
+        "twins of other clusters here go with all that is in them: web-leader",
+        "twins that these Namespaces have in other clusters go with all that is in them: offload-shop",
         "deleted MutatingWebhookConfiguration freeport-webhook",
         "changed Namespace offload-shop: not offloaded",
         "changed NamespaceOffloading offload-shop/offloading: not waited for",

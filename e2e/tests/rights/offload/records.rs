@@ -181,13 +181,17 @@ fn a_member_writes_its_own_records_of_offloading() {
         let east = &parties.east;
         admin(parties, Do::Create(map("away", "east")), &maps()).await;
         let status = Do::PatchStatus("1.away.east".into(), said());
+        let hosted = shadow("away", "east");
+        admin(parties, Do::Create(hosted.clone()), &shadows()).await;
+        let pod_status = Do::PatchStatus(name(&hosted), json!({"status": {"deleted": true}}));
         let own = |kind: fn() -> ApiResource, record: Value| {
             let name = name(&record);
             [Do::Create(record), Do::Patch(name.clone(), note()), Do::Delete(name)].map(|todo| (kind(), todo))
         };
         for (kind, todo) in [
-            vec![(maps(), status)],
+            vec![(maps(), status), (shadows(), pod_status)],
             own(maps, map("east", "away")).into(),
+            own(shadows, shadow("east", "away")).into(),
             own(offers, offer("east", "away")).into(),
         ]
         .concat()
@@ -196,5 +200,6 @@ fn a_member_writes_its_own_records_of_offloading() {
             assert!(done.is_ok(), "{todo:?}: {done:?}");
         }
         admin(parties, Do::Delete("1.away.east".into()), &maps()).await;
+        admin(parties, Do::Delete(name(&hosted)), &shadows()).await;
     });
 }

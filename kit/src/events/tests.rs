@@ -1,0 +1,122 @@
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use kube::client::Body;
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_an_api_server_does_not_take_yet_is_sent_again() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let answer = move |_: http::Request<Body>| {
+        let (code, body) = match count.fetch_add(1, Ordering::SeqCst) {
+            0 => (403, json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"})),
+            _ => (201, json!({"metadata": {"name": "o.1", "namespace": "default"}})),
+        };
+        let answer = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+        std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
+    };
+    let client = Client::new(tower::service_fn(answer), "x");
+    let (events, send) = channel(client, "test", "one".into(), Metrics::new().unwrap());
+    let object = ObjectReference { name: Some("o".into()), ..ObjectReference::default() };
+    events.warn(object, "Test", "R", "m");
+    drop(events);
+    send.await;
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+fn put(waiting: &mut Waiting, namespace: &str, name: &str, reason: &str) -> bool {
+    let object = ObjectReference {
+        namespace: Some(namespace.into()),
+        name: Some(name.into()),
+        ..ObjectReference::default()
+    };
+    let event = Event {
+        type_: EventType::Normal,
+        reason: reason.into(),
+        note: None,
+        action: "Test".into(),
+        secondary: None,
+    };
+    waiting.put(object, event)
+}
+
+fn taken(waiting: &mut Waiting) -> Vec<String> {
+    std::iter::from_fn(|| waiting.take()).filter_map(|(object, _)| object.name).collect()
+}
+
+#[test]
+fn a_condition_that_turns_is_news_and_one_that_begins_true_is_not() {
+    let conditions: Vec<Condition> = ["True Ready", "False Silent", "False Refused", "Unknown Pending"]
+        .into_iter()
+        .filter_map(|said| said.split_once(' '))
+        .map(|(status, reason)| {
+            let condition = json!({"type": "Ready", "status": status, "reason": reason, "message": "",
+                "lastTransitionTime": "2026-11-01T12:00:00Z"});
+            serde_json::from_value(condition).unwrap()
+        })
+        .collect();
+    let [ready, silent, refused, pending] = &conditions[..] else { panic!("{conditions:?}") };
+    for (before, now, news) in [
+        (None, ready, None),
+        (Some(ready), ready, None),
+        (Some(silent), ready, Some(EventType::Normal)),
+        (Some(pending), ready, Some(EventType::Normal)),
+        (None, silent, Some(EventType::Warning)),
+        (Some(ready), silent, Some(EventType::Warning)),
+        (Some(silent), silent, None),
+        (Some(silent), refused, Some(EventType::Warning)),
+        (Some(silent), pending, None),
+    ] {
+        assert_eq!(format!("{:?}", turn(before, now)), format!("{news:?}"), "{before:?} {now:?}");
+    }
+}
+
+#[test]
+fn a_flood_leaves_the_others_their_say() {
+    let mut waiting = Waiting::default();
+    for n in 0..WAITING {
+        assert!(put(&mut waiting, "flooded", &format!("flood-{n}"), "NotDecodable"));
+    }
+    assert!(!put(&mut waiting, "flooded", "one-more", "NotDecodable"), "that is too much");
+    assert!(!put(&mut waiting, "other", "other", "NotDecodable"), "in the place of one of the flood");
+    assert!(!put(&mut waiting, "flooded", "member", "MemberDisconnected"), "and so is this");
+    let taken = taken(&mut waiting);
+    assert_eq!(taken[..4], ["flood-0", "other", "member", "flood-1"]);
+    assert_eq!((taken.len(), waiting.count), (WAITING, 0));
+}
+
+#[test]
+fn a_long_name_is_cut_where_it_stays_a_name() {
+    let event = Event {
+        type_: EventType::Warning,
+        reason: "R".into(),
+        note: None,
+        action: "A".into(),
+        secondary: None,
+    };
+    let of = |name: &str| {
+        let object = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
+        let reporter = Reporter { controller: "c".into(), instance: None };
+        of_a_long_name(&event, &object, &reporter, "2026-11-24T00:00:00Z".parse().unwrap())
+    };
+    assert_eq!(of(&"n".repeat(236)), None);
+    let long = of(&format!("{}.-{}", "n".repeat(234), "m".repeat(17))).unwrap();
+    assert_eq!(long.metadata.name, Some(format!("{}.18ead21789e30000", "n".repeat(234))));
+    assert_eq!(long.type_.as_deref(), Some("Warning"));
+}
+
+#[test]
+fn when_all_have_little_to_say_the_last_one_loses() {
+    let mut waiting = Waiting::default();
+    for n in 0..WAITING {
+        assert!(put(&mut waiting, &format!("ns-{n}"), &format!("{n}"), "Reason"));
+    }
+    assert!(!put(&mut waiting, "late", "late", "Reason"));
+    let taken = taken(&mut waiting);
+    assert_eq!((taken.len(), taken.contains(&"late".to_owned())), (WAITING, false));
+}
