@@ -30,9 +30,11 @@ use crate::objects::{
 /// Name of the policy and of its binding. Without the binding it is off.
 pub(crate) const NAME: &str = "freeport-offload";
 
-/// Leases and Secrets that policy `freeport-member-own` and Roles are about are not looked at.
+/// Leases that policy `freeport-member-own` is about are not looked at, nor Secrets elsewhere, which the member has by Roles: API binding keeps its
+/// credentials in another Namespace.
 const IS_OF_OFFLOADING: &str = "
-request.resource.resource != 'leases' || request.namespace == 'kube-node-lease'";
+(request.resource.resource != 'leases' || request.namespace == 'kube-node-lease') &&
+(request.resource.resource != 'secrets' || request.namespace == 'freeport-system')";
 
 const CHECKS: &[Check] = &[
     Check {

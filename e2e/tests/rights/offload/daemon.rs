@@ -4,6 +4,7 @@
 use api::label;
 use cli::objects::offload::webhook;
 use e2e::{fixture::SYSTEM, waiting::eventually};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -181,6 +182,25 @@ fn leases_of_nodes_and_secrets_have_names() {
         let refused = elsewhere.by(member, "default", &secrets()).await.unwrap_err();
         assert_eq!(refused.code, 403, "{refused:?}");
         assert_eq!(Do::List.by(member, "default", &secrets()).await.unwrap_err().code, 403);
+
+        // As in Namespace `kube-bind`, where it keeps credentials of API binding.
+        let space = parties.world.namespace("offload-and-bind", &["leader"]).await;
+        let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "patch"]}]);
+        let role = json!({"metadata": {"name": "credentials"}, "rules": rules});
+        Do::Create(role).by(admin, &space, &ApiResource::erase::<Role>(&())).await.unwrap();
+        let given = json!({
+            "metadata": {"name": "credentials"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "credentials"},
+            "subjects": [{"kind": "ServiceAccount", "name": "freeport-member", "namespace": SYSTEM}],
+        });
+        Do::Create(given).by(admin, &space, &ApiResource::erase::<RoleBinding>(&())).await.unwrap();
+        for todo in [Do::Create(json!({"metadata": {"name": "kube-bind-x"}})), patch("kube-bind-x")] {
+            eventually(&format!("{todo:?}"), || async {
+                todo.by(member, &space, &secrets()).await.map_err(|refusal| format!("{refusal:?}"))
+            })
+            .await;
+        }
+        parties.world.release(&space).await;
     });
 }
 
