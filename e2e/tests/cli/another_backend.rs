@@ -50,6 +50,14 @@ pub(crate) async fn is_asked_for_a_contract(clusters: &Clusters) {
     let template =
         json!({"metadata": {"name": "played"}, "spec": {"scope": "Namespaced", "resources": resources}});
     eventually("the CRDs are served", || async {
+        // Of one that is deleted before it is, Kubernetes may look at the end minutes later.
+        for crd in bind::provider_crds() {
+            let status = spoke.crds().get(&crd.name).await.unwrap().status;
+            let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+            if !conditions.iter().any(|is| is.type_ == "Established" && is.status == "True") {
+                return Err(format!("{}: {conditions:?}", crd.name));
+            }
+        }
         let templates = Api::<APIServiceExportTemplate>::all(spoke.client.clone());
         templates.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
     })
