@@ -45,16 +45,22 @@ pub(super) async fn brought(
     cluster: &Cluster,
     binding: &APIServiceBinding,
 ) -> Result<Vec<CustomResourceDefinition>, Error> {
-    let crds: Api<Tolerant<CustomResourceDefinition>> = Api::all(cluster.client.clone());
-    let all = cluster.all(&crds, "").await?;
-    Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(|crd| is_of(crd, Some(binding))).collect())
+    crds(cluster, |crd| is_of(crd, Some(binding))).await
 }
 
 /// The CRDs that go and were brought by a binding of this name which is gone.
 pub(super) async fn left_by(cluster: &Cluster, name: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
+    crds(cluster, |crd| is_left_by(crd, name)).await
+}
+
+/// Those of the CRDs that decode.
+async fn crds(
+    cluster: &Cluster,
+    which: impl Fn(&CustomResourceDefinition) -> bool,
+) -> Result<Vec<CustomResourceDefinition>, Error> {
     let crds: Api<Tolerant<CustomResourceDefinition>> = Api::all(cluster.client.clone());
     let all = cluster.all(&crds, "").await?;
-    Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(|crd| is_left_by(crd, name)).collect())
+    Ok(all.into_iter().filter_map(|crd| crd.object.ok()).filter(which).collect())
 }
 
 fn is_left_by(crd: &CustomResourceDefinition, name: &str) -> bool {

@@ -152,6 +152,13 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
         }
 
         let provider = world.fleet.cluster("leader").unwrap();
+        let comes_back = async || {
+            provider.start(Component::ApiServer).await.unwrap();
+            eventually("the provider answers", || async {
+                there.list(&Default::default()).await.map(drop).map_err(|error| error.to_string())
+            })
+            .await;
+        };
         provider.kill(Component::ApiServer).await.unwrap();
         let change = Patch::Merge(json!({"spec": {"size": "l"}}));
         here.patch("kept", &PatchParams::default(), &change).await.unwrap();
@@ -168,11 +175,7 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
         })
         .await;
 
-        provider.start(Component::ApiServer).await.unwrap();
-        eventually("the provider answers", || async {
-            there.list(&Default::default()).await.map(drop).map_err(|error| error.to_string())
-        })
-        .await;
+        comes_back().await;
         becomes("is changed", &there, "kept", |copy| copy.data["spec"]["size"] == "l").await;
         becomes("is at the provider", &there, "late", |_| true).await;
         vanishes(&there, "gone").await;
@@ -185,11 +188,7 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
         }
         freeport(world, "remove aways --context east --force").await.succeeded();
         assert!(east.crds().get_opt(&offered.name()).await.unwrap().is_none(), "its objects are held");
-        provider.start(Component::ApiServer).await.unwrap();
-        eventually("the provider answers", || async {
-            there.list(&Default::default()).await.map(drop).map_err(|error| error.to_string())
-        })
-        .await;
+        comes_back().await;
         world.release(&ns).await;
         backend.release().await;
         leader.take_crd(&offered.name()).await;

@@ -148,18 +148,18 @@ impl Contract {
             Api::namespaced(self.provider.client.clone(), &self.namespace);
         let called = format!("APIServiceExportRequest {}/{name}", self.namespace);
         let had = self.provider.request(format!("read {called}"), known(asked.get(name))).await?;
-        let is_waiting = had.as_ref().is_some_and(|had| is_waiting(had, wanted));
+        let is_asked = had.as_ref().is_some_and(|had| is_waiting(had, wanted));
         let forget = async |request: &APIServiceExportRequest| {
             let preconditions = Preconditions { uid: request.uid(), resource_version: None };
             let params = DeleteParams::default().preconditions(preconditions);
             let delete = known(asked.delete(name, &params));
             self.provider.request(format!("delete {called}"), delete).await
         };
-        if let Some(had) = had.as_ref().filter(|_| !is_waiting) {
+        if let Some(had) = had.as_ref().filter(|_| !is_asked) {
             forget(had).await?;
         }
         let mut ours = None;
-        if !is_waiting {
+        if !is_asked {
             let body = APIServiceExportRequest::new(name, wanted.clone());
             let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
             let create = asked.create(&params, &body);
