@@ -1,17 +1,17 @@
 //! A contract with a provider that Freeport did not install: kube-bind's backend with `--frontend-disabled`, which is played.
 
 use api::bind::offer::{APIServiceExportTemplate, BindableResourcesRequest};
-use cli::objects::{SYSTEM, bind};
-use e2e::{binding::install, waiting::eventually};
+use cli::objects::{Object, SYSTEM, bind};
+use e2e::{binding::install, cluster::Cluster, waiting::eventually};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::clusters::Clusters;
 
@@ -40,6 +40,26 @@ async fn answers(clusters: &Clusters) {
         .unwrap();
 }
 
+/// Waits until objects of the kind can be listed. Kubernetes lists them when the CRD is deleted; where it cannot, since nobody had asked for them
+/// before, it tries again after minutes at times.
+async fn is_served(cluster: &Cluster, crd: &Object) {
+    let (spec, names) = (&crd.body["spec"], &crd.body["spec"]["names"]);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (group, version) = (text(&spec["group"]), text(&spec["versions"][0]["name"]));
+    let resource = ApiResource {
+        api_version: format!("{group}/{version}"),
+        group,
+        version,
+        kind: text(&names["kind"]),
+        plural: text(&names["plural"]),
+    };
+    let objects = Api::<DynamicObject>::all_with(cluster.client.clone(), &resource);
+    eventually(&format!("{crd} is served"), || async {
+        objects.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+}
+
 /// It has no Namespace of ours. Nothing is left of it here.
 pub(crate) async fn is_asked_for_a_contract(clusters: &Clusters) {
     let spoke = clusters.cluster("spoke");
@@ -49,19 +69,9 @@ pub(crate) async fn is_asked_for_a_contract(clusters: &Clusters) {
     let resources = json!([{"group": "example.com", "resource": "mangodbs", "versions": ["v1"]}]);
     let template =
         json!({"metadata": {"name": "played"}, "spec": {"scope": "Namespaced", "resources": resources}});
-    eventually("the CRDs are served", || async {
-        // Of one that is deleted before it is, Kubernetes may look at the end minutes later.
-        for crd in bind::provider_crds() {
-            let status = spoke.crds().get(&crd.name).await.unwrap().status;
-            let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
-            if !conditions.iter().any(|is| is.type_ == "Established" && is.status == "True") {
-                return Err(format!("{}: {conditions:?}", crd.name));
-            }
-        }
-        let templates = Api::<APIServiceExportTemplate>::all(spoke.client.clone());
-        templates.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
-    })
-    .await;
+    for crd in bind::provider_crds() {
+        is_served(spoke, &crd).await;
+    }
     let _: APIServiceExportTemplate = spoke.create_cluster_wide(template).await;
     let line = "bind apiservice played -t played --only provider --identity u1 --provider-context spoke";
     let (ran, ()) = tokio::join!(clusters.freeport(line), answers(clusters));
