@@ -67,6 +67,8 @@ pub(crate) fn answered(status: &Status) -> Failure {
         // A kind that is not served has no object to name: the answer is plain text.
         404 if details.is_none_or(|d| d.name.is_empty()) => Failure::KindMissing,
         429 => Failure::Unreachable("it is overloaded (429)"),
+        // It serves; who is to be asked first does not.
+        500 if status.message.contains("failed calling webhook") => Failure::Other(status.message.clone()),
         500.. => Failure::Unreachable("it answers, but does not serve yet, or not any more (5xx)"),
         _ => Failure::Other(status.message.clone()),
     }
@@ -193,6 +195,8 @@ mod tests {
         let lease = serde_json::json!({"kind": "leases", "name": "freeport-leader"});
         assert_eq!(api(404, |s| s.details = details(lease)), Failure::Other("words".into()));
         assert!(matches!(api(503, |_| {}), Failure::Unreachable(_)));
+        let unasked = "Internal error occurred: failed calling webhook \"x\": no endpoints";
+        assert_eq!(api(500, |s| s.message = unasked.into()), Failure::Other(unasked.into()));
         assert_eq!(api(422, |_| {}), Failure::Other("words".into()));
     }
 

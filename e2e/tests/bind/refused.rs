@@ -1,7 +1,8 @@
-//! What the provider's API server refuses to the leader is said, in its words, of what it is about, and done when it is let.
+//! What an API server refuses to the leader, or to the member, is said, in its words, of what it is about, and done when it is let.
 
 use api::{
     bind::{
+        binding::APIServiceBinding,
         condition::Condition,
         export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
         identity::cluster_namespace,
@@ -9,10 +10,10 @@ use api::{
     },
     label::LEADER,
 };
-use cli::objects::{SYSTEM, bind};
+use cli::objects::{SYSTEM, bind as offering};
 use e2e::{
     binding::{
-        BINDING, Offered, becomes, bind_with, binding_says, install,
+        BINDING, CREDENTIALS, Offered, becomes, bind, bind_with, binding_says, install,
         provider::{contract, contract_for, granted, offer},
     },
     cluster::Cluster,
@@ -22,12 +23,12 @@ use e2e::{
 };
 use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
-    core::v1::{Namespace, ServiceAccount},
+    core::v1::{Namespace, Secret, ServiceAccount},
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{
     Api, Resource,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -108,6 +109,51 @@ fn a_namespace_that_the_leader_must_not_make_is_said_to_the_consumer_and_made_la
     });
 }
 
+#[test]
+fn what_the_consumers_own_api_server_refuses_is_said_there_and_done_later() {
+    const POLICY: &str = "no-notes-on-unclaimed";
+    BINDING.beside(async |world| {
+        let (leader, east, offered) = (world.leader(), world.cluster("east"), Offered::new("unclaimed", "Cluster"));
+        let (cns, kubeconfig) = contract_for(world, "unclaimed-east", &[&offered]).await;
+        granted(world, &cns, &offered).await;
+        let secrets = east.api::<Secret>(CREDENTIALS);
+        let secret = json!({"metadata": {"name": "unclaimed"}, "data": {"kubeconfig": kubeconfig}});
+        let secret = serde_json::from_value(secret).unwrap();
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        let rule = json!({"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["secrets"]});
+        let spec = json!({
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "object.metadata.name != 'unclaimed'", "message": WORDS}],
+        });
+        forbid(east, POLICY, spec).await;
+        let note = Patch::Merge(json!({"metadata": {"annotations": {"note": "n"}}}));
+        let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+        eventually("the policy holds", || async {
+            match secrets.patch("unclaimed", &dry, &note).await {
+                Err(kube::Error::Api(status)) if status.message.contains(WORDS) => Ok(()),
+                other => Err(format!("{:?}", other.map(drop))),
+            }
+        })
+        .await;
+
+        bind(east, "unclaimed", &offered).await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        for type_ in ["SecretValid", "Ready"] {
+            eventually(&format!("{type_} says so"), || async {
+                let status = bindings.get("unclaimed").await.unwrap().status;
+                is_refused(&status.unwrap_or_default().conditions, type_, WORDS)
+            })
+            .await;
+        }
+        permit(east, POLICY).await;
+        binding_says(world, "east", "unclaimed", "SecretValid", "True", "").await;
+        binding_says(world, "east", "unclaimed", "Ready", "True", "").await;
+        unbind(world, "east", &offered).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
 /// Waits until the leader may give this right, or must not.
 async fn may_give(leader: &Cluster, role: &str, may: bool) {
     let on = json!({"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "verb": "bind", "name": role});
@@ -143,7 +189,7 @@ fn rights_that_the_leader_must_not_give_are_said_on_the_export_and_given_later()
             is_refused(&said().await, "ProviderInSync", &offered.name())
         })
         .await;
-        install(leader, &bind::offer(&offered.resource(), Default::default())).await;
+        install(leader, &offering::offer(&offered.resource(), Default::default())).await;
         eventually("the rights are given", || async {
             let said = said().await;
             let is_so = said.iter().any(|said| said.type_ == "ProviderInSync" && said.status == "True");

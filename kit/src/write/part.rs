@@ -23,12 +23,21 @@ impl<D: Send + Sync + 'static> Writer<D> {
     }
 
     /// Puts this finalizer on the object, as it is known, beside those that it has. The server's answer.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] also where admission takes it off again, which no event would tell.
     pub async fn hold<P>(&self, object: &P, finalizer: &str) -> Result<P, Error>
     where
         P: Resource<DynamicType = D> + DeserializeOwned,
     {
         let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
-        self.put_finalizers(object, all.collect()).await
+        let answer: P = self.put_finalizers(object, all.collect()).await?;
+        match answer.finalizers().iter().any(|held| held == finalizer) {
+            true => Ok(answer),
+            false => Err(Error::Refused(format!(
+                "finalizer {finalizer} does not stay: a webhook or policy of admission takes it off"
+            ))),
+        }
     }
 
     pub(super) async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
@@ -100,5 +109,33 @@ impl<D: Send + Sync + 'static> Writer<D> {
             Ok(_) | Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Client, client::Body};
+
+    use super::*;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn a_finalizer_that_admission_takes_off_is_refused() {
+        let holds = async |answered: &[&str]| {
+            let object = json!({"metadata": {"name": "m", "uid": "u", "resourceVersion": "1", "finalizers": answered}});
+            let answer = move |_: http::Request<Body>| {
+                let body = Body::from(object.to_string().into_bytes());
+                std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(body)))
+            };
+            let client = Client::new(tower::service_fn(answer), "n");
+            let writer = Writer::new(client, "m", "local", Metrics::new().unwrap());
+            let known: ConfigMap =
+                serde_json::from_value(json!({"metadata": {"name": "m", "namespace": "n"}})).unwrap();
+            writer.hold(&known, "ours/f").await.map(drop)
+        };
+        assert!(holds(&["theirs/f", "ours/f"]).await.is_ok());
+        let refused = holds(&["theirs/f"]).await;
+        assert!(matches!(refused, Err(Error::Refused(why)) if why.contains("ours/f")));
     }
 }

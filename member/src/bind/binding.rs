@@ -49,6 +49,8 @@ pub(crate) type Wanted = BTreeMap<String, Bound>;
 pub(crate) enum Link {
     Connecting,
     Unusable(Unusable),
+    /// Our own API server refuses what comes before the provider is asked.
+    Refused(Failure),
     Failing(Failure),
     /// It has ended the contract.
     Evicted,
@@ -77,7 +79,7 @@ impl Link {
         match self {
             Self::Connecting => "Connecting",
             Self::Unusable(_) => "Unusable",
-            Self::Failing(_) | Self::Untold(_) | Self::Evicted => "Failing",
+            Self::Refused(_) | Self::Failing(_) | Self::Untold(_) | Self::Evicted => "Failing",
             Self::Up(..) => "Connected",
         }
     }
@@ -182,18 +184,22 @@ impl Bindings {
             return self.end(&binding, contract).await;
         }
         if !binding.finalizers().iter().any(|held| held == FINALIZER) {
-            self.writer.hold(&binding, FINALIZER).await?;
+            let held = self.writer.hold(&binding, FINALIZER).await;
+            if let Err(Error::Refused(why)) = &held {
+                let verdicts = verdict::unheld(why);
+                report::on_binding(&self, &binding, Some(contract), verdicts).await?;
+            }
             // The watch tells.
-            return Ok(Outcome::Done);
+            return held.map(|_| Outcome::Done);
         }
         let mut found = self.install(&binding, contract).await?;
         verdict::overrun(&mut found, contract.left_out());
         self.keep_in_step(&name, found.bound.clone());
-        let beat = beating.borrow().clone();
-        let verdicts = verdict::connected(&found, beat.as_ref(), &self.unsynced, &binding);
-        report::on_binding(&self, &binding, Some(contract), verdicts).await?;
-        // What the provider does not take of the one holds up nothing else.
-        let told = report::on_export(contract, &name, Some(&found)).await;
+        let health = beating.borrow().clone();
+        let verdicts = verdict::connected(&found, &health, &self.unsynced, &binding);
+        // What an API server does not take of the one holds up nothing else.
+        let told = report::on_binding(&self, &binding, Some(contract), verdicts).await;
+        let told = told.and(report::on_export(contract, &name, Some(&found)).await);
         let told = told.and(report::on_schemas(contract, &binding, &self.local).await);
         if contract.known.with(|known| known.exports.get(&name).is_none()) {
             let outcome = self.let_deleted_go(&binding, contract).await?;

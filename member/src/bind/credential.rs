@@ -1,22 +1,20 @@
 //! The credential of a contract, in a Secret of Namespace `kube-bind`.
 
-use std::time::Duration;
-
 use api::{
     bind::{identity, label::IDENTITY},
     label::{self, MEMBER},
     view::Meta,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kit::{boot::Env, client::kubeconfig, drive::before, write::Writer};
+use kit::{
+    boot::Env,
+    client::kubeconfig,
+    write::{Error, Writer},
+};
 use kube::ResourceExt;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::{absence::cluster_uid, local::Local};
-
-/// How soon a note is tried again that failed.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why there is no contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,31 +51,15 @@ pub(crate) type Credential = Result<Vec<u8>, Unusable>;
 
 /// Notes beside the credential whose it is; why not, if it is another cluster's: what that one has would seem to be gone here. Ours is
 /// asked for its uid each time, since it may be another one under the same address.
-pub(super) async fn claim(
-    env: &Env,
-    local: &Local,
-    secret: &str,
-    stop: &CancellationToken,
-) -> Option<Unusable> {
-    let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
-    loop {
-        let there = local.known.with(|known| known.secrets.get(secret).cloned())?;
-        let claimed = async {
-            let us = cluster_uid(&env.client).await?;
-            if let Some(noted) = there.annotations().get(label::CLUSTER_UID) {
-                return Ok(of_another(noted, &us));
-            }
-            let patch = json!({"metadata": {"annotations": {label::CLUSTER_UID: us}}});
-            writer.merge::<Secret>(&there, None, patch).await.map(|_| None)
-        };
-        match claimed.await {
-            Ok(claimed) => return claimed,
-            Err(error) => tracing::warn!(%error, "cannot find out whose the credential is, trying again"),
-        }
-        if !before(stop, tokio::time::sleep(AGAIN)).await {
-            return None;
-        }
+pub(super) async fn claim(env: &Env, local: &Local, secret: &str) -> Result<Option<Unusable>, Error> {
+    let Some(there) = local.known.with(|known| known.secrets.get(secret).cloned()) else { return Ok(None) };
+    let us = cluster_uid(&env.client).await?;
+    if let Some(noted) = there.annotations().get(label::CLUSTER_UID) {
+        return Ok(of_another(noted, &us));
     }
+    let patch = json!({"metadata": {"annotations": {label::CLUSTER_UID: us}}});
+    let writer = Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone());
+    writer.merge::<Secret>(&there, None, patch).await.map(|_| None)
 }
 
 /// Why this cluster namespace, to which the credential leads, is not for our cluster, if its identity says so. A note on the Secret says
@@ -85,7 +67,7 @@ pub(super) async fn claim(
 pub(super) async fn others_contract(
     env: &Env,
     cluster_namespace: &Meta<Namespace>,
-) -> kube::Result<Option<Unusable>> {
+) -> Result<Option<Unusable>, Error> {
     let us = cluster_uid(&env.client).await?;
     let identity = cluster_namespace.annotations().get(IDENTITY).map(String::as_str);
     Ok(identity::of_another(identity, &us).map(|other| Unusable::OfAnotherCluster(other.to_owned())))

@@ -4,6 +4,7 @@
 //! the Secret of our cluster where the provider's has another kubeconfig that can be used. Shows as well whether our watches still hear of
 //! what is written there: those of an API server that was restored from a backup hear nothing until it comes to the version they are at.
 
+mod beat;
 mod due;
 mod mirror;
 
@@ -22,7 +23,11 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::due::{AT_MOST_EVERY, EVERY, due};
+pub(crate) use self::beat::{Beat, Health, ends_contract};
+use self::{
+    beat::after,
+    due::{AT_MOST_EVERY, EVERY, due},
+};
 use super::{
     contract::{Contract, IN_TIME},
     local::{Local, NAMESPACE},
@@ -33,19 +38,6 @@ const INTERVAL: Duration = Duration::from_secs(300);
 /// How soon one is tried again that failed.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// How the last heartbeat went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Beat {
-    /// The provider has it.
-    Arrived,
-    /// It did not arrive, and why.
-    Failed(String),
-    /// The provider does not answer.
-    Unanswered,
-    /// The provider has ended the contract (B15).
-    Evicted,
-}
-
 /// The last write.
 #[derive(Default)]
 struct Wrote {
@@ -54,8 +46,8 @@ struct Wrote {
     heard: u64,
 }
 
-/// How the last one went, if there was one.
-pub(crate) type Beating = watch::Receiver<Option<Beat>>;
+/// What they tell.
+pub(crate) type Beating = watch::Receiver<Health>;
 
 /// Of one contract.
 pub(crate) struct Heartbeat {
@@ -64,7 +56,7 @@ pub(crate) struct Heartbeat {
     secret: String,
     now: fn() -> Timestamp,
     failures: watch::Receiver<Option<Instant>>,
-    said: watch::Sender<Option<Beat>>,
+    said: watch::Sender<Health>,
 }
 
 impl Heartbeat {
@@ -75,7 +67,7 @@ impl Heartbeat {
         now: fn() -> Timestamp,
         watches: &Watches,
     ) -> Self {
-        let (said, failures) = (watch::Sender::new(None), watches.failures());
+        let (said, failures) = (watch::Sender::default(), watches.failures());
         Self {
             contract: contract.clone(),
             local: local.clone(),
@@ -103,7 +95,8 @@ impl Heartbeat {
             changes.mark_unchanged();
             failures.mark_unchanged();
             // The old credential counts as long as the new one does not.
-            let again = match self.mirror().await {
+            let mirrored = self.mirror().await;
+            let again = match &mirrored {
                 Err(Error::Stale) => Some(AT_MOST_EVERY),
                 Ok(()) => None,
                 Err(error) => {
@@ -111,6 +104,9 @@ impl Heartbeat {
                     Some(AGAIN)
                 }
             };
+            if let Err(Error::Refused(_)) | Ok(()) = mirrored {
+                self.note(|health| health.refused = mirrored.err().map(|error| error.to_string()));
+            }
             let wait = match self.lives(&mut doubted).await {
                 true => self.pulse(&mut wrote).await,
                 false => AGAIN,
@@ -160,14 +156,18 @@ impl Heartbeat {
     }
 
     fn after(&self, has_ended: Result<bool, Failure>, why: &str) -> Beat {
-        after(self.said.borrow().as_ref(), has_ended, why)
+        after(self.said.borrow().beat.as_ref(), has_ended, why)
     }
 
     fn say(&self, now: Beat) {
+        self.note(|health| health.beat = Some(now));
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Health)) {
         self.said.send_if_modified(|said| {
-            let is_news = said.as_ref() != Some(&now);
-            *said = Some(now);
-            is_news
+            let before = said.clone();
+            change(said);
+            *said != before
         });
     }
 
@@ -245,28 +245,6 @@ fn are_deaf(know: u64, heard: u64, now: u64) -> bool {
     now < know || know < heard
 }
 
-/// Whether such an answer of the provider's says that it has ended the contract. An API server that starts refuses for a moment what it allows
-/// afterwards, and one that is not there says nothing of contracts, like a proxy in its place.
-pub(super) fn ends_contract(failure: &Failure, was_refused: bool) -> bool {
-    match failure {
-        Failure::NamespaceMissing => true,
-        Failure::Unauthorized | Failure::Forbidden(_) => was_refused,
-        _ => false,
-    }
-}
-
-/// What a heartbeat that did not arrive means.
-fn after(before: Option<&Beat>, has_ended: Result<bool, Failure>, why: &str) -> Beat {
-    let is_told_again = matches!(before, Some(Beat::Failed(_) | Beat::Evicted));
-    match has_ended {
-        Ok(true) => Beat::Evicted,
-        Err(failure) if ends_contract(&failure, is_told_again) => Beat::Evicted,
-        Err(Failure::Unreachable(_)) => Beat::Unanswered,
-        Ok(false) => Beat::Failed(why.to_owned()),
-        Err(failure) => Beat::Failed(failure.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,20 +273,5 @@ mod tests {
             "what was written before its restore is as it was, and what we wrote since is not told"
         );
         assert!(!are_deaf(100, 100, 101) && !are_deaf(100, 0, 101), "somebody else has written it");
-    }
-
-    #[test]
-    fn b15_a_contract_has_ended_when_its_namespace_goes_or_its_credential_is_refused_twice() {
-        let failed = |before: Option<Beat>, has_ended| after(before.as_ref(), has_ended, "denied");
-        let refused = || Beat::Failed("the token is refused (401)".to_owned());
-        assert_eq!(failed(Some(Beat::Arrived), Ok(true)), Beat::Evicted);
-        assert_eq!(failed(None, Err(Failure::NamespaceMissing)), Beat::Evicted);
-        assert_eq!(failed(Some(Beat::Arrived), Err(Failure::Unauthorized)), refused());
-        assert_eq!(failed(Some(refused()), Err(Failure::Unauthorized)), Beat::Evicted);
-        assert_eq!(failed(Some(refused()), Err(Failure::Unreachable("away"))), Beat::Unanswered);
-        assert_eq!(failed(Some(Beat::Unanswered), Err(Failure::Unauthorized)), refused());
-        assert_eq!(failed(Some(Beat::Evicted), Ok(false)), Beat::Failed("denied".to_owned()));
-        let missing = failed(Some(refused()), Err(Failure::KindMissing));
-        assert!(matches!(missing, Beat::Failed(_)), "nobody's word");
     }
 }

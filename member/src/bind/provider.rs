@@ -18,6 +18,7 @@ use kit::{
     metrics::Tally,
     queue::Queue,
     watch::Watches,
+    write::Error,
 };
 use kube::{Api, Resource, ResourceExt};
 use tokio::{sync::watch, task::JoinSet};
@@ -35,7 +36,7 @@ use super::{
     namespaces::Namespaces,
 };
 
-/// How soon a provider is asked again that did not answer.
+/// How soon an API server is asked again, ours or the provider's.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What a contract can say of itself before anything is known of it.
@@ -65,7 +66,7 @@ pub(crate) async fn run(
             Ok(target) => target,
             Err(unusable) => return broken(&link, unusable, &stop).await,
         };
-        if let Some(unusable) = claim(&env, &local, &secret, &stop).await {
+        if let Some(unusable) = claimed((&env, &local), &secret, &link, &stop).await {
             return broken(&link, unusable, &stop).await;
         }
         while let Some(contract) = connect(&env, target.clone(), &link, &stop).await {
@@ -99,6 +100,33 @@ fn tell_restored(env: &Env, local: &Local, secret: &str) {
 async fn broken(link: &watch::Sender<Link>, unusable: Unusable, stop: &CancellationToken) {
     link.send_replace(Link::Unusable(unusable));
     stop.cancelled().await;
+}
+
+/// Notes whose the credential is, as often as that takes; why it cannot be used here, if it cannot.
+async fn claimed(
+    (env, local): (&Env, &Local),
+    secret: &str,
+    link: &watch::Sender<Link>,
+    stop: &CancellationToken,
+) -> Option<Unusable> {
+    loop {
+        match claim(env, local, secret).await {
+            Ok(claimed) => return claimed,
+            Err(error) => refused_here(link, &error),
+        }
+        if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
+            return None;
+        }
+    }
+}
+
+/// Says on the bindings what our own API server refuses. Of one that does not serve nobody can say anything.
+fn refused_here(link: &watch::Sender<Link>, error: &Error) {
+    tracing::warn!(%error, "cannot find out whose the credential is, trying again");
+    match error.failure() {
+        Failure::Unreachable(_) => {}
+        failure => drop(link.send_replace(Link::Refused(failure))),
+    }
 }
 
 /// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
@@ -163,7 +191,7 @@ async fn connect(
                     Err(error) => Failure::Other(error.to_string()),
                 },
                 Err(error) => {
-                    tracing::warn!(failure = %classify(&error), "cannot ask this cluster who it is, trying again");
+                    refused_here(link, &error);
                     if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
                         return None;
                     }
@@ -246,9 +274,20 @@ async fn serve(
 mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kit::{metrics::Metrics, watch::Source};
-    use kube::{Client, client::Body, runtime::watcher};
+    use kube::{Client, client::Body, core::Status, runtime::watcher};
 
     use super::*;
+
+    #[test]
+    fn what_our_own_api_server_refuses_is_said_and_its_silence_is_not() {
+        let link = watch::Sender::new(Link::Connecting);
+        let answered =
+            |code| Error::from(kube::Error::Api(Status::failure("no", "No").with_code(code).boxed()));
+        refused_here(&link, &answered(503));
+        assert!(matches!(&*link.borrow(), Link::Connecting));
+        refused_here(&link, &answered(403));
+        assert!(matches!(&*link.borrow(), Link::Refused(failure) if failure.to_string().contains("no")));
+    }
 
     #[tokio::test]
     async fn c14_a_watch_that_tells_nothing_is_said() {

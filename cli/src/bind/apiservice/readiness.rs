@@ -8,6 +8,9 @@ use api::{
 use super::Consumer;
 use crate::{Error, bind::consent, install::Installer, rollout};
 
+/// What is said where the member says nothing.
+const UNSEEN: &str = "freeport-member has not seen it yet";
+
 impl Consumer<'_> {
     /// Waits until the member says that the API is installed and in step.
     pub(super) async fn is_ready(&self, here: &mut Installer<'_>) -> Result<(), Error> {
@@ -22,12 +25,16 @@ impl Consumer<'_> {
                 here.say(&format!("APIServiceBinding {} is ready: {message}", self.name));
                 Ok(())
             }
-            Err(message) => Err(Error::NotReady {
-                cluster: self.cluster.name.clone(),
-                daemon: label::MEMBER.into(),
-                message: format!("APIServiceBinding {}: {message}", self.name),
-                limit: self.run.timeout,
-            }),
+            Err(message) => {
+                let (cluster, limit) = (self.cluster.name.clone(), self.run.timeout);
+                let is_unseen = message == UNSEEN;
+                let message = format!("APIServiceBinding {}: {message}", self.name);
+                // A member that says what is missing is not what has to be looked after.
+                Err(match is_unseen {
+                    true => Error::NotReady { cluster, daemon: label::MEMBER.into(), message, limit },
+                    false => Error::Timeout { cluster, missing: format!("{message}. It gave up"), limit },
+                })
+            }
         }
     }
 }
@@ -36,7 +43,7 @@ impl Consumer<'_> {
 fn ready(binding: Option<&APIServiceBinding>) -> Result<String, String> {
     let status = binding.and_then(|binding| binding.status.clone()).unwrap_or_default();
     let Some(ready) = status.conditions.iter().find(|condition| condition.type_ == READY) else {
-        return Err("freeport-member has not seen it yet".into());
+        return Err(UNSEEN.into());
     };
     if ready.status == "True" {
         let apis: Vec<_> = status

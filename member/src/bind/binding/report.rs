@@ -54,8 +54,12 @@ pub(super) async fn on_binding(
             want.permission_claims = export.permission_claims;
         }
     }
-    name_resources(&bindings.writer, binding, &want).await?;
-    write(&bindings.writer, binding, &have, &want).await?;
+    if let Err(error) = write(&bindings.writer, binding, &have, &want).await {
+        if let Error::Refused(why) = &error {
+            bindings.env.events.warn(binding.object_ref(&()), "Bind", "Refused", why);
+        }
+        return Err(error);
+    }
     let (before, now) = (ready(&have.conditions), ready(&want.conditions));
     if let Some(ready) =
         now.filter(|now| now.status == "False" && before.map(|b| &b.reason) != Some(&now.reason))
@@ -64,7 +68,7 @@ pub(super) async fn on_binding(
         let reference = binding.object_ref(&());
         bindings.env.events.warn(reference, "Bind", reason.unwrap_or_default(), message.unwrap_or_default());
     }
-    Ok(())
+    name_resources(&bindings.writer, binding, &want).await
 }
 
 fn ready(conditions: &[Condition]) -> Option<&Condition> {

@@ -8,10 +8,15 @@ use api::bind::{
     export::Phase,
 };
 
+use kit::failure::Failure;
 use kube::ResourceExt;
 
 use super::{Found, Link};
-use crate::bind::{contract::Contract, heartbeat::Beat, sync::Unsynced};
+use crate::bind::{
+    contract::Contract,
+    heartbeat::{Beat, Health},
+    sync::Unsynced,
+};
 
 /// Objects that are named in a condition.
 const NAMED: usize = 3;
@@ -40,6 +45,11 @@ fn away(why: String) -> Answer {
     Answer::No(Severity::Warning, "ProviderUnavailable", why)
 }
 
+/// Our own API server refuses something.
+fn refused_here(severity: Severity, what: &str, why: &str) -> Answer {
+    Answer::No(severity, "Refused", format!("{what}; in this cluster: {why}"))
+}
+
 fn unheard(why: Option<&str>) -> Answer {
     let mut message = "the provider does not take the heartbeat".to_owned();
     if let Some(why) = why {
@@ -55,10 +65,14 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         Link::Failing(failure) => Some(away(failure.to_string())),
         Link::Untold(untold) => Some(away(untold.to_string())),
         Link::Unusable(unusable) => Some(error(unusable.reason(), unusable.to_string())),
+        Link::Refused(why) => Some(unclaimed(why)),
         Link::Connecting | Link::Up(..) => None,
     };
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
+        Link::Refused(why) => {
+            (unclaimed(why), Some(not_yet("Connecting", "the provider is asked after that")))
+        }
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
         Link::Evicted => (Answer::Yes, Some(error("InformerSyncTimeout", "the contract has ended"))),
         Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
@@ -70,21 +84,45 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
     // Who does not get as far as that sends no heartbeat either.
-    let heartbeat = connected.is_some().then(|| Verdict::new("Heartbeating", unheard(None)));
+    let heartbeat = connected.is_some().then(|| match link {
+        Link::Refused(_) => not_yet("Pending", "the provider is asked after that"),
+        _ => unheard(None),
+    });
+    let heartbeat = heartbeat.map(|answer| Verdict::new("Heartbeating", answer));
     let connected = connected.map(|answer| Verdict::new("Connected", answer));
     let all = [Verdict::new("SecretValid", secret)].into_iter();
     all.chain(informers).chain(connected).chain(heartbeat).collect()
 }
 
+/// With one, where the binding itself cannot be held.
+pub(super) fn unheld(why: &str) -> Vec<Verdict> {
+    let what = "it cannot be kept in step, since its end would not be seen";
+    vec![
+        Verdict::new("SecretValid", Answer::Yes),
+        Verdict::new("InformersSynced", Answer::Yes),
+        Verdict::new("Connected", refused_here(Severity::Error, what, why)),
+    ]
+}
+
+fn unclaimed(why: &Failure) -> Answer {
+    let what = "it cannot be found out, or noted, whose the credential is, so the provider is not asked";
+    refused_here(Severity::Error, what, &why.to_string())
+}
+
+fn unkept(why: &str) -> Answer {
+    let what = "the provider's new credential cannot be kept, and the old one ends";
+    refused_here(Severity::Warning, what, why)
+}
+
 /// With one.
 pub(super) fn connected(
     found: &Found,
-    beating: Option<&Beat>,
+    health: &Health,
     unsynced: &Unsynced,
     binding: &APIServiceBinding,
 ) -> Vec<Verdict> {
     let was_said = said(binding, "Heartbeating");
-    let heartbeat = match beating {
+    let heartbeat = match &health.beat {
         Some(Beat::Arrived) => Some(Answer::Yes),
         Some(Beat::Failed(why)) => Some(unheard(Some(why))),
         Some(Beat::Unanswered | Beat::Evicted) => Some(unheard(None)),
@@ -92,13 +130,13 @@ pub(super) fn connected(
         None if was_said => None,
         None => Some(not_yet("Pending", "no heartbeat was sent yet")),
     };
-    let connected = match beating {
+    let connected = match health.beat {
         Some(Beat::Evicted) => evicted(),
         Some(Beat::Unanswered) => away("the provider does not answer".to_owned()),
         _ => found.connected.clone(),
     };
     let mut all = vec![
-        Verdict::new("SecretValid", Answer::Yes),
+        Verdict::new("SecretValid", health.refused.as_deref().map_or(Answer::Yes, unkept)),
         Verdict::new("InformersSynced", informed(unsynced, &binding.name_any())),
         Verdict::new("Connected", connected),
         Verdict::new("SchemaInSync", found.in_sync.clone()),
@@ -156,16 +194,31 @@ pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use kit::failure::Failure;
-
     use super::{super::Untold, *};
     use crate::bind::credential::Unusable;
+    use api::bind::condition::{Condition, conditions};
+    use jiff::Timestamp;
 
     #[test]
     fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
         let says_evicted = |link| unconnected(&link, true).contains(&Verdict::new("Connected", evicted()));
         assert!(says_evicted(Link::Evicted));
         assert!(!says_evicted(Link::Failing(Failure::Unreachable("it is away"))));
+    }
+
+    #[test]
+    fn what_this_cluster_refuses_is_said_of_the_credential_and_nothing_of_the_provider() {
+        let refused = Link::Refused(Failure::Other("denied by policy".into()));
+        let all = conditions(&[], &unconnected(&refused, false), ASIDE, Timestamp::now());
+        let of = |type_: &str| all.iter().find(|condition| condition.type_ == type_).unwrap();
+        for type_ in ["Ready", "SecretValid"] {
+            assert_eq!(of(type_).reason.as_deref(), Some("Refused"));
+            assert!(of(type_).message.as_deref().unwrap().contains("in this cluster: denied by policy"));
+        }
+        let blames = |condition: &&Condition| {
+            condition.message.as_deref().unwrap_or_default().contains("provider has not")
+        };
+        assert_eq!(all.iter().find(blames), None);
     }
 
     #[test]
