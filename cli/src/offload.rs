@@ -9,6 +9,7 @@
 //! | `progress` | how far a NamespaceOffloading is: pure |
 //! | `away` | why nobody acts for this cluster, where that is so |
 //! | `twins` | in which clusters a Namespace has a twin: pure |
+//! | `vanished` | Namespaces that have twins and no NamespaceOffloading any more |
 //! | `unoffload` | `freeport unoffload namespace` |
 //! | [`status`](mod@status) | `freeport offload status` |
 
@@ -21,6 +22,7 @@ mod selector;
 pub(crate) mod status;
 mod twins;
 mod unoffload;
+pub(crate) mod vanished;
 
 use std::fmt::Debug;
 

@@ -107,19 +107,18 @@ impl Handler {
     async fn answer(&self, request: Request) -> Result<(String, Verdict), Error> {
         // That it is asked about nothing is how the member finds out whether it works.
         let Some(pod) = &request.pod else {
-            if let Some(failure) = self.offloadings.refused() {
+            if let Some(failure) = self.offloadings.unknown() {
                 return Err(Error::Blind(failure));
             }
             return Ok((request.uid, Verdict::Allowed(vec![])));
         };
-        let offloading = self
-            .offloadings
-            .of(&request.namespace)
-            .await
-            .map_err(|failure| Error::Unavailable { namespace: request.namespace.clone(), failure })?;
-        let verdict =
-            decide(&request.namespace, pod, offloading).map_or_else(Verdict::Denied, Verdict::Allowed);
-        Ok((request.uid, verdict))
+        let namespace = request.namespace;
+        let decided = match self.offloadings.of(&namespace).await {
+            Ok(offloading) => decide(&namespace, pod, offloading),
+            Err(Failure::KindMissing) => Err(Denial::KindMissing { namespace }),
+            Err(failure) => return Err(Error::Unavailable { namespace, failure }),
+        };
+        Ok((request.uid, decided.map_or_else(Verdict::Denied, Verdict::Allowed)))
     }
 }
 

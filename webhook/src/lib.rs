@@ -23,7 +23,7 @@ mod tls;
 use std::{borrow::Cow, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kit::{args::ProcessArgs, boot::Process};
+use kit::{args::ProcessArgs, boot::Process, failure::Failure};
 use tokio::net::TcpListener;
 
 use self::{handler::Handler, metrics::Metrics, offloadings::Offloadings, server::Server, tls::Tls};
@@ -110,6 +110,8 @@ async fn serve_on(listener: TcpListener, args: Args, process: Process) -> Result
 fn readiness(tls: &Tls, offloadings: &Offloadings) -> Result<(), Cow<'static, str>> {
     match (tls.expiry(), tls.problem()) {
         (Some(_), _) => match offloadings.refused() {
+            // It can answer, with what there is to do.
+            Some(Failure::KindMissing) => Ok(()),
             Some(failure) => Err(format!("cannot watch NamespaceOffloadings: {failure}").into()),
             None if offloadings.are_listed() => Ok(()),
             None => Err("waiting for the list of NamespaceOffloadings".into()),

@@ -88,7 +88,13 @@ impl Offloadings {
         troubles.map(|trouble| trouble.failure).find(Failure::is_refusal)
     }
 
-    /// The NamespaceOffloading of a Namespace; none if there is none. One that we do not know of may have been made just
+    /// Why nobody can say what they hold: the API server refuses to tell. That it does not serve the kind is
+    /// no such reason: then there are none.
+    pub(crate) fn unknown(&self) -> Option<Failure> {
+        self.refused().filter(|failure| *failure != Failure::KindMissing)
+    }
+
+    /// The NamespaceOffloading of a Namespace; none if there is none, [`Failure::KindMissing`] if there can be none. One that we do not know of may have been made just
     /// now, and one that is not told of may be another by now: the API server is asked, once.
     pub(crate) async fn of(&self, namespace: &str) -> Result<Option<Offloading>, Failure> {
         let name = (namespace.to_owned(), NAME.to_owned());
@@ -97,9 +103,15 @@ impl Offloadings {
             return Ok(known);
         }
         let api = Api::<Offloading>::namespaced(self.client.clone(), namespace);
-        let found = tokio::time::timeout(PATIENCE, api.get_opt(NAME)).await;
-        let found = found.map_err(|_| Failure::Unreachable("no answer in time"))?;
-        let found = found.map_err(|error| classify(&error))?;
+        let found = tokio::time::timeout(PATIENCE, api.get(NAME)).await;
+        let found = match found.map_err(|_| Failure::Unreachable("no answer in time"))? {
+            Ok(found) => Some(found),
+            Err(error) => match (classify(&error), error) {
+                (failure @ Failure::KindMissing, _) => return Err(failure),
+                (_, kube::Error::Api(status)) if status.is_not_found() => None,
+                (failure, _) => return Err(failure),
+            },
+        };
         if let Some(found) = found.clone() {
             self.known.with(|known| known.answered(found, lists));
         }

@@ -141,6 +141,11 @@ pub struct OffloadPeerStatus {
     /// with them: clusters may be selected by them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_labels: BTreeMap<String, String>,
+    /// Namespaces of this cluster that have a twin in that one, or are to have one, and no NamespaceOffloading any more, which vanished: by
+    /// name, the name of the twin.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = ENTRIES_MAX))]
+    pub lost_offloadings: BTreeMap<String, String>,
 }
 
 /// Condition type of an OffloadPeer: what was allowed and asked for works.

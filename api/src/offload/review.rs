@@ -30,6 +30,17 @@ pub enum Denial {
         /// The Namespace.
         namespace: String,
     },
+    /// The kind has to come back first.
+    #[error(
+        "Namespace {namespace} has label {label}=true, and which Pods may run where is not known: CustomResourceDefinition \
+         namespaceoffloadings.offloading.liqo.io is missing; run `freeport join --offload` again, then `freeport status`, which has what \
+         offloads the Namespace again",
+        label = label::SCHEDULING_ENABLED
+    )]
+    KindMissing {
+        /// The Namespace.
+        namespace: String,
+    },
     /// The label has to go first; the member takes it off.
     #[error(
         "NamespaceOffloading {namespace}/offloading is being deleted, and label {label} of the Namespace is still there: try again in a \

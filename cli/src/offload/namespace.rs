@@ -1,6 +1,7 @@
 //! `freeport offload namespace`: writes the NamespaceOffloading of each Namespace and waits until its twins are there and its new Pods
 //! are placed as it says. Only what a flag says is changed.
 
+mod names;
 mod printed;
 #[cfg(test)]
 mod tests;
@@ -86,6 +87,7 @@ pub async fn offload_namespaces(
         return print(&namespaces, &spec, options.as_json, say);
     }
     can_offload(&cluster).await?;
+    names::check(&cluster, &namespaces, &spec).await?;
     if !options.yes {
         keeps_twins(&cluster, &namespaces, &spec).await?;
     }

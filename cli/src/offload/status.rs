@@ -27,7 +27,7 @@ pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
 };
-use super::{away::away, is_set_up, lacks};
+use super::{away::away, is_set_up, lacks, vanished::Vanished};
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
@@ -44,6 +44,8 @@ pub struct OffloadStatusOptions {
 
 /// What was read.
 pub(super) struct Read {
+    /// The Namespace that was asked for, if it was only one.
+    only: Option<String>,
     peers: Vec<OffloadPeerView>,
     nodes: Vec<NodeView>,
     offloadings: Vec<NamespaceOffloadingView>,
@@ -52,6 +54,8 @@ pub(super) struct Read {
     pods: Vec<PodView>,
     /// Namespaces of whose Pods the webhook is asked.
     labelled: Vec<Meta<Namespace>>,
+    /// Twins of Namespaces whose NamespaceOffloading vanished.
+    vanished: Vanished,
     /// The CRD of NamespaceOffloadings, where it is missing.
     lacks: Option<String>,
     /// Why nobody acts for this cluster, where that is so.
@@ -91,12 +95,14 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
     let mut labelled = cluster.all(&Api::<Meta<Namespace>>::all(client()), &labelled).await?;
     labelled.retain(|namespace| only.is_none_or(|only| namespace.meta().name.as_deref() == Some(only)));
     let read = Read {
+        only: options.namespace.clone(),
         peers: cluster.all(&Api::all(client()), "").await?,
         nodes: cluster.all(&Api::all(client()), &virtual_nodes).await?,
         offloadings,
         twins,
         pods,
         labelled,
+        vanished: Vanished::read(&cluster).await?,
         lacks: lacks::<NamespaceOffloading>(&cluster).await?,
         away: away(&cluster).await,
     };

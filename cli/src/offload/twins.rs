@@ -22,13 +22,29 @@ pub(super) fn clusters(status: &NamespaceOffloadingStatus) -> Vec<&str> {
     has.map(|(id, _)| id.as_str()).collect()
 }
 
-/// Clusters with a twin: those that refuse one have none.
+/// Reasons of a host that refuses a twin and has none of this Namespace. One that says another may have one all the same, of another name or
+/// not whole.
+const HAS_NONE: [&str; 6] =
+    ["NotAccepted", "ConsentUnknown", "NameNotAllowed", "NameReserved", "NotOurs", "TooManyNamespaces"];
+
+/// Clusters with a twin: those that refuse one are not among them.
 pub(super) fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
-    let refuses = |id: &&str| {
-        let conditions = status.remote_namespaces_conditions.get(*id).map_or(&[][..], Vec::as_slice);
-        condition(conditions, READY).is_some_and(|ready| ready.reason == CREATION_LOOP_BACK_OFF)
-    };
-    clusters(status).into_iter().filter(|id| !refuses(id)).collect()
+    clusters(status).into_iter().filter(|id| refusal(status, id).is_none()).collect()
+}
+
+/// Clusters that refuse the twin and may have one all the same, with their words.
+pub(super) fn perhaps_with_twin(status: &NamespaceOffloadingStatus) -> Vec<(&str, &str)> {
+    let refusals = clusters(status).into_iter().filter_map(|id| Some((id, refusal(status, id)?)));
+    // The name of the twin comes before the reason.
+    let has_none = |words: &str| words.split(": ").take(2).any(|word| HAS_NONE.contains(&word));
+    refusals.filter(|(_, words)| !has_none(words)).collect()
+}
+
+/// What a cluster says that refuses a twin.
+fn refusal<'a>(status: &'a NamespaceOffloadingStatus, id: &str) -> Option<&'a str> {
+    let conditions = status.remote_namespaces_conditions.get(id)?;
+    let ready = condition(conditions, READY).filter(|ready| ready.reason == CREATION_LOOP_BACK_OFF)?;
+    Some(&ready.message)
 }
 
 /// Clusters that lose their twin when the NamespaceOffloading gets this spec: their Nodes are not selected by it. A cluster whose Node
@@ -58,9 +74,33 @@ pub(super) fn goes(status: &NamespaceOffloadingStatus, clusters: &[&str]) -> Str
 
 #[cfg(test)]
 mod tests {
+    use api::offload::{consent::Refusal, twin::TwinError};
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn who_refuses_a_twin_may_have_one_of_another_name() {
+        let said = |message: &str| {
+            json!([{
+                "type": "Ready", "status": "False", "reason": "CreationLoopBackOff", "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }])
+        };
+        let changed = "b2-west: NameChanged: b2 has twin b2 here";
+        let status = json!({"remoteNamespacesConditions": {
+            "east": said(changed), "south": said("b2-west: NotAccepted: no"), "north": said("NotOurs: no"),
+        }});
+        let status: NamespaceOffloadingStatus = serde_json::from_value(status).unwrap();
+        assert_eq!(with_twin(&status), [""; 0]);
+        assert_eq!(perhaps_with_twin(&status), [("east", changed)]);
+        let of = |refusal: Refusal| HAS_NONE.contains(&refusal.reason());
+        let (home, twin) = (|| "west".to_owned(), || "b2".to_owned());
+        assert!(of(Refusal::NotAccepted { home: home() }) && of(Refusal::ConsentUnknown { home: home() }));
+        assert!(of(Refusal::NameNotAllowed { home: home(), twin: twin() }));
+        assert!(of(Refusal::TooMany { home: home(), most: 1 }));
+        assert!(HAS_NONE.contains(&TwinError::Reserved(twin()).reason()));
+    }
 
     #[test]
     fn a_cluster_that_is_not_selected_any_more_loses_its_twin() {

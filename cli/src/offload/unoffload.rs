@@ -24,13 +24,15 @@ use super::{
     away::explained,
     can_offload,
     namespace::read,
-    twins::{clusters, goes, with_twin},
+    twins::{clusters, goes, perhaps_with_twin, with_twin},
+    vanished::Vanished,
 };
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
     eraser::Say,
     install::MANAGER,
+    printable::printable,
     rollout,
 };
 
@@ -64,11 +66,14 @@ pub async fn unoffload_namespaces(
     for namespace in &options.namespaces {
         can_come_home(&home(&cluster, namespace).await?)?;
     }
-    let mut goes = false;
+    let vanished = Vanished::read(&cluster).await?;
+    let (mut goes, mut left) = (false, Vec::new());
     for namespace in &options.namespaces {
         let there = read(&cluster, namespace).await?;
         let is_placed = is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED);
-        say(&format!("{}: {}", cluster.name, what_goes(namespace, there.as_ref(), is_placed)));
+        let what = what_goes(namespace, there.as_ref(), is_placed, &vanished);
+        say(&format!("{}: {}", cluster.name, printable(&what)));
+        left.extend(vanished.in_words(namespace).filter(|_| there.is_none()));
         goes |= there.is_some() || is_placed;
         if let Some(there) = there.filter(|_| options.yes) {
             delete(&cluster, namespace, &there).await?;
@@ -82,6 +87,9 @@ pub async fn unoffload_namespaces(
         if is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED) {
             unplace(&cluster, namespace).await?;
         }
+    }
+    if !left.is_empty() {
+        say(&format!("{}: still there: {}", cluster.name, left.join("; ")));
     }
     Ok(())
 }
@@ -119,26 +127,52 @@ fn can_come_home(namespace: &Meta<Namespace>) -> Result<(), Error> {
 }
 
 /// What goes where when the Namespace is offloaded no more.
-fn what_goes(namespace: &str, offloading: Option<&NamespaceOffloadingView>, is_placed: bool) -> String {
-    let Some(offloading) = offloading else {
-        return match is_placed {
-            false => format!("Namespace {namespace} is not offloaded"),
-            true => format!(
-                "Namespace {namespace} has no NamespaceOffloading any more, but label {SCHEDULING_ENABLED}, by which its new Pods are \
-                 refused: that goes. Twins of it may be left: to have them go, run `freeport offload namespace {namespace}` before this"
-            ),
-        };
-    };
+fn what_goes(
+    namespace: &str,
+    offloading: Option<&NamespaceOffloadingView>,
+    is_placed: bool,
+    vanished: &Vanished,
+) -> String {
+    let Some(offloading) = offloading else { return what_is_lost(namespace, is_placed, vanished) };
     let Ok(status) = &offloading.status.0 else {
         return format!("Namespace {namespace}: all its twins go, with all that is in them");
     };
-    match with_twin(status).as_slice() {
-        [] => format!("Namespace {namespace} has no twin: only its NamespaceOffloading goes"),
-        clusters => format!(
-            "{}; Namespace {namespace} here stays, and its Pods that run there end",
-            goes(status, clusters)
+    let there = with_twin(status);
+    let mut all: Vec<_> = (!there.is_empty()).then(|| goes(status, &there)).into_iter().collect();
+    all.extend(perhaps_with_twin(status).into_iter().map(|(cluster, words)| {
+        format!("what {cluster} has of it goes, with all that is in it, also where it says: {words}")
+    }));
+    // The member may not have looked since.
+    all.extend(vanished.in_words(namespace).map(|twins| format!("{twins} goes, with all that is in it")));
+    let is_seen = status.observed_generation == offloading.metadata.generation;
+    match (all.is_empty(), is_seen) {
+        (true, true) => format!("Namespace {namespace} has no twin: only its NamespaceOffloading goes"),
+        (true, false) => format!(
+            "Namespace {namespace}: freeport-member has said nothing of its NamespaceOffloading yet; twins that it has go, with all that is \
+             in them"
         ),
+        (false, _) => {
+            format!("{}; Namespace {namespace} here stays, and its Pods that run there end", all.join("; "))
+        }
     }
+}
+
+/// What goes of a Namespace without NamespaceOffloading, and what stays.
+fn what_is_lost(namespace: &str, is_placed: bool, vanished: &Vanished) -> String {
+    let twins = vanished.in_words(namespace);
+    if !is_placed && twins.is_none() {
+        return format!("Namespace {namespace} is not offloaded");
+    }
+    let label = if is_placed {
+        format!(", but label {SCHEDULING_ENABLED}, by which its new Pods are refused: that goes")
+    } else {
+        String::new()
+    };
+    let twins = twins.map_or("twins of it may be left".to_owned(), |twins| format!("its {twins} stays"));
+    format!(
+        "Namespace {namespace} has no NamespaceOffloading any more{label}; {twins}: to have them go, run `{}` before this",
+        vanished.again(namespace)
+    )
 }
 
 /// Deletes what was read, never a newer one.
@@ -184,6 +218,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::offload::vanished::tests::example;
 
     fn offloading(status: &Value) -> NamespaceOffloadingView {
         serde_json::from_value(json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status}))
@@ -195,9 +230,17 @@ mod tests {
         let namespace = |labels: Value| -> Meta<Namespace> {
             serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
         };
-        let said =
-            what_goes("shop", None, is_on(&namespace(json!({SCHEDULING_ENABLED: TRUE})), SCHEDULING_ENABLED));
-        assert!(said.contains("freeport offload namespace shop"), "{said}");
+        let is_placed = is_on(&namespace(json!({SCHEDULING_ENABLED: TRUE})), SCHEDULING_ENABLED);
+        let said = what_goes("other", None, is_placed, &example());
+        assert!(said.contains("may be left") && said.contains("freeport offload namespace other`"), "{said}");
+        let said = what_goes("web", None, is_placed, &example());
+        let parts = [
+            "that goes; its twin web in east, north stays",
+            "web --namespace-mapping-strategy EnforceSameName`",
+        ];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        let said = what_goes("shop", None, false, &example());
+        assert!(said.contains("any more; its twin shop-west in east stays"), "{said}");
         let why = can_come_home(&namespace(json!({ENABLED: TRUE}))).unwrap_err().to_string();
         assert!(why.contains("kubectl label namespace shop"), "{why}");
     }
@@ -209,15 +252,19 @@ mod tests {
                 "type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
             })
         };
-        let mut refused = said("Ready");
-        refused["reason"] = json!("CreationLoopBackOff");
+        let refused = |message: &str| {
+            let mut refused = said("Ready");
+            (refused["reason"], refused["message"]) = (json!("CreationLoopBackOff"), json!(message));
+            refused
+        };
         let status = json!({
             "remoteNamespaceName": "shop-west",
             "remoteNamespacesConditions": {
-                "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")], "south": [refused],
+                "east": [said("OffloadingRequired"), said("Ready")], "north": [said("OffloadingRequired")], "south": [refused("shop-west: NotAccepted: no")],
             },
         });
-        let goes = what_goes("shop", Some(&offloading(&status)), false);
+        let (none, vanished) = (Vanished::default(), example());
+        let goes = what_goes("shop", Some(&offloading(&status)), false, &none);
         assert!(
             goes.contains("Namespace shop-west goes in east, with all")
                 && !goes.contains("south")
@@ -225,7 +272,18 @@ mod tests {
             "{goes}"
         );
         assert!(what_is_left(&offloading(&status)).ends_with("clusters: east, south"));
-        assert!(what_goes("shop", Some(&offloading(&json!({}))), false).contains("no twin"));
-        assert_eq!(what_goes("shop", None, false), "Namespace shop is not offloaded");
+        let said_of = |status: &Value, vanished| what_goes("web", Some(&offloading(status)), false, vanished);
+        assert!(said_of(&json!({}), &none).contains("no twin"));
+        let unseen = said_of(&json!({"observedGeneration": 1}), &none);
+        assert!(unseen.contains("twins that it has go"), "{unseen}");
+        let anew = said_of(&json!({}), &vanished);
+        assert!(anew.starts_with("twin web in east, north goes, with all that is in it"), "{anew}");
+        let changed = refused("web-west: NameChanged: web has twin web here");
+        let changed = said_of(&json!({"remoteNamespacesConditions": {"east": [changed]}}), &none);
+        assert!(
+            changed.contains("what east has of it goes") && changed.contains("has twin web here"),
+            "{changed}"
+        );
+        assert_eq!(what_goes("shop", None, false, &none), "Namespace shop is not offloaded");
     }
 }

@@ -26,7 +26,10 @@ pub(super) use self::binding::{
 use crate::{
     deletion::Deletion,
     objects::Object,
-    offload::progress::{Progress, progress},
+    offload::{
+        progress::{Progress, progress},
+        vanished::Vanished,
+    },
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -105,6 +108,8 @@ pub(super) struct Offloading {
     pub(super) peers: Part<Vec<Entry>>,
     /// NamespaceOffloadings.
     pub(super) namespaces: Part<Vec<Entry>>,
+    /// Twins of Namespaces whose NamespaceOffloading vanished.
+    pub(super) vanished: Vanished,
     /// Namespaces of whose Pods the webhook is asked.
     pub(super) placed: Part<Vec<String>>,
     /// When the API server asks the webhook, if it does.

@@ -100,6 +100,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         eventually("Pods are placed again", || webhook.pod("shop")).await;
         a_configuration_that_asks_less_is_said(webhook).await;
         without_rights_it_places_no_pod_and_says_so(webhook).await;
+        without_its_kind_it_says_what_to_do(webhook).await;
         somebodys_own_secret_is_used(webhook).await;
         in_a_restored_cluster_both_go_on(webhook).await;
     });
@@ -129,6 +130,25 @@ async fn without_rights_it_places_no_pod_and_says_so(webhook: &Webhook) {
     let metadata = ObjectMeta { name: Some(WEBHOOK.to_owned()), ..ObjectMeta::default() };
     let again = ClusterRoleBinding { metadata, ..had };
     bindings.create(&PostParams::default(), &again).await.unwrap();
+    webhook.says("shop", "Enforced").await;
+    eventually("Pods are placed again", || webhook.pod("shop")).await;
+}
+
+/// Who is refused knows why, also by a webhook that begins without the kind.
+async fn without_its_kind_it_says_what_to_do(webhook: &Webhook) {
+    let cluster = webhook.cluster();
+    let had = cluster.take_crd("namespaceoffloadings.offloading.liqo.io").await;
+    let refused = || async {
+        let why = webhook.pod("shop").await.err().ok_or("it is created")?;
+        if why.contains("freeport join --offload") { Ok(()) } else { Err(why) }
+    };
+    eventually("it is said what to do", refused).await;
+    webhook.world.fleet.process(WEBHOOK).await.unwrap().unwrap().kill().await.unwrap();
+    webhook.start().await;
+    eventually("it is said what to do", refused).await;
+    cluster.put_back_crd(had).await;
+    let offloading = json!({"metadata": {"name": "offloading"}, "spec": {"podOffloadingStrategy": "Remote"}});
+    cluster.create::<NamespaceOffloading>("shop", offloading).await;
     webhook.says("shop", "Enforced").await;
     eventually("Pods are placed again", || webhook.pod("shop")).await;
 }

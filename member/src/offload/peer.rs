@@ -2,6 +2,7 @@
 //! wants any more, and says on each OffloadPeer whether all that it asks for works. Safe to run twice: offers are a function of
 //! OffloadPeers, and only differences are sent.
 
+mod lost;
 mod verdict;
 
 use std::{
@@ -33,7 +34,10 @@ use kit::{
 };
 use kube::{Client, Resource};
 
-use self::verdict::{Around, PENDING, in_words, ready};
+use self::{
+    lost::lost,
+    verdict::{Around, PENDING, in_words, ready},
+};
 use super::{
     index::{Asked, ClusterEntry, PEER},
     knowledge::Knowledge,
@@ -184,17 +188,23 @@ impl Consenting {
             leaves_out,
         };
         let verdict = ready(cluster, &entry, peer, around);
-        let have = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let before = peer.status.0.as_ref().ok();
+        let have = before.map(|status| status.conditions.as_slice()).unwrap_or_default();
         // Before the Common Area has been seen nothing is known: what was said stands.
-        if verdict.reason == PENDING && !*self.begun.borrow() && !have.is_empty() {
+        let has_begun = *self.begun.borrow();
+        if verdict.reason == PENDING && !has_begun && !have.is_empty() {
             return Ok(());
         }
+        let lost_before = before.map(|status| status.lost_offloadings.clone()).unwrap_or_default();
+        let lost_offloadings = if has_begun { lost(&self.knowledge, &entry) } else { lost_before.clone() };
         let now = Time(Timestamp::now());
         let want = conditions(&[verdict], have, peer.metadata.generation, &now);
-        let status = OffloadPeerStatus { conditions: want, node_labels: node_labels(&entry) };
+        let status =
+            OffloadPeerStatus { conditions: want, node_labels: node_labels(&entry), lost_offloadings };
         let status = self.local_writer.known::<OffloadPeerView, _>(&status)?;
         if already_said(have, &status.conditions)
             && entry.node_labels().unwrap_or(&NONE) == &status.node_labels
+            && lost_before == status.lost_offloadings
         {
             return Ok(());
         }

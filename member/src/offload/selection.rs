@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::offload::{
     label,
     selector::{self, Candidate, selects},
-    twin::{check_offloaded, twin},
+    twin::{TwinError, check_offloaded, twin},
     view::NamespaceOffloadingView,
 };
 use kube::{Resource, ResourceExt};
@@ -43,7 +43,15 @@ pub(crate) fn name(
     let spec = offloading.spec.0.as_ref();
     let spec = spec.map_err(|error| invalid("InvalidSpec", format!("the spec cannot be read: {error}")))?;
     let named = check_offloaded(namespace, system).and_then(|()| twin(spec, namespace, home));
-    let name = named.map_err(|error| invalid(error.reason(), error.to_string()))?;
+    let name = named.map_err(|error| {
+        let ends = match error {
+            TwinError::TooLong(_) => {
+                format!("; a strategy does not change: freeport unoffload namespace {namespace} first")
+            }
+            _ => String::new(),
+        };
+        invalid(error.reason(), format!("{error}{ends}"))
+    })?;
     selector::check(spec.terms())
         .map_err(|why| invalid("InvalidSelector", format!("clusterSelector: {why}")))?;
     Ok(name)
@@ -132,5 +140,8 @@ mod tests {
         ] {
             assert_eq!(named(&spec, namespace).unwrap_err().reason, reason);
         }
+        let long = "n".repeat(60);
+        let why = named(&json!({}), &long).unwrap_err().message;
+        assert!(why.ends_with(&format!("freeport unoffload namespace {long} first")), "{why}");
     }
 }

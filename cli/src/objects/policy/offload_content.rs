@@ -89,14 +89,14 @@ const CHECKS: &[Check] = &[
         "namespaceMappingStrategy cannot be changed",
         "
 variables.about + ': namespaceMappingStrategy cannot be changed from ' + variables.strategyBefore + ' to ' + variables.strategy +
-': the twins have their names; delete it, which deletes them, and create another'",
+': the twins have their names; end it first, by which they go: freeport unoffload namespace ' + request.namespace",
     ),
     wrong(
         "variables.remote == variables.remoteBefore",
         "remoteNamespaceName cannot be changed",
         "
 variables.about + ': remoteNamespaceName cannot be changed from \"' + variables.remoteBefore + '\" to \"' + variables.remote +
-'\": the twins have their names; delete it, which deletes them, and create another'",
+'\": the twins have their names; end it first, by which they go: freeport unoffload namespace ' + request.namespace",
     ),
     wrong(
         "

@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     condition::AntreaCondition,
@@ -193,15 +193,15 @@ fn problems(read: &Read) -> Vec<String> {
         read.offloadings.iter().any(|offloading| offloading.namespace().as_deref() == Some(name))
     };
     // Without the kind none is told, and that is said already.
-    let untold =
-        read.labelled.iter().map(ResourceExt::name_any).filter(|name| crd.is_none() && !is_told(name));
+    let is_asked = |name: &str| crd.is_none() && read.only.as_deref().is_none_or(|only| only == name);
+    let placed: BTreeSet<_> = read.labelled.iter().map(ResourceExt::name_any).collect();
+    let lost = read.vanished.namespaces().map(str::to_owned);
+    let untold = placed.iter().cloned().chain(lost).collect::<BTreeSet<_>>().into_iter();
     let untold: Vec<_> = untold
+        .filter(|name| is_asked(name) && !is_told(name))
         .map(|name| {
-            format!(
-                "Namespace {name} has label {}=true and no NamespaceOffloading: no new Pod is made in it, and twins that it had may be left; \
-                 run `freeport offload namespace {name}`, and to offload it no more, `freeport unoffload namespace {name} --yes` after that",
-                label::SCHEDULING_ENABLED
-            )
+            let (what, next) = read.vanished.trouble(&name, placed.contains(&name));
+            format!("Namespace {name} {what}; next: {next}")
         })
         .collect();
     let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();

@@ -17,12 +17,16 @@ use crate::{
     cluster::Cluster,
     error::Failure,
     objects::offload::{self, webhook},
-    status::found::{Gap, Offloading, Part, Why},
+    offload::vanished::Vanished,
+    status::found::{Entry, Gap, Offloading, Part, Why},
 };
 
-/// Offloading, where it is set up.
-pub(super) async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, Error> {
-    let peers = everywhere::<OffloadPeerView>(cluster).await?;
+/// Offloading, where it is set up. `home`: ID of this cluster, as far as it is known.
+pub(super) async fn offloading(cluster: &Cluster, home: Option<&str>) -> Result<Option<Offloading>, Error> {
+    let all: Api<OffloadPeerView> = Api::all(cluster.client.clone());
+    let peers = list(cluster, &all, "offloadpeers".into(), "", |peer| peer).await?;
+    let vanished = Vanished::new(home, peers.iter().flatten());
+    let peers = peers.map(|peers| peers.into_iter().map(Entry::from).collect());
     // Who may not list them is refused before it is known whether there are any.
     let is_there = match &peers {
         Err(Gap { why: Why::Forbidden(_), .. }) => false,
@@ -46,7 +50,7 @@ pub(super) async fn offloading(cluster: &Cluster) -> Result<Option<Offloading>, 
     let placed =
         list(cluster, &all, "namespaces".into(), &labelled, |namespace| namespace.name_any()).await?;
     let server = deployment(cluster, true, webhook::NAME).await?;
-    Ok(Some(Offloading { policy, checks, peers, namespaces, placed, webhook, server }))
+    Ok(Some(Offloading { policy, checks, peers, namespaces, vanished, placed, webhook, server }))
 }
 
 /// CRDs of the records of offloading that are missing, where this cluster leads and they were there: some are, or its member offloads.

@@ -1,6 +1,8 @@
 //! Whether offloading works: its policy, the webhook, consents and Namespaces.
 
-use api::offload::{label, namespace::PLACEMENT_ENFORCED, peer::READY};
+use std::collections::BTreeSet;
+
+use api::offload::{namespace::PLACEMENT_ENFORCED, peer::READY};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
 use super::{
@@ -65,21 +67,17 @@ impl Verdict<'_> {
         Some(tally)
     }
 
-    /// Whether there are Namespaces in which no Pod is made, since what says where has vanished. Without its kind that is said already.
+    /// Whether there are Namespaces in which no Pod is made, or which have twins, and what says so has vanished. Without its kind that is said
+    /// already.
     fn lost(&mut self, found: &Offloading) {
         let Ok(offloadings) = &found.namespaces else { return };
         let Some(placed) = self.part(&found.placed, COMMAND) else { return };
-        for name in placed.iter().filter(|name| offloadings.iter().all(|it| it.namespace != **name)) {
-            self.problem(
-                format!("Namespace {name}"),
-                format!(
-                    "has label {}=true and no NamespaceOffloading, which vanished: no new Pod is made in it, and twins may be left",
-                    label::SCHEDULING_ENABLED
-                ),
-                format!(
-                    "freeport offload namespace {name}; to offload it no more, freeport unoffload namespace {name} --yes after that"
-                ),
-            );
+        let is_told = |name: &str| offloadings.iter().any(|it| it.namespace == name);
+        let names = placed.iter().map(String::as_str).chain(found.vanished.namespaces());
+        for name in names.filter(|name| !is_told(name)).collect::<BTreeSet<_>>() {
+            let is_placed = placed.iter().any(|placed| placed == name);
+            let (what, next) = found.vanished.trouble(name, is_placed);
+            self.problem(format!("Namespace {name}"), what, next);
         }
     }
 

@@ -224,6 +224,15 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
             Some("true"),
             "without it, new Pods would run here"
         );
+        eventually("the home names the twins of which nothing else tells any more", || async {
+            let peer = Api::<OffloadPeer>::all(west.client.clone()).get("east").await;
+            let lost = peer.map_err(|error| error.to_string())?.status.unwrap_or_default().lost_offloadings;
+            match lost.get("orphan").map(String::as_str) {
+                Some("orphan-west") if lost.contains_key("lost") => Ok(()),
+                _ => Err(format!("{lost:?}")),
+            }
+        })
+        .await;
         west.put_back_crd(had).await;
         // Now nobody remembers that `lost` was offloaded, and the map is made anew without it.
         world.end("freeport-member-west", End::Crash).await;

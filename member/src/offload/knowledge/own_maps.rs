@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, STATUS, TWINS},
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, PEER, STATUS, TWINS},
     view::OwnMap,
 };
 
@@ -49,6 +49,11 @@ impl Knowledge {
         }
         for (host, entry) in self.all_clusters() {
             self.touch(&host, &changed);
+            // Its OffloadPeer names those of which none is left.
+            let wanted = entry.wanted().map(|spec| &spec.desired_mapping);
+            if changed.iter().any(|name| wanted.is_some_and(|wanted| wanted.contains_key(name))) {
+                self.clusters.enqueue([(host.clone(), PEER)].into());
+            }
             // It may be left to us alone to remember its key.
             if changed.iter().any(|name| entry.wanted_before.contains_key(name)) {
                 self.clusters.enqueue([(host.clone(), OWN_MAP)].into());

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::offload::vanished::{Vanished, tests::example as example_of_vanished};
 
 fn said(type_: &str, status: &str, reason: &str) -> Value {
     json!({
@@ -47,6 +48,8 @@ pub(in super::super) fn example() -> OffloadReport {
             json!([{"metadata": {"name": "web-1", "namespace": "shop"}, "spec": {"nodeName": "worker"}}]),
         ),
         labelled: vec![],
+        vanished: Vanished::default(),
+        only: None,
         lacks: None,
         away: None,
     };
@@ -62,12 +65,24 @@ fn what_no_object_tells_is_said() {
         twins: vec![],
         pods: vec![],
         labelled: read(json!([{"metadata": {"name": "shop"}}, {"metadata": {"name": "left"}}])),
+        vanished: Vanished::default(),
+        only: None,
         lacks: None,
         away: Some("it has left".into()),
     };
     let [away, left] = &report("west", &found).problems[..] else { panic!() };
     assert_eq!(away, "it has left");
     assert!(left.starts_with("Namespace left has label liqo.io/scheduling-enabled=true"), "{left}");
+    let away = found.away.take();
+    found.vanished = example_of_vanished();
+    let names = |found: &Read| -> Vec<String> {
+        let problems = report("west", found).problems;
+        problems.iter().map(|problem| problem.split(' ').nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&found), ["bar", "left", "web"], "of shop it is told");
+    found.only = Some("web".into());
+    assert_eq!(names(&found), ["web"]);
+    (found.only, found.away) = (None, away);
     assert!(left.contains("freeport unoffload namespace left --yes"), "{left}");
     (found.lacks, found.away) = (Some("namespaceoffloadings.offloading.liqo.io".into()), None);
     found.offloadings.clear();
@@ -91,6 +106,8 @@ fn a_namespace_that_cannot_be_offloaded_says_why() {
         twins: vec![],
         pods: vec![],
         labelled: vec![],
+        vanished: Vanished::default(),
+        only: None,
         lacks: None,
         away: None,
     };

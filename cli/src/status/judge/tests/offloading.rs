@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     objects::offload::{self, webhook},
+    offload::vanished::Vanished,
     status::found::{OFFLOADED, Offloading},
 };
 
@@ -14,6 +15,7 @@ fn offloading() -> Offloading {
         checks: offload::checks().map(|check| Some(Ok(check.map(Some)))).into(),
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
+        vanished: Vanished::default(),
         placed: Ok(vec!["shop".into()]),
         webhook: Ok(Some(webhook::configuration(None))),
         server: Some(Ok(Some(deployment(2, 2)))),
@@ -71,6 +73,11 @@ fn a_namespace_whose_offloading_vanished_is_a_problem() {
     assert_eq!(lost.problems.len(), 1, "{:?}", lost.problems);
     assert_eq!(lost.problems[0].place, "Namespace lost");
     assert!(lost.problems[0].next.contains("freeport offload namespace lost"), "{:?}", lost.problems);
+    let peer = json!({"metadata": {"name": "east"}, "spec": {}, "status": {"lostOffloadings": {"shop": "x", "web": "web"}}});
+    let twins =
+        judged(|found| found.vanished = Vanished::new(None, &[serde_json::from_value(peer).unwrap()]));
+    assert_eq!(twins.problems.len(), 1, "of shop it is told: {:?}", twins.problems);
+    assert!(twins.problems[0].what.contains("twin web in east"), "{:?}", twins.problems);
 }
 
 #[test]
