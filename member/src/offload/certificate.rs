@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`issue`] | makes certificates |
 //! | [`stored`] | what the Secret holds (pure) |
+//! | [`before`] | authorities of a moment ago, where somebody else keeps the Secret (pure) |
 //! | [`lifecycle`] | which certificates there are to be (pure) |
 //! | [`object`] | the configuration, reduced |
 //! | [`ask`] | asks the webhook |
@@ -15,6 +16,7 @@
 //! that make an authority one is refused, and reads what the other wrote.
 
 mod ask;
+mod before;
 mod issue;
 mod lifecycle;
 mod object;
@@ -41,14 +43,15 @@ use rcgen::KeyPair;
 use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, watch};
 
-pub(crate) use self::{
-    lifecycle::Lifetimes,
-    placement::{Answer, placement},
-};
 use self::{
+    before::Before,
     lifecycle::{Now, Trusted},
     object::{Configuration, NAME, SECRET},
     stored::{AUTHORITIES, News, Stored},
+};
+pub(crate) use self::{
+    lifecycle::Lifetimes,
+    placement::{Answer, placement},
 };
 use super::secret::Keys;
 
@@ -95,9 +98,16 @@ struct Known {
     secrets: Objects<Keys>,
     configurations: Objects<Configuration>,
     trusted: Trusted,
+    before: Before,
 }
 
 impl Known {
+    /// Notes what the Secret holds: who is trusted beside that, as PEM, and for how long.
+    fn beside(&mut self, held: &Stored, now: Timestamp) -> (String, Option<Duration>) {
+        self.before.see(held.authorities().cloned().collect(), now);
+        (self.before.bundle(), self.before.wait(now))
+    }
+
     /// The configuration, if it makes API servers ask the webhook.
     fn configuration(&self) -> Option<&Configuration> {
         self.configurations.get(NAME).filter(|configuration| configuration.client_config().is_some())
@@ -167,13 +177,16 @@ impl Keeping {
             return Ok(Outcome::Done);
         };
         if let Some(theirs) = secret.as_ref().filter(|secret| !secret.is_ours()) {
-            self.show(&Stored::read(&theirs.data));
+            let held = Stored::read(&theirs.data);
+            self.show(&held);
             let bundle = theirs.data.get(AUTHORITIES).map(|bundle| bundle.0.clone());
             // Without one, who made the Secret may have said in the configuration whom to trust.
-            if let Some(bundle) = bundle.filter(|bundle| kit::certificate::certificates(bundle).is_ok()) {
-                self.trust(&configuration, &bundle).await?;
-            }
-            return Ok(Outcome::Done);
+            let Some(bundle) = bundle.filter(|bundle| kit::certificate::certificates(bundle).is_ok()) else {
+                return Ok(Outcome::Done);
+            };
+            let (beside, wait) = self.known.with(|known| known.beside(&held, now));
+            self.trust(&configuration, &with(bundle, &beside)).await?;
+            return Ok(wait.map_or(Outcome::Done, Outcome::Requeue));
         }
         let stored = secret.as_ref().map(|secret| Stored::read(&secret.data)).unwrap_or_default();
         let names = names(&self.namespace, configuration.url());
@@ -181,6 +194,7 @@ impl Keeping {
         let next = now.next(&stored, KeyPair::generate).map_err(|error| Error::Refused(error.to_string()))?;
         self.store(secret, &stored, &next).await?;
         self.show(&next);
+        self.known.with(|known| known.beside(&next, now.at));
         self.trust(&configuration, next.bundle().as_bytes()).await?;
         Ok(Outcome::Requeue(now.wait(&next)))
     }
@@ -239,6 +253,15 @@ impl Keeping {
             answers.send_if_modified(|known| std::mem::replace(known, answer.clone()) != answer);
         }
     }
+}
+
+/// A PEM text with more at its end.
+fn with(mut bundle: Vec<u8>, beside: &str) -> Vec<u8> {
+    if !beside.is_empty() && bundle.last() != Some(&b'\n') {
+        bundle.push(b'\n');
+    }
+    bundle.extend(beside.as_bytes());
+    bundle
 }
 
 /// The names under which it is asked: those of its Service, and the host of its URL.

@@ -152,7 +152,7 @@ impl ShadowPods {
                 let next = if record.is_over() { Outcome::Done } else { Outcome::Requeue(AGAIN) };
                 Done { result: Ok(next), ..Done::with(own, Some(no(why))) }
             }
-            Step::Create(new) => self.create(spec, &new).await,
+            Step::Create { new, is_first } => self.create(spec, &new, is_first).await,
             Step::Keep(want) => {
                 let mended =
                     self.knowledge.shadows.put(&self.local_writer, SHADOW, own.as_ref(), &want).await;
@@ -169,7 +169,7 @@ impl ShadowPods {
         }
     }
 
-    async fn create(&self, spec: &ShadowPodSpec, new: &NewPod) -> Done {
+    async fn create(&self, spec: &ShadowPodSpec, new: &NewPod, is_first: bool) -> Done {
         let want = HostedPod::from(new.clone());
         // Until its answer is known.
         let _reserved = match self.reserve(spec, &want) {
@@ -185,7 +185,8 @@ impl ShadowPods {
         };
         let made = match self.knowledge.shadows.write(SHADOW, &want, request).await {
             Err(Error::Stale) => {
-                let adopted = self.local_writer.adopt(&want, |there| there.is_of(spec));
+                let is_its_own = |there: &HostedPod| there.is_of(spec) && (is_first || there.is_labelled());
+                let adopted = self.local_writer.adopt(&want, is_its_own);
                 self.knowledge.shadows.write(SHADOW, &want, adopted).await
             }
             made => made,

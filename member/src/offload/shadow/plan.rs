@@ -51,7 +51,11 @@ impl From<Refusal> for Refused {
 /// What is to be done about one record.
 #[derive(Debug)]
 pub(super) enum Step {
-    Create(Box<NewPod>),
+    Create {
+        new: Box<NewPod>,
+        /// Whether a Pod without labels that has its name can be of no other record.
+        is_first: bool,
+    },
     /// It is there; its labels and annotations are to be so.
     Keep(Box<HostedPod>),
     /// With these seconds to end by itself.
@@ -91,7 +95,7 @@ pub(super) fn plan<'a, 'b>(
     let next = asked.max_by_key(|(record, _, _)| (record.creation_timestamp(), record.name_any()));
     let next = next.map(|(record, _, _)| record.name_any());
     // Somebody took off the label that says for which the Pod was made: others came only after it.
-    let made_for = all.iter().filter(|(_, _, around)| around.is_of_home);
+    let made_for = all.iter().filter(|(record, _, around)| around.is_of_home && !is_deleted(record));
     let first = made_for.min_by_key(|(record, _, _)| (record.creation_timestamp(), record.name_any()));
     let first = first.map(|(record, _, _)| record.name_any());
     let planned = |(record, spec, around): (&'a PeerPod, &'a ShadowPodSpec, Around<'b>)| {
@@ -99,7 +103,7 @@ pub(super) fn plan<'a, 'b>(
         let pod = entry.pod.as_ref();
         let is_first = first.as_ref() == Some(&record.name_any());
         let own = pod.filter(|pod| around.is_of_home && pod.is_of(spec) && (pod.is_labelled() || is_first));
-        let step = step(record, spec, (pod.is_some(), own), is_next, &around);
+        let step = step(record, spec, (pod.is_some(), own), (is_next, is_first), &around);
         let is_strangers = !around.is_of_home && matches!(step, Step::Refuse(_));
         Planned { record, spec, own, is_strangers, step }
     };
@@ -110,7 +114,7 @@ fn step(
     record: &PeerPod,
     spec: &ShadowPodSpec,
     (is_taken, own): (bool, Option<&HostedPod>),
-    is_next: bool,
+    (is_next, is_first): (bool, bool),
     around: &Around<'_>,
 ) -> Step {
     if spec.destination != around.us {
@@ -120,7 +124,7 @@ fn step(
     if spec.deletion.is_some() {
         return match own {
             Some(pod) if is_due(pod, spec) => Step::Delete(Box::new(pod.clone()), grace(spec)),
-            None if status.is_some_and(|status| status.deleted) => Step::Leave,
+            None if is_deleted(record) => Step::Leave,
             None if around.is_of_home => Step::Confirm(Box::new(at(spec))),
             None => Step::Gone,
             Some(_) => Step::Leave,
@@ -146,7 +150,12 @@ fn step(
     if is_taken || !is_next {
         return Step::Refuse(name_taken(spec));
     }
-    made(spec, around.key).map_or_else(Step::Refuse, |new| Step::Create(Box::new(new)))
+    made(spec, around.key).map_or_else(Step::Refuse, |new| Step::Create { new: Box::new(new), is_first })
+}
+
+/// Whether its home was told that nothing of it is left.
+fn is_deleted(record: &PeerPod) -> bool {
+    record.status.0.as_ref().is_ok_and(|status| status.deleted)
 }
 
 pub(super) fn no_twin(spec: &ShadowPodSpec) -> Refused {

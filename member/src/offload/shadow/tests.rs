@@ -11,7 +11,7 @@ fn look(known: &Known, place: &str) -> BTreeMap<String, Vec<String>> {
     let planned = plan(&entry, |spec| around(&known.all, spec, None, true));
     let words = planned.into_iter().map(|Planned { record, own, step, is_strangers, .. }| {
         let step = match step {
-            Step::Create(new) => format!("create {:?}", new.metadata),
+            Step::Create { new, is_first } => format!("create {:?} {is_first}", new.metadata),
             Step::Keep(want) => format!("keep {:?}", want.labels()),
             Step::Delete(_, grace) => format!("delete within {grace:?}"),
             Step::Confirm(_) => "confirm".to_owned(),

@@ -66,7 +66,7 @@ fn around<'a>(_: &ShadowPodSpec, key: Option<&'a PrivateKey>) -> Around<'a> {
 
 fn word(step: &Step) -> &'static str {
     match step {
-        Step::Create(_) => "create",
+        Step::Create { .. } => "create",
         Step::Keep(_) => "keep",
         Step::Delete(..) => "delete",
         Step::Confirm(_) => "confirm",
@@ -222,6 +222,24 @@ fn in_the_namespace_of_another_nothing_is_of_this_home() {
     let steps =
         plan(&entry, |spec| Around { is_of_home: false, has_twin: false, ..around(spec, Some(&key)) });
     assert_eq!(steps[0].own, None, "nor is its home told how it is");
+}
+
+#[test]
+fn what_has_no_label_may_be_of_a_record_that_was_there_before() {
+    let (key, none) = (key(1), json!({}));
+    let mut newer = record(&spec("u2", &none), &none);
+    newer.metadata.creation_timestamp = serde_json::from_value(json!("2026-11-01T12:00:01Z")).unwrap();
+    let is_first = |status: &Value| {
+        let older = record(&spec("u1", &json!({"deletion": {}})), status);
+        let entry = entry(&[older, newer.clone()], None);
+        let steps = plan(&entry, |spec| around(spec, Some(&key)));
+        steps.iter().find_map(|planned| match planned.step {
+            Step::Create { is_first, .. } => Some(is_first),
+            _ => None,
+        })
+    };
+    assert_eq!(is_first(&none), Some(false), "it has not ended");
+    assert_eq!(is_first(&json!({"deleted": true})), Some(true));
 }
 
 #[test]
