@@ -1,4 +1,4 @@
-//! A BoundSchema that is gone, is wrong, or is another one: what is installed goes on.
+//! A BoundSchema that is gone, is wrong, or is another one, and an export that is: what is installed goes on.
 
 use api::bind::{
     binding::APIServiceBinding,
@@ -6,8 +6,10 @@ use api::bind::{
     export::APIServiceExport,
     resource::{InformerScope, Isolation},
 };
+use cli::objects::bind as objects;
 use e2e::{
-    binding::{BINDING, Offered, becomes, bind_with, binding_says, vanishes},
+    binding::{BINDING, Offered, becomes, bind_with, binding_says, install, vanishes},
+    seen::event,
     waiting::eventually,
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -71,6 +73,45 @@ fn without_its_schema_an_api_goes_on_as_it_is_and_another_that_has_a_wrong_one_k
         vanishes(&here, "bar").await;
         unbind(world, "east", &offered).await;
         vanishes(&there, &copy("foo")).await;
+        backend.release().await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[test]
+fn objects_of_an_api_that_an_export_has_no_more_stay_and_go_when_somebody_deletes_them() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let (offered, backend) = Backend::bound(world, "droppeds").await;
+        let cns = backend.cluster_namespace.as_str();
+        let (here, there) = (offered.objects(east, None), offered.objects(leader, None));
+        for name in ["foo", "bar"] {
+            offered.create(east, None, name, json!({"spec": {"size": "l"}})).await;
+            becomes("is at the provider", &there, &format!("{cns}-{name}"), |_| true).await;
+        }
+        // The provider makes its export anew, with another API.
+        let kept = Offered::new("keptones", "Cluster");
+        install(east, &objects::bound(&kept.resource())).await;
+        let mut schema = json!(leader.api::<BoundSchema>(cns).get(&offered.name()).await.unwrap().spec);
+        schema["names"] = json!({"plural": "keptones", "kind": "Keptones"});
+        let _: BoundSchema =
+            leader.create(cns, json!({"metadata": {"name": kept.name()}, "spec": schema})).await;
+        let had: APIServiceExport = leader.take(cns, "droppeds").await;
+        let mut spec = json!(had.spec);
+        spec["resources"] = json!([kept.resource()]);
+        let _: APIServiceExport =
+            leader.create(cns, json!({"metadata": {"name": "droppeds"}, "spec": spec})).await;
+        binding_says(world, "east", "droppeds", "Connected", "False", "NotExported").await;
+
+        here.delete("bar", &DeleteParams::default()).await.unwrap();
+        vanishes(&here, "bar").await;
+        eventually("an Event says it", || event(east, "default", "droppeds", "CopiesMayStay")).await;
+        assert!(here.get("foo").await.unwrap().metadata.deletion_timestamp.is_none());
+        unbind(world, "east", &offered).await;
+        for api in [&offered, &kept] {
+            assert!(east.crds().get_opt(&api.name()).await.unwrap().is_none());
+        }
+        assert!(there.get_opt(&format!("{cns}-foo")).await.unwrap().is_some(), "it is not ours to delete");
         backend.release().await;
         leader.take_crd(&offered.name()).await;
     });

@@ -11,11 +11,7 @@ mod install;
 mod report;
 mod verdict;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use api::{bind::condition::Answer, label::MEMBER};
 use kit::{
@@ -43,6 +39,9 @@ const PACE: Duration = Duration::from_millis(50);
 
 /// What is kept in step, by the name of the API.
 pub(crate) type Wanted = BTreeMap<String, Bound>;
+
+/// Bindings, by the APIs of which objects are being kept in step.
+pub(crate) type Active = BTreeMap<String, String>;
 
 /// How it stands with the credential.
 #[derive(Clone)]
@@ -95,8 +94,8 @@ pub(crate) struct Bindings {
     writer: Writer,
     queue: Queue<String>,
     bound: watch::Sender<Wanted>,
-    /// The bindings of which objects are being kept in step, for a moment longer than they are wanted.
-    active: watch::Sender<BTreeSet<String>>,
+    /// The bindings by the APIs of which objects are being kept in step, for a moment longer than they are wanted.
+    active: watch::Sender<Active>,
     unsynced: Unsynced,
     checked: Checked,
     unclear: Unclear,
@@ -142,9 +141,9 @@ impl Bindings {
         self.bound.subscribe()
     }
 
-    /// Of these bindings objects are being kept in step.
-    pub(crate) fn set_active(&self, bindings: BTreeSet<String>) {
-        self.active.send_replace(bindings);
+    /// Of these APIs objects are being kept in step.
+    pub(crate) fn set_active(&self, active: Active) {
+        self.active.send_replace(active);
     }
 
     /// Asks for a pass of every binding, and of every export, since one without a binding says so.
@@ -201,11 +200,8 @@ impl Bindings {
         let told = report::on_binding(&self, &binding, Some(contract), verdicts).await;
         let told = told.and(report::on_export(contract, &name, Some(&found)).await);
         let told = told.and(report::on_schemas(contract, &binding, &self.local).await);
-        if contract.known.with(|known| known.exports.get(&name).is_none()) {
-            let outcome = self.let_deleted_go(&binding, contract).await?;
-            return told.map(|()| outcome);
-        }
-        told.map(|()| Outcome::Done)
+        let outcome = self.let_deleted_go(&binding, contract).await?;
+        told.map(|()| outcome)
     }
 
     /// Of this binding exactly these APIs are kept in step.

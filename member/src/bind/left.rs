@@ -42,7 +42,7 @@ pub(crate) async fn marked(
     left: &[ApiResource],
 ) -> Result<bool, Error> {
     let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(false) };
-    let is_used = match is_used(&contract.client(), &there, left).await {
+    let is_used = match has_copies(contract, &there, left).await {
         // Who may not read them, or finds the API not served, does not know that there are none.
         Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => true,
         answer => answer?,
@@ -52,6 +52,28 @@ pub(crate) async fn marked(
         contract.writer.merge(namespace, None, patch).await?;
     }
     Ok(is_used)
+}
+
+/// Whether one of these APIs has copies of the contract in the provider's Namespace.
+async fn has_copies(contract: &Contract, there: &str, apis: &[ApiResource]) -> kube::Result<bool> {
+    for api in apis {
+        let objects = Api::<Meta<Here>>::namespaced_with(contract.client(), there, api);
+        let counts = |object: Meta<Here>| {
+            let of = object.annotations().get(label::CLUSTER_NAMESPACE).map(String::as_str);
+            counts(of, there, &contract.cluster_namespace.name)
+        };
+        if kit::list::all(&objects, ListParams::default(), counts).await?.contains(&true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether an object in the provider's Namespace `there` is a copy of the contract, which says so (`of`). In one that others have as well
+/// there are theirs; in one of ours alone nobody else has any.
+fn counts(of: Option<&str>, there: &str, cluster_namespace: &str) -> bool {
+    let is_ours_alone = || there.strip_prefix(cluster_namespace).is_some_and(|rest| rest.starts_with('-'));
+    of.map_or_else(is_ours_alone, |of| of == cluster_namespace)
 }
 
 /// Whether one of these APIs has objects in the Namespace.
@@ -111,6 +133,14 @@ mod tests {
         let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "mango", "uid": owner});
         let metadata = json!({"name": "mangos.example.com", "ownerReferences": [owner]});
         serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn in_a_namespace_that_is_shared_only_our_own_copies_count() {
+        assert!(counts(Some("kube-bind-a"), "shop", "kube-bind-a"));
+        assert!(!counts(Some("kube-bind-b"), "shop", "kube-bind-a"));
+        assert!(!counts(None, "shop", "kube-bind-a"), "whoever made it");
+        assert!(counts(None, "kube-bind-a-shop", "kube-bind-a"), "somebody took its annotations off");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The end of a binding: its objects go, then APIServiceNamespaces that nobody else needs, then its CRDs, then the binding.
 //!
-//! Nobody waits for what cannot come: a BoundSchema is not needed for it, and where the provider has no export any more its copies are not
+//! Nobody waits for what cannot come: a BoundSchema is not needed for it, and of what the provider does not export any more copies are not
 //! ours to delete ([`freed`]). Whether copies stay is asked of the binding as it is now. `--cascade=orphan` leaves all there is, in both
 //! clusters.
 
@@ -81,18 +81,16 @@ impl Bindings {
         let left_behind = self.crds(|crd| is_left_behind(crd, binding));
         // The garbage collector takes the binding off all of them: where it is on one, somebody else took it off the others.
         let orphan = leaves_copies(&now) || crds.is_empty() && !left_behind.is_empty();
-        let left = match contract.known.with(|known| known.exports.get(&name).is_some()) {
-            true => self.delete_in_step(binding, contract, orphan).await?,
-            false if !crds.is_empty() => self.let_go(binding, contract, &crds).await?,
-            false => 0,
-        };
+        let unexported = self.unexported(binding, contract);
+        let left = self.delete_in_step(binding, contract, orphan).await?
+            + self.let_go(binding, contract, &unexported).await?;
         if left > 0 {
             self.waits(binding, contract, None).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         self.keep_in_step(&name, Default::default());
         // What still works on an object, and does not know yet that it is gone, would ask for its APIServiceNamespace again.
-        if self.active.borrow().contains(&name) {
+        if self.active.borrow().values().any(|binding| *binding == name) {
             return Ok(Outcome::Requeue(AGAIN));
         }
         if orphan {
@@ -149,7 +147,7 @@ impl Bindings {
             left += objects.len();
         }
         // Objects are in step until the last one is gone; to begin again after that would never end.
-        if left > 0 {
+        if left > 0 || bound.is_empty() {
             self.keep_in_step(&binding.name_any(), bound);
         }
         Ok(left)

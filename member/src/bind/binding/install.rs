@@ -53,6 +53,15 @@ impl Bindings {
                 found.connected = answer;
             }
         }
+        if found.connected == Answer::Yes
+            && let Some(crd) = self.unexported(binding, contract).first()
+        {
+            let message = format!(
+                "the provider does not export {} any more: its objects are not kept in step, and those that somebody deletes do not wait for their copies",
+                crd.name_any()
+            );
+            found.connected = Answer::No(Severity::Warning, "NotExported", message);
+        }
         if export.metadata.deletion_timestamp.is_some() && found.connected == Answer::Yes {
             let message = "the provider takes the API back: nothing new goes up, deletions do".to_owned();
             found.connected = Answer::No(Severity::Warning, "APIServiceExportDeleted", message);
@@ -153,13 +162,33 @@ mod tests {
         feature::fixture::access,
     };
 
+    const API: &str = "mangos.example.com";
+
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).unwrap()
     }
 
     #[tokio::test]
+    async fn what_is_not_exported_any_more_is_said_and_not_kept_in_step() {
+        let (bindings, contract, binding) = bound_to(&["others"]);
+        let found = bindings.install(&binding, &contract).await.unwrap();
+        let names: Vec<_> = bindings.unexported(&binding, &contract).iter().map(Crd::name_any).collect();
+        assert_eq!((names, found.bound.len()), (vec![API.to_owned()], 0));
+        let (bindings, contract, binding) = bound_to(&["others", "mangos"]);
+        assert_eq!(bindings.unexported(&binding, &contract).len(), 0);
+    }
+
+    #[tokio::test]
     async fn what_is_installed_goes_on_without_its_schema() {
-        const API: &str = "mangos.example.com";
+        let (bindings, contract, binding) = bound_to(&["mangos"]);
+        let found = bindings.install(&binding, &contract).await.unwrap();
+        let message = format!("the provider has no BoundSchema {API}");
+        assert_eq!(found.connected, Answer::No(Severity::Error, "BoundSchemaFetchFailed", message));
+        assert!(found.bound.contains_key(API), "its statuses come down, and what is deleted goes");
+    }
+
+    /// A binding with CRD `mangos`, whose export has these APIs.
+    fn bound_to(exported: &[&str]) -> (Bindings, Contract, APIServiceBinding) {
         let (local, contract) = (Local::new(), fixture::contract());
         let link = watch::Sender::new(Link::Connecting);
         let bindings = Bindings::new(&access().env, &local, "k", link.subscribe());
@@ -171,18 +200,16 @@ mod tests {
             "status": {"conditions": [{"type": "Established", "status": "True"}]},
         });
         local.known.with(|known| known.crds.change(Change::Apply(read(crd))));
+        let of = |api: &&str| json!({"group": "example.com", "resource": api, "versions": ["v1"]});
+        let resources: Vec<_> = exported.iter().map(of).collect();
         let export = json!({
             "metadata": {"name": "mango", "namespace": contract.cluster_namespace.name},
-            "spec": {"resources": [{"group": "example.com", "resource": "mangos", "versions": ["v1"]}],
-                "isolation": "Prefixed", "informerScope": "Namespaced"},
+            "spec": {"resources": resources, "isolation": "Prefixed", "informerScope": "Namespaced"},
         });
         contract.known.with(|known| known.exports.change(Change::Apply(read(export))));
         let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
         let binding =
             json!({"metadata": {"name": "mango", "uid": "b1"}, "spec": {"kubeconfigSecretRef": secret}});
-        let found = bindings.install(&read(binding), &contract).await.unwrap();
-        let message = format!("the provider has no BoundSchema {API}");
-        assert_eq!(found.connected, Answer::No(Severity::Error, "BoundSchemaFetchFailed", message));
-        assert!(found.bound.contains_key(API), "its statuses come down, and what is deleted goes");
+        (bindings, contract, read(binding))
     }
 }

@@ -12,15 +12,12 @@ use tracing::Instrument;
 
 use crate::bind::{
     absence::Absence,
-    binding::{Bindings, Wanted},
+    binding::{Active, Bindings, Wanted},
     contract::Contract,
     heartbeat::Beating,
     local::Local,
     sync::{Bound, Sync, Unsynced},
 };
-
-/// The bindings, by the APIs of which objects are being kept in step, for a moment longer than they are wanted.
-type Active = BTreeMap<String, String>;
 
 /// The APIs whose objects are kept in step.
 pub(super) struct Syncs {
@@ -81,7 +78,7 @@ impl Syncs {
                 });
                 self.running.insert(api, (bound, ending));
             }
-            bindings.set_active(active.values().cloned().collect());
+            bindings.set_active(active.clone());
             bindings.enqueue();
             tokio::select! {
                 () = stop.cancelled() => break,

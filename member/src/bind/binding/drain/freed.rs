@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     bind::{binding::APIServiceBinding, export::APIServiceExport, label},
-    view::Meta,
+    view::{Meta, Tolerant},
 };
 use kit::{queue::Outcome, write::Error};
 use kube::{Api, Resource, ResourceExt, api::ApiResource};
@@ -12,11 +12,25 @@ use kube::{Api, Resource, ResourceExt, api::ApiResource};
 use super::{Bindings, is_going};
 use crate::bind::{absence::is_gone, contract::Contract, crd::is_of, local::Crd, sync::Here};
 
-/// How soon it is looked again what somebody deleted of an API without an export: nobody watches its objects.
+/// How soon it is looked again what somebody deleted of an API that is not exported: nobody watches its objects.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl Bindings {
-    /// The provider has no export of that name any more, and with it went where the copies are, and our rights on them: the objects are
+    /// The CRDs of the binding whose APIs its export does not have, as far as that is known; all of them where there is no export.
+    pub(in crate::bind::binding) fn unexported(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+    ) -> Vec<Crd> {
+        let exports = |api: &str| {
+            contract
+                .known
+                .with(|known| known.exports.get(&binding.name_any()).is_some_and(|export| has(export, api)))
+        };
+        self.crds(|crd| is_of(crd, binding) && !exports(&crd.name_any()))
+    }
+
+    /// The provider does not export these APIs any more, and with that went where the copies are, and our rights on them: the objects are
     /// deleted, and do not wait for their copies. How many are left.
     pub(super) async fn let_go(
         &self,
@@ -24,8 +38,10 @@ impl Bindings {
         contract: &Contract,
         crds: &[Crd],
     ) -> Result<usize, Error> {
-        self.has_no_export(binding, contract).await?;
-        self.keep_in_step(&binding.name_any(), Default::default());
+        if crds.is_empty() {
+            return Ok(0);
+        }
+        self.are_unexported(binding, contract, crds).await?;
         let mut left = 0;
         for resource in served(crds) {
             let writer = self.writer.clone().of(resource.clone());
@@ -51,12 +67,13 @@ impl Bindings {
         binding: &APIServiceBinding,
         contract: &Contract,
     ) -> Result<Outcome, Error> {
-        let crds = self.crds(|crd| is_of(crd, binding));
+        let mut crds = self.unexported(binding, contract);
         if crds.is_empty() {
             return Ok(Outcome::Done);
         }
-        if !self.active.borrow().contains(&binding.name_any()) {
-            self.has_no_export(binding, contract).await?;
+        crds.retain(|crd| !self.active.borrow().contains_key(&crd.name_any()));
+        if !crds.is_empty() {
+            self.are_unexported(binding, contract, &crds).await?;
             let mut released = false;
             for resource in served(&crds) {
                 let objects = self.objects(&resource).await?;
@@ -95,21 +112,33 @@ impl Bindings {
     }
 
     /// # Errors
-    /// [`Error::Stale`] where the provider has one.
-    async fn has_no_export(&self, binding: &APIServiceBinding, contract: &Contract) -> Result<(), Error> {
-        let exports =
-            Api::<Meta<APIServiceExport>>::namespaced(contract.client(), &contract.cluster_namespace.name);
-        match is_gone(&exports, &binding.name_any()).await? {
-            true => Ok(()),
-            false => Err(Error::Stale),
+    /// [`Error::Stale`] where the provider exports one of them.
+    async fn are_unexported(
+        &self,
+        binding: &APIServiceBinding,
+        contract: &Contract,
+        crds: &[Crd],
+    ) -> Result<(), Error> {
+        let (cns, name) = (&contract.cluster_namespace.name, binding.name_any());
+        if is_gone(&Api::<Meta<APIServiceExport>>::namespaced(contract.client(), cns), &name).await? {
+            return Ok(());
+        }
+        let there = Api::<Tolerant<APIServiceExport>>::namespaced(contract.client(), cns).get(&name).await?;
+        match there.object {
+            Ok(export) if !crds.iter().any(|crd| has(&export, &crd.name_any())) => Ok(()),
+            _ => Err(Error::Stale),
         }
     }
 
     fn say_copies_may_stay(&self, binding: &APIServiceBinding) {
-        let message = "the provider has no APIServiceExport of this name any more: objects do not wait for their copies, which may stay there";
+        let message = "the provider does not export the API any more: objects do not wait for their copies, which may stay there";
         tracing::warn!(binding = binding.name_any(), "{message}");
         self.env.events.warn(binding.object_ref(&()), "Bind", "CopiesMayStay", message);
     }
+}
+
+fn has(export: &APIServiceExport, api: &str) -> bool {
+    export.spec.resources.iter().any(|resource| resource.name() == api)
 }
 
 fn served(crds: &[Crd]) -> impl Iterator<Item = ApiResource> {
