@@ -40,6 +40,8 @@ pub use self::{
 use crate::{
     Error,
     cluster::{Cluster, known},
+    objects::SYSTEM,
+    view::ClusterSetView,
 };
 
 /// How offloading is set up, where it is asked for.
@@ -84,6 +86,15 @@ where
     let list = known(objects.list_metadata(&one));
     let found = cluster.request(format!("list {plural}"), list).await?;
     Ok(found.is_none().then(|| format!("{plural}.{}", K::group(&()))))
+}
+
+/// The ClusterSet that this cluster belongs to, if it belongs to one: that with its ID, if any has it.
+async fn own_set(cluster: &Cluster) -> Result<Option<ClusterSetView>, Error> {
+    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let sets = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await?;
+    let mut sets: Vec<_> = sets.into_iter().flatten().collect();
+    sets.sort_by_key(|set| set.cluster_id().is_none());
+    Ok(sets.into_iter().next())
 }
 
 /// The condition of this type.

@@ -94,8 +94,8 @@ impl Offloadings {
         self.refused().filter(|failure| *failure != Failure::KindMissing)
     }
 
-    /// The NamespaceOffloading of a Namespace; none if there is none, [`Failure::KindMissing`] if there can be none. One that we do not know of may have been made just
-    /// now, and one that is not told of may be another by now: the API server is asked, once.
+    /// The NamespaceOffloading of a Namespace; none if there is none, [`Failure::KindMissing`] if there can be none. One that we do not
+    /// know of may have been made just now, and one that is not told of may be another by now: the API server is asked, once.
     pub(crate) async fn of(&self, namespace: &str) -> Result<Option<Offloading>, Failure> {
         let name = (namespace.to_owned(), NAME.to_owned());
         let (known, lists) = self.known.with(|known| (known.named(&name).cloned(), known.lists()));

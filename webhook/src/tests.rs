@@ -7,11 +7,12 @@ use std::time::Duration;
 use axum::http::{StatusCode, header::CONNECTION};
 use futures::future::join_all;
 use jiff::Timestamp;
+use kit::failure::Failure;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use self::fixture::{Ca, Webhook, asked, offloading, patch_of, review};
-use crate::tls::Tls;
+use crate::{offloadings::Offloadings, tls::Tls};
 
 #[tokio::test]
 async fn a_pod_gets_what_its_namespace_asks_for() {
@@ -259,6 +260,51 @@ async fn it_is_ready_with_a_certificate_and_a_list() {
     assert!(says.unwrap_err().contains("no certificate"));
     let says = crate::readiness(&webhook.tls, &webhook.offloadings);
     assert!(says.unwrap_err().contains("list of NamespaceOffloadings"));
+}
+
+#[tokio::test]
+async fn it_is_ready_where_the_kind_is_missing() {
+    let webhook = Webhook::start(Duration::ZERO);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    // It serves no kind at all.
+    let serving = axum::serve(listener, axum::Router::new()).into_future();
+    let client = kube::Client::try_from(kube::Config::new(server.parse().unwrap())).unwrap();
+    let (offloadings, watch) = Offloadings::watch(client, kit::metrics::Metrics::new().unwrap());
+    let seen = async {
+        while offloadings.refused().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = seen => {}
+        () = watch => {}
+        _ = serving => {}
+    }
+    assert_eq!(offloadings.refused(), Some(Failure::KindMissing));
+    assert_eq!(crate::readiness(&webhook.tls, &offloadings), Ok(()), "it answers with what there is to do");
+}
+
+#[tokio::test]
+async fn who_is_placed_by_somebody_else_passes_where_nothing_is_known() {
+    let webhook = Webhook::start(Duration::ZERO);
+    let client = webhook.client();
+    let of = |change: &dyn Fn(&mut Value)| {
+        let mut review = review("1", "new");
+        change(&mut review["request"]["object"]);
+        review
+    };
+    let owner =
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true});
+    for placed in [
+        of(&|pod| pod["metadata"]["ownerReferences"] = json!([owner])),
+        of(&|pod| pod["spec"]["nodeName"] = json!("worker")),
+        of(&|pod| pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"})),
+    ] {
+        let (code, answer) = asked(&client, &placed).await;
+        assert_eq!((code, &answer["response"]), (StatusCode::OK, &json!({"uid": "1", "allowed": true})));
+    }
+    assert_eq!(asked(&client, &review("2", "new")).await.0, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 /// The answer as JSON, or as a text of JSON.

@@ -2,13 +2,22 @@
 //! Nodes and twins. In the Common Area: maps, offers and ShadowPods of a member that will not return; maps emptied before they are deleted,
 //! since a map that merely vanishes takes no twin along.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use api::{
     label as general,
     offload::{
-        label, map::NamespaceMap, names, namespace::NamespaceOffloading, offer::OffloadOffer,
-        peer::OffloadPeer, shadow_pod::ShadowPod, view::NamespaceMapView,
+        label,
+        map::NamespaceMap,
+        names,
+        namespace::NamespaceOffloading,
+        offer::OffloadOffer,
+        peer::OffloadPeer,
+        shadow_pod::ShadowPod,
+        view::{NamespaceMapView, OffloadPeerView},
     },
 };
 use k8s_openapi::{
@@ -28,6 +37,7 @@ use crate::{
         Object,
         offload::{member_crds, webhook},
     },
+    offload::vanished::Vanished,
     view::live_holder,
 };
 
@@ -55,8 +65,9 @@ pub(super) async fn warn(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), 
     }
     let hosted: Vec<_> = if_allowed(twins(here, us).await)?.unwrap_or_default();
     let offloaded = if_allowed(here.list::<NamespaceOffloading>(None, "").await)?.unwrap_or_default();
+    let peers = if_allowed(here.list::<OffloadPeer>(None, "").await)?.unwrap_or_default();
     let hosted: Vec<_> = hosted.into_iter().map(|twin| twin.name).collect();
-    let offloaded: Vec<_> = offloaded.into_iter().filter_map(|offloading| offloading.namespace).collect();
+    let offloaded = with_twins(offloaded, &peers);
     for (twins, names) in [
         ("twins of other clusters here", hosted),
         ("twins that these Namespaces have in other clusters", offloaded),
@@ -66,6 +77,15 @@ pub(super) async fn warn(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Namespaces that have twins in other clusters, also those whose NamespaceOffloading vanished.
+fn with_twins(offloaded: Vec<Object>, peers: &[Object]) -> Vec<String> {
+    let peers: Vec<_> = peers.iter().filter_map(Object::view::<OffloadPeerView>).collect();
+    let vanished = Vanished::new(None, &peers);
+    let offloaded = offloaded.into_iter().filter_map(|offloading| offloading.namespace);
+    let all: BTreeSet<_> = offloaded.chain(vanished.namespaces().map(str::to_owned)).collect();
+    all.into_iter().collect()
 }
 
 /// The twins here that have our mark, of whatever home.
@@ -259,6 +279,16 @@ mod tests {
         assert_eq!(emptied(&map(json!({"shop": "shop-east", "web": 1}))), Some(want));
         assert_eq!(emptied(&map(json!({}))), None);
         assert_eq!(emptied(&map(json!("garbled"))), None);
+    }
+
+    #[test]
+    fn twins_of_vanished_offloadings_are_named_too() {
+        let shop = called::<NamespaceOffloading>("shop", "offloading");
+        let lost = json!({"shop": "shop-west", "web": "web"});
+        let peer = json!({"metadata": {"name": "east"}, "spec": {}, "status": {"lostOffloadings": lost}});
+        let peer = Object { body: peer, ..called::<OffloadPeer>("", "east") };
+        assert_eq!(with_twins(vec![shop], &[peer]), ["shop", "web"]);
+        assert_eq!(with_twins(vec![], &[]), [""; 0]);
     }
 
     #[test]

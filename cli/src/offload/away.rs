@@ -4,21 +4,20 @@ use api::{label, lease::LeaseView};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 
+use super::own_set;
 use crate::{
-    cluster::{Cluster, known},
+    cluster::Cluster,
     objects::SYSTEM,
-    view::{ClusterSetView, Sign, sign},
+    view::{Sign, sign},
 };
 
 /// Why nobody acts for this cluster; none if somebody does, or if that may not be read.
 pub(super) async fn away(cluster: &Cluster) -> Option<String> {
-    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let sets = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await.ok()?;
+    let set = own_set(cluster).await.ok()?;
     let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let lease = leases.get_opt(label::MEMBER);
     let lease = cluster.request(format!("read Lease {SYSTEM}/{}", label::MEMBER), lease).await.ok()?;
-    let belongs = sets.is_some_and(|sets| !sets.items.is_empty());
-    why(belongs, lease.as_ref(), Timestamp::now())
+    why(set.is_some(), lease.as_ref(), Timestamp::now())
 }
 
 /// `message`, and why nobody acts for this cluster.

@@ -34,7 +34,8 @@ use self::{
 use super::{
     can_offload, selector,
     status::older_pods,
-    twins::{goes, lost},
+    twins::{clusters, goes, unselected},
+    vanished::Vanished,
 };
 use crate::{Error, KubeContext, cluster::Cluster, eraser::Say, install::MANAGER};
 
@@ -87,9 +88,10 @@ pub async fn offload_namespaces(
         return print(&namespaces, &spec, options.as_json, say);
     }
     can_offload(&cluster).await?;
-    names::check(&cluster, &namespaces, &spec).await?;
+    let vanished = Vanished::read(&cluster).await?;
+    names::check(&cluster, &namespaces, &spec, &vanished).await?;
     if !options.yes {
-        keeps_twins(&cluster, &namespaces, &spec).await?;
+        keeps_twins(&cluster, &namespaces, &spec, &vanished).await?;
     }
     for namespace in &namespaces {
         write(&cluster, namespace, &spec, say).await?;
@@ -185,7 +187,12 @@ fn spec(options: &OffloadOptions) -> Result<Value, Error> {
 }
 
 /// Refuses a selector that would take twins away.
-async fn keeps_twins(cluster: &Cluster, namespaces: &[String], spec: &Value) -> Result<(), Error> {
+async fn keeps_twins(
+    cluster: &Cluster,
+    namespaces: &[String],
+    spec: &Value,
+    vanished: &Vanished,
+) -> Result<(), Error> {
     let Some(selector) = spec.get("clusterSelector") else { return Ok(()) };
     let selects = json!({"clusterSelector": selector});
     let selects: NamespaceOffloadingSpec =
@@ -193,20 +200,36 @@ async fn keeps_twins(cluster: &Cluster, namespaces: &[String], spec: &Value) -> 
     let labels = format!("{TYPE}={VIRTUAL_NODE}");
     let nodes = cluster.all(&Api::<Meta<Node>>::all(cluster.client.clone()), &labels).await?;
     for namespace in namespaces {
-        let Some(there) = read(cluster, namespace).await? else { continue };
-        let lost = lost(&there, &selects, &nodes);
-        let goes = match &there.status.0 {
-            Ok(status) => (!lost.is_empty()).then(|| goes(status, &lost)),
-            // What cannot be read may have twins anywhere.
-            Err(_) => Some(format!("twins of {namespace} may go")),
-        };
-        if let Some(goes) = goes {
+        let there = read(cluster, namespace).await?;
+        if let Some(goes) = taken(namespace, there.as_ref(), vanished, &selects, &nodes) {
             return Err(cluster.refuse(format!(
                 "{goes}: the selector does not match these clusters; nothing was changed; run it again with --yes"
             )));
         }
     }
     Ok(())
+}
+
+/// What goes of a Namespace, in words, if anything does, when its NamespaceOffloading gets the selector of this spec.
+fn taken(
+    namespace: &str,
+    there: Option<&NamespaceOffloadingView>,
+    vanished: &Vanished,
+    selects: &NamespaceOffloadingSpec,
+    nodes: &[Meta<Node>],
+) -> Option<String> {
+    let told = there.and_then(|there| match &there.status.0 {
+        Ok(status) => {
+            // One that refuses may have a twin all the same: what it refuses may be a part of it.
+            let unselected = unselected(clusters(status), selects, nodes);
+            (!unselected.is_empty()).then(|| goes(status, &unselected))
+        }
+        // What cannot be read may have twins anywhere.
+        Err(_) => Some(format!("twins of {namespace} may go")),
+    });
+    // The member may not have looked since it was made anew.
+    let untold = || vanished.goes(namespace, &unselected(vanished.clusters(namespace), selects, nodes));
+    told.or_else(untold)
 }
 
 async fn write(cluster: &Cluster, namespace: &str, spec: &Value, say: Say<'_>) -> Result<(), Error> {

@@ -25,13 +25,9 @@ use kube::{
 use serde_json::{Value, json};
 
 pub use self::using::{UseOptions, use_peer};
-use super::is_set_up;
+use super::{is_set_up, own_set};
 use crate::{
-    Error, KubeContext,
-    cluster::{Cluster, known},
-    eraser::Say,
-    install::MANAGER,
-    objects::SYSTEM,
+    Error, KubeContext, cluster::Cluster, eraser::Say, install::MANAGER, objects::SYSTEM,
     view::ClusterSetView,
 };
 
@@ -184,9 +180,7 @@ fn incoming(options: &AcceptOptions) -> Result<Value, Error> {
 async fn ours(context: &KubeContext, peer: &str) -> Result<(Cluster, ClusterSetView), Error> {
     let cluster = Cluster::connect(context).await?;
     is_set_up(&cluster).await?;
-    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let found = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await?;
-    match found.into_iter().flatten().find(|set| set.cluster_id().is_some()) {
+    match own_set(&cluster).await?.filter(|set| set.cluster_id().is_some()) {
         None => Err(cluster.refuse("not a member of a ClusterSet: run freeport join --offload first".into())),
         Some(set) if set.cluster_id() == Some(peer) => {
             Err(cluster.refuse(format!("{peer} is the ID of this cluster itself; name another cluster")))

@@ -6,7 +6,6 @@ use api::{
         map::CREATION_LOOP_BACK_OFF,
         namespace::{NamespaceOffloadingSpec, NamespaceOffloadingStatus, READY},
         selector::{Candidate, selects},
-        view::NamespaceOffloadingView,
     },
     view::Meta,
 };
@@ -47,14 +46,13 @@ fn refusal<'a>(status: &'a NamespaceOffloadingStatus, id: &str) -> Option<&'a st
     Some(&ready.message)
 }
 
-/// Clusters that lose their twin when the NamespaceOffloading gets this spec: their Nodes are not selected by it. A cluster whose Node
-/// is not there loses nothing: what it is like is not known.
-pub(super) fn lost<'a>(
-    offloading: &'a NamespaceOffloadingView,
+/// Those of clusters with a twin that lose it when the NamespaceOffloading gets this spec: their Nodes are not selected by it. A cluster
+/// whose Node is not there loses nothing: what it is like is not known.
+pub(super) fn unselected<'a>(
+    clusters: Vec<&'a str>,
     spec: &NamespaceOffloadingSpec,
     nodes: &[Meta<Node>],
 ) -> Vec<&'a str> {
-    let Ok(status) = &offloading.status.0 else { return Vec::new() };
     let is_of =
         |node: &&Meta<Node>, id: &str| node.labels().get(REMOTE_CLUSTER_ID).is_some_and(|of| of == id);
     let is_lost = |id: &&str| {
@@ -62,8 +60,7 @@ pub(super) fn lost<'a>(
             !selects(spec.terms(), Candidate { name: &node.name_any(), labels: node.labels() })
         })
     };
-    // One that refuses may have a twin all the same: what it refuses may be a part of it.
-    clusters(status).into_iter().filter(is_lost).collect()
+    clusters.into_iter().filter(is_lost).collect()
 }
 
 /// What goes in these clusters, in words.
@@ -116,19 +113,17 @@ mod tests {
                 "gone": said("NamespaceCreated"),
             },
         });
-        let offloading = json!({"metadata": {"name": "offloading"}, "spec": {}, "status": status});
-        let offloading: NamespaceOffloadingView = serde_json::from_value(offloading).unwrap();
+        let status: NamespaceOffloadingStatus = serde_json::from_value(status).unwrap();
         let node = |id: &str, region: &str| -> Meta<Node> {
             let labels = json!({"liqo.io/remote-cluster-id": id, "region": region});
             serde_json::from_value(json!({"metadata": {"name": format!("freeport-{id}"), "labels": labels}}))
                 .unwrap()
         };
         let nodes = [node("east", "a"), node("north", "b"), node("south", "b")];
-        let lost_by = |spec| lost(&offloading, &serde_json::from_value(spec).unwrap(), &nodes);
+        let lost_by = |spec| unselected(clusters(&status), &serde_json::from_value(spec).unwrap(), &nodes);
         let region = json!([{"matchExpressions": [{"key": "region", "operator": "In", "values": ["a"]}]}]);
         assert_eq!(lost_by(json!({"clusterSelector": {"nodeSelectorTerms": region}})), ["north", "south"]);
         assert_eq!(lost_by(json!({})), [""; 0]);
-        let status = offloading.status.0.as_ref().unwrap();
-        assert_eq!(goes(status, &["south"]), "Namespace shop-west goes in south, with all that is in it");
+        assert_eq!(goes(&status, &["south"]), "Namespace shop-west goes in south, with all that is in it");
     }
 }

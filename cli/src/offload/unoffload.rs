@@ -64,13 +64,13 @@ pub async fn unoffload_namespaces(
     let cluster = Cluster::connect(&options.cluster).await?;
     can_offload(&cluster).await?;
     for namespace in &options.namespaces {
-        can_come_home(&home(&cluster, namespace).await?)?;
+        can_come_home(&find(&cluster, namespace).await?)?;
     }
     let vanished = Vanished::read(&cluster).await?;
     let (mut goes, mut left) = (false, Vec::new());
     for namespace in &options.namespaces {
         let there = read(&cluster, namespace).await?;
-        let is_placed = is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED);
+        let is_placed = is_on(&find(&cluster, namespace).await?, SCHEDULING_ENABLED);
         let what = what_goes(namespace, there.as_ref(), is_placed, &vanished);
         say(&format!("{}: {}", cluster.name, printable(&what)));
         left.extend(vanished.in_words(namespace).filter(|_| there.is_none()));
@@ -84,7 +84,7 @@ pub async fn unoffload_namespaces(
     }
     for namespace in &options.namespaces {
         wait(&cluster, namespace, options.timeout, say).await?;
-        if is_on(&home(&cluster, namespace).await?, SCHEDULING_ENABLED) {
+        if is_on(&find(&cluster, namespace).await?, SCHEDULING_ENABLED) {
             unplace(&cluster, namespace).await?;
         }
     }
@@ -107,7 +107,7 @@ async fn unplace(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
     cluster.request(doing, namespaces.patch_metadata(namespace, &params, &patch)).await.map(drop)
 }
 
-async fn home(cluster: &Cluster, namespace: &str) -> Result<Meta<Namespace>, Error> {
+async fn find(cluster: &Cluster, namespace: &str) -> Result<Meta<Namespace>, Error> {
     let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let read = known(namespaces.get(namespace));
     let there = cluster.request(format!("read Namespace {namespace}"), read).await?;

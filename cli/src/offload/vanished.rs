@@ -1,32 +1,36 @@
 //! Namespaces that have twins and no NamespaceOffloading any more, as the member says in its OffloadPeers, and what is to be done about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     label::TRUE,
-    offload::{label::SCHEDULING_ENABLED, twin::default_name, view::OffloadPeerView},
+    offload::{label::SCHEDULING_ENABLED, namespace::NAME, twin::default_name, view::OffloadPeerView},
+    view::Named,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 
+use super::own_set;
 use crate::{
     Error,
-    cluster::{Cluster, known, list},
-    objects::SYSTEM,
+    cluster::{Cluster, list},
     view::ClusterSetView,
 };
 
 /// Twins of Namespaces whose NamespaceOffloading vanished.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vanished {
-    /// ID of the home, as far as its ClusterSet says it.
-    home: Option<String>,
+    /// ID of this cluster, as far as its ClusterSet says it.
+    us: Option<String>,
     /// By Namespace: the names of its twins, and the clusters in which they are called so.
     twins: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Those of the Namespaces that are not there.
+    missing: BTreeSet<String>,
 }
 
 impl Vanished {
-    /// Those that these OffloadPeers name.
-    pub(crate) fn new<'a>(home: Option<&str>, peers: impl IntoIterator<Item = &'a OffloadPeerView>) -> Self {
+    /// Those that these OffloadPeers name. `us`: ID of this cluster.
+    pub(crate) fn new<'a>(us: Option<&str>, peers: impl IntoIterator<Item = &'a OffloadPeerView>) -> Self {
         let mut twins: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
         for peer in peers {
             let lost = peer.status.0.as_ref().ok().into_iter().flat_map(|status| &status.lost_offloadings);
@@ -35,14 +39,33 @@ impl Vanished {
                 called.entry(twin.clone()).or_default().push(peer.name_any());
             }
         }
-        Self { home: home.map(str::to_owned), twins }
+        Self { us: us.map(str::to_owned), twins, missing: BTreeSet::new() }
     }
 
     /// Reads them.
     pub(super) async fn read(cluster: &Cluster) -> Result<Self, Error> {
-        let home = home(cluster).await?;
+        let set = own_set(cluster).await?;
         let peers = cluster.all(&Api::<OffloadPeerView>::all(cluster.client.clone()), "").await?;
-        Ok(Self::new(home.as_deref(), &peers))
+        let mut vanished = Self::new(set.as_ref().and_then(ClusterSetView::cluster_id), &peers);
+        if vanished.is_empty() {
+            return Ok(vanished);
+        }
+        let there = cluster.all(&Api::<Named<Namespace>>::all(cluster.client.clone()), "").await?;
+        vanished.find_missing(there.iter().map(ResourceExt::name_any));
+        Ok(vanished)
+    }
+
+    /// Notes which of the Namespaces are not among these, which are all that are there.
+    pub(crate) fn find_missing(&mut self, there: impl IntoIterator<Item = String>) {
+        self.missing = self.twins.keys().cloned().collect();
+        for namespace in there {
+            self.missing.remove(&namespace);
+        }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.twins.is_empty()
     }
 
     /// The Namespaces.
@@ -50,9 +73,9 @@ impl Vanished {
         self.twins.keys().map(String::as_str)
     }
 
-    /// ID of the home, as far as its ClusterSet says it.
-    pub(super) fn home(&self) -> Option<&str> {
-        self.home.as_deref()
+    /// ID of this cluster, as far as its ClusterSet says it.
+    pub(super) fn us(&self) -> Option<&str> {
+        self.us.as_deref()
     }
 
     /// Names of the twins of a Namespace.
@@ -60,19 +83,38 @@ impl Vanished {
         self.twins.get(namespace).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
+    /// The clusters with a twin of a Namespace.
+    pub(super) fn clusters(&self, namespace: &str) -> Vec<&str> {
+        let all = self.twins.get(namespace).into_iter().flat_map(BTreeMap::values).flatten();
+        all.map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// The twins of a Namespace, in words; none if none is known.
     pub(super) fn in_words(&self, namespace: &str) -> Option<String> {
-        let called = self.twins.get(namespace)?;
-        let one = |(twin, clusters): (&String, &Vec<String>)| format!("{twin} in {}", list(clusters));
-        let called: Vec<_> = called.iter().map(one).collect();
-        Some(format!("twin {}", called.join(", and ")))
+        self.words(namespace, |_| true)
+    }
+
+    /// What goes of a Namespace where its twins in these clusters go, in words; none if it has none there.
+    pub(super) fn goes(&self, namespace: &str, clusters: &[&str]) -> Option<String> {
+        let twins = self.words(namespace, |id| clusters.contains(&id))?;
+        Some(format!("{twins} goes, with all that is in it: NamespaceOffloading {namespace}/{NAME} vanished"))
+    }
+
+    /// The twins of a Namespace in those clusters that `is_asked` takes.
+    fn words(&self, namespace: &str, is_asked: impl Fn(&str) -> bool) -> Option<String> {
+        let one = |(twin, clusters): (&String, &Vec<String>)| {
+            let clusters: Vec<_> = clusters.iter().filter(|id| is_asked(id)).collect();
+            (!clusters.is_empty()).then(|| format!("{twin} in {}", list(&clusters)))
+        };
+        let called: Vec<_> = self.twins.get(namespace)?.iter().filter_map(one).collect();
+        (!called.is_empty()).then(|| format!("twin {}", called.join(", and ")))
     }
 
     /// The command that offloads a Namespace again with the twins that it has.
     pub(super) fn again(&self, namespace: &str) -> String {
         let command = format!("freeport offload namespace {namespace}");
         let is_default =
-            |twin: &str| self.home().is_some_and(|home| default_name(namespace, home).as_deref() == Ok(twin));
+            |twin: &str| self.us().is_some_and(|us| default_name(namespace, us).as_deref() == Ok(twin));
         match self.names(namespace).next() {
             Some(twin) if twin == namespace => {
                 format!("{command} --namespace-mapping-strategy EnforceSameName")
@@ -87,6 +129,7 @@ impl Vanished {
     /// What is wrong with a Namespace without NamespaceOffloading, and what to do. `is_placed`: the webhook is asked of its Pods.
     pub(crate) fn trouble(&self, namespace: &str, is_placed: bool) -> (String, String) {
         let (twins, placed) = (self.in_words(namespace), format!("label {SCHEDULING_ENABLED}={TRUE}"));
+        let is_missing = self.missing.contains(namespace);
         let what = match (is_placed, &twins) {
             (true, Some(twins)) => {
                 format!(
@@ -98,25 +141,25 @@ impl Vanished {
             ),
             (false, twins) => {
                 let twins = twins.as_deref().unwrap_or("twins that it had");
-                format!("has no NamespaceOffloading any more, which vanished; {twins} may run on")
+                let lacks = if is_missing { "is not there any more, and has no" } else { "has no" };
+                format!("{lacks} NamespaceOffloading any more, which vanished; {twins} may run on")
             }
         };
+        let first =
+            if is_missing { format!("kubectl create namespace {namespace}, then ") } else { String::new() };
         let name = if twins.is_some() { "" } else { " and --namespace-mapping-strategy" };
+        let narrow = match &*self.clusters(namespace) {
+            [] => String::new(),
+            clusters => format!("; a selector that does not match {} takes the twin there", list(clusters)),
+        };
         let next = format!(
-            "{}, with the --pod-offloading-strategy and --selector{name} that it had, which are not known any more (without them Pods may run \
-             here and in each cluster that is used); to offload it no more, freeport unoffload namespace {namespace} --yes after that",
+            "{first}{}, with the --pod-offloading-strategy and --selector{name} that it had, which are not known any more (without them Pods \
+             may run here and in each cluster that is used{narrow}); to offload it no more, freeport unoffload namespace {namespace} --yes \
+             after that",
             self.again(namespace)
         );
         (what, next)
     }
-}
-
-/// ID of a cluster, as far as its ClusterSet says it.
-async fn home(cluster: &Cluster) -> Result<Option<String>, Error> {
-    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let sets = cluster.request("list ClusterSets", known(sets.list(&<_>::default()))).await?;
-    let id = |set: ClusterSetView| set.cluster_id().map(str::to_owned);
-    Ok(sets.into_iter().flatten().find_map(id))
 }
 
 #[cfg(test)]
@@ -125,7 +168,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Of home `west`: `web`, which has twin `web` in `east` and `north`; `shop` with that of DefaultName; `bar` with another one.
+    /// Of `west`: `web`, which has twin `web` in `east` and `north`; `shop` with that of DefaultName; `bar` with another one.
     pub(in crate::offload) fn example() -> Vanished {
         let peer = |name: &str, lost: serde_json::Value| -> OffloadPeerView {
             let peer = json!({"metadata": {"name": name}, "spec": {}, "status": {"lostOffloadings": lost}});
@@ -146,7 +189,7 @@ pub(super) mod tests {
         assert_eq!(flags("shop"), "");
         assert_eq!(flags("bar"), " --namespace-mapping-strategy SelectedName --remote-namespace-name foo");
         assert_eq!(flags("other"), "", "nothing is known of it");
-        let nameless = Vanished { home: None, ..vanished.clone() };
+        let nameless = Vanished { us: None, ..vanished.clone() };
         assert!(nameless.again("shop").ends_with("--remote-namespace-name shop-west"), "that is right, too");
         assert_eq!(vanished.in_words("web").unwrap(), "twin web in east, north");
         assert_eq!(vanished.in_words("other"), None);
@@ -161,11 +204,41 @@ pub(super) mod tests {
             next.contains("EnforceSameName, with the --pod-offloading-strategy and --selector that"),
             "{next}"
         );
+        assert!(next.contains("that does not match east, north takes the twin there"), "{next}");
         let (what, next) = vanished.trouble("shop", false);
         assert!(what.contains("twin shop-west in east may run on") && !what.contains("label"), "{what}");
         assert!(next.ends_with("freeport unoffload namespace shop --yes after that"), "{next}");
         let (what, next) = vanished.trouble("other", true);
         assert!(what.ends_with("twins that it had may be left"), "{what}");
         assert!(next.contains("--selector and --namespace-mapping-strategy that it had"), "{next}");
+        assert!(!next.contains("takes the twin"), "{next}");
+    }
+    #[test]
+    fn where_the_namespace_is_gone_too_it_is_made_first() {
+        let mut vanished = example();
+        vanished.find_missing(["shop".to_owned()]);
+        let (what, next) = vanished.trouble("web", false);
+        assert!(
+            what.starts_with("is not there any more") && what.contains("twin web in east, north"),
+            "{what}"
+        );
+        assert!(
+            next.starts_with("kubectl create namespace web, then freeport offload namespace web --"),
+            "{next}"
+        );
+        let (what, next) = vanished.trouble("shop", false);
+        assert!(
+            what.starts_with("has no") && next.starts_with("freeport offload namespace shop"),
+            "{what} {next}"
+        );
+    }
+
+    #[test]
+    fn what_goes_with_a_cluster_is_named() {
+        let goes = |namespace: &str, clusters: &[&str]| example().goes(namespace, clusters);
+        let said = goes("web", &["north", "south"]).unwrap();
+        assert!(said.starts_with("twin web in north goes, with all that is in it"), "{said}");
+        assert_eq!(goes("shop", &["north"]), None);
+        assert_eq!(goes("other", &["north"]), None);
     }
 }

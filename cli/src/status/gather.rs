@@ -60,8 +60,8 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
-    let home = sets.iter().flatten().find_map(ClusterSetView::cluster_id);
-    let offloading = offloading::offloading(cluster, home).await?;
+    let us = sets.iter().flatten().find_map(ClusterSetView::cluster_id);
+    let offloading = offloading::offloading(cluster, us).await?;
     let lost_records = offloading::lost_records(cluster, leads, offloading.is_some()).await?;
     Ok(Found {
         cluster: cluster.name.clone(),

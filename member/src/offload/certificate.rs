@@ -11,9 +11,9 @@
 //! | [`placement`] | what the answer means for a NamespaceOffloading (pure) |
 //!
 //! Watches Secret `freeport-webhook-tls` in our Namespace and MutatingWebhookConfiguration `freeport-webhook`. Writes the Secret, if it
-//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; nothing while there is no such configuration. Deletes nothing. Without leader and session it runs as well: a
-//! certificate expires whether anybody leads or not. It may run twice: each write is bound to the version that was read, so of two
-//! that make an authority one is refused, and reads what the other wrote.
+//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; nothing while there is no such configuration. Deletes nothing. Without
+//! leader and session it runs as well: a certificate expires whether anybody leads or not. It may run twice: each write is bound to the
+//! version that was read, so of two that make an authority one is refused, and reads what the other wrote.
 
 mod ask;
 mod before;

@@ -1,5 +1,6 @@
-//! Consent: watches OffloadPeers, and what follows from them; writes our OffloadOffers into the Common Area, deletes those that nobody
-//! wants any more, and says on each OffloadPeer whether all that it asks for works. Safe to run twice: offers are a function of
+//! Consent: watches OffloadPeers, and what follows from them, and reads our maps and NamespaceOffloadings; writes our OffloadOffers into
+//! the Common Area, deletes those that nobody wants any more, and says on each OffloadPeer whether all that it asks for works, which
+//! labels its Node had, and which twins there have lost their NamespaceOffloading. Safe to run twice: offers are a function of
 //! OffloadPeers, and only differences are sent.
 
 mod lost;

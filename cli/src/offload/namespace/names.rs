@@ -8,13 +8,17 @@ use super::{super::vanished::Vanished, read};
 use crate::{Error, cluster::Cluster};
 
 /// Refuses names that do not fit. A NamespaceOffloading that is there keeps its name.
-pub(super) async fn check(cluster: &Cluster, namespaces: &[String], spec: &Value) -> Result<(), Error> {
-    let vanished = Vanished::read(cluster).await?;
+pub(super) async fn check(
+    cluster: &Cluster,
+    namespaces: &[String],
+    spec: &Value,
+    vanished: &Vanished,
+) -> Result<(), Error> {
     let spec: NamespaceOffloadingSpec =
         serde_json::from_value(spec.clone()).map_err(|error| Error::Argument(error.to_string()))?;
     let mut wrong = Vec::new();
     for namespace in namespaces {
-        if let Some(why) = misnamed(namespace, &spec, &vanished)
+        if let Some(why) = misnamed(namespace, &spec, vanished)
             && read(cluster, namespace).await?.is_none()
         {
             wrong.push(why);
@@ -28,7 +32,7 @@ pub(super) async fn check(cluster: &Cluster, namespaces: &[String], spec: &Value
 
 /// Why the twins of a Namespace cannot be called as the flags say, as far as the ID of this cluster is known.
 fn misnamed(namespace: &str, spec: &NamespaceOffloadingSpec, vanished: &Vanished) -> Option<String> {
-    match twin(spec, namespace, vanished.home()?) {
+    match twin(spec, namespace, vanished.us()?) {
         Err(error) => Some(format!(
             "Namespace {namespace}: {error}, by --namespace-mapping-strategy EnforceSameName, or SelectedName with --remote-namespace-name"
         )),

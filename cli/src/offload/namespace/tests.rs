@@ -1,6 +1,7 @@
 //! What flags say, and what is printed.
 
 use super::*;
+use crate::offload::vanished::tests::example;
 
 fn options(namespaces: &[&str]) -> OffloadOptions {
     OffloadOptions {
@@ -135,4 +136,24 @@ fn pods_that_are_older_are_spoken_of_where_there_are_any() {
     assert!(said(&["web"]).unwrap().starts_with("Pod web of shop is older"));
     let two = said(&["web", "db"]).unwrap();
     assert!(two.starts_with("2 Pods of shop") && two.contains("freeport offload status -n shop"), "{two}");
+}
+
+#[test]
+fn a_selector_that_takes_the_twin_of_a_vanished_offloading_is_refused() {
+    let nodes = ["east", "north"].map(|id| -> Meta<Node> {
+        let labels = json!({"liqo.io/remote-cluster-id": id, "region": id});
+        serde_json::from_value(json!({"metadata": {"name": format!("freeport-{id}"), "labels": labels}}))
+            .unwrap()
+    });
+    let goes = |namespace: &str, selector: &str| {
+        let options = OffloadOptions { selectors: vec![selector.to_owned()], ..options(&[namespace]) };
+        let selects = serde_json::from_value(spec(&options).unwrap()).unwrap();
+        taken(namespace, None, &example(), &selects, &nodes)
+    };
+    assert!(goes("web", "region=east").unwrap().starts_with("twin web in north goes"));
+    assert!(goes("web", "region=us").unwrap().starts_with("twin web in east, north goes"));
+    assert_eq!(goes("web", ""), None);
+    assert_eq!(goes("shop", "region=east"), None);
+    assert!(goes("shop", "region=north").unwrap().starts_with("twin shop-west in east goes"));
+    assert_eq!(goes("other", "region=us"), None, "it has no twin");
 }

@@ -20,6 +20,7 @@ use crate::{
         away::explained,
         condition,
         twins::{clusters, goes},
+        vanished::Vanished,
     },
     rollout,
 };
@@ -156,7 +157,17 @@ async fn twins(cluster: &Cluster, peer: &str) -> Result<Vec<String>, Error> {
             .namespace()
             .map(|name| format!("the twin of {name} there goes, with all that is in it")),
     };
-    Ok(offloadings.iter().filter_map(goes).collect())
+    let lost = lost(read(cluster, peer).await?.as_ref(), &offloadings);
+    Ok(offloadings.iter().filter_map(goes).chain(lost).collect())
+}
+
+/// What goes there of Namespaces without NamespaceOffloading, as far as the member has said it.
+fn lost(peer: Option<&OffloadPeerView>, offloadings: &[NamespaceOffloadingView]) -> Vec<String> {
+    let Some(peer) = peer else { return Vec::new() };
+    let vanished = Vanished::new(None, [peer]);
+    let is_told = |name: &str| offloadings.iter().any(|it| it.namespace().as_deref() == Some(name));
+    let lost = vanished.namespaces().filter(|name| !is_told(name));
+    lost.filter_map(|name| vanished.goes(name, &[&peer.name_any()])).collect()
 }
 
 /// What has to go before the Node does.
@@ -192,6 +203,23 @@ mod tests {
         let twin = "Namespace shop-west goes in east, with all that is in it".to_owned();
         assert_eq!(what_is_left(std::slice::from_ref(&twin)), twin);
         assert!(what_is_left(&[]).contains("freeport-member"));
+    }
+
+    #[test]
+    fn twins_of_vanished_offloadings_go_too() {
+        let peer = |lost: serde_json::Value| -> OffloadPeerView {
+            let status = json!({"lostOffloadings": lost});
+            serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}, "status": status}))
+                .unwrap()
+        };
+        let told = json!({"metadata": {"name": "offloading", "namespace": "shop"}, "spec": {}});
+        let told: Vec<NamespaceOffloadingView> = serde_json::from_value(json!([told])).unwrap();
+        let said = lost(Some(&peer(json!({"shop": "shop-west", "web": "web"}))), &told);
+        assert!(
+            said.len() == 1 && said[0].starts_with("twin web in east goes"),
+            "of shop it is told: {said:?}"
+        );
+        assert!(lost(None, &told).is_empty());
     }
 
     #[test]

@@ -21,11 +21,11 @@ use crate::{
     status::found::{Entry, Gap, Offloading, Part, Why},
 };
 
-/// Offloading, where it is set up. `home`: ID of this cluster, as far as it is known.
-pub(super) async fn offloading(cluster: &Cluster, home: Option<&str>) -> Result<Option<Offloading>, Error> {
+/// Offloading, where it is set up. `us`: ID of this cluster, as far as it is known.
+pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Option<Offloading>, Error> {
     let all: Api<OffloadPeerView> = Api::all(cluster.client.clone());
     let peers = list(cluster, &all, "offloadpeers".into(), "", |peer| peer).await?;
-    let vanished = Vanished::new(home, peers.iter().flatten());
+    let mut vanished = Vanished::new(us, peers.iter().flatten());
     let peers = peers.map(|peers| peers.into_iter().map(Entry::from).collect());
     // Who may not list them is refused before it is known whether there are any.
     let is_there = match &peers {
@@ -49,6 +49,12 @@ pub(super) async fn offloading(cluster: &Cluster, home: Option<&str>) -> Result<
     let all: Api<Named<Namespace>> = Api::all(cluster.client.clone());
     let placed =
         list(cluster, &all, "namespaces".into(), &labelled, |namespace| namespace.name_any()).await?;
+    if !vanished.is_empty()
+        // Who may not list them was refused above as well.
+        && let Ok(there) = list(cluster, &all, "namespaces".into(), "", |it| it.name_any()).await?
+    {
+        vanished.find_missing(there);
+    }
     let server = deployment(cluster, true, webhook::NAME).await?;
     Ok(Some(Offloading { policy, checks, peers, namespaces, vanished, placed, webhook, server }))
 }
