@@ -71,6 +71,10 @@ pub const SCHEMAS: &str = "multicluster.freeport.dev/schemas";
 /// each other.
 pub const QUOTA: &str = "multicluster.freeport.dev/quota";
 
+/// Annotation of the leader's Lease: what the Leases of all members say ([`lease::digest`](crate::lease::digest)). Members watch it in
+/// place of each other's Leases.
+pub const MEMBERS: &str = "multicluster.freeport.dev/members";
+
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 

@@ -1,5 +1,7 @@
 //! Leases: how a member or a leader shows in a Common Area that it is there, and what others read of it.
 
+pub mod digest;
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -141,6 +141,12 @@ pub fn member_lease(cluster: &str) -> String {
     format!("{}-{cluster}", label::MEMBER)
 }
 
+/// ID of the member whose Lease has this name.
+pub fn member_of_lease(lease: &str) -> Option<&str> {
+    let cluster = lease.strip_prefix(label::MEMBER)?.strip_prefix('-')?;
+    check_cluster_id(cluster).is_ok().then_some(cluster)
+}
+
 /// Why a cluster ID cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterIdError {

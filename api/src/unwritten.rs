@@ -99,7 +99,7 @@ pub fn named(feature: &str, key: impl Display) -> String {
 }
 
 /// As `renewTime` says it.
-fn time(at: Timestamp) -> String {
+pub(crate) fn time(at: Timestamp) -> String {
     let time = serde_json::to_value(MicroTime(at)).ok();
     time.as_ref().and_then(|time| time.as_str()).unwrap_or_default().to_owned()
 }

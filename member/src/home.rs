@@ -29,7 +29,7 @@ use presence::{
     lease::{Annotations, Keeper, Presence},
     restore::RestoreDetector,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait for one answer about the Lease.
@@ -147,11 +147,12 @@ impl Home {
             kinship: Kinship::at_home(),
             pace: env.pace,
         };
-        let also = || -> Annotations {
+        let also = |_| -> Annotations {
             self.lost().into_iter().map(|lost| (label::RESTORED.to_owned(), lost.text())).collect()
         };
+        let no_news = Notify::new();
         tokio::select! {
-            () = keeper.keep_saying(also, || Settled::Yes, (*self.presence).clone()) => {}
+            () = keeper.keep_saying(also, &no_news, || Settled::Yes, (*self.presence).clone()) => {}
             () = self.restored.cancelled() => {}
         }
     }

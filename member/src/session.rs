@@ -29,7 +29,7 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    connect::Start,
+    connect::{Hearing, Start},
     health::{PATIENCE, Seen},
     peers::Peers,
     table::Table,
@@ -68,6 +68,8 @@ enum Ended {
     Restored,
     /// These members run Antrea's controllers, and no others: everything has to be read again.
     Named(Members),
+    /// The leader's Lease tells of other members now, or does not any more: other Leases have to be watched.
+    Heard(Hearing),
     /// The leader is Antrea's, which needs Antrea's protocol.
     Antrea,
 }
@@ -97,6 +99,13 @@ impl Session {
                         "the list of members that run Antrea's controllers changed: starting again with it"
                     );
                     start.antrea = members;
+                }
+                Ended::Heard(hearing) => {
+                    tracing::info!(
+                        ?hearing,
+                        "the Leases of other members are to be heard in another way: starting again"
+                    );
+                    start.hearing = hearing;
                 }
                 Ended::Antrea => {
                     tracing::info!("the leader is Antrea's: using Antrea's protocol");
@@ -136,7 +145,7 @@ impl Parts {
         let table = Arc::new(Table::begin(features, &access));
         table.watch(tasks);
         let peers = Peers::new(&access);
-        peers.watch(&access, &table, tasks);
+        peers.watch(&access, start.hearing, &table, tasks);
         let lacking = schemas::watch(&access, table::crds(features), &table, tasks);
         let present = presence::start(&access, target, detector, &table, &peers.watches, tasks);
         Self { access, table, peers, lacking, present }
@@ -144,9 +153,11 @@ impl Parts {
 
     /// Runs the features and tells the state until the session ends.
     async fn follow(&self, session: &Session, start: &Start, tasks: &mut JoinSet<()>) -> Ended {
-        let mut controllers = pin!(self.table.run(|| self.begin(session.noted.clone()), &session.stop));
+        let mut controllers =
+            pin!(self.table.run(|| self.begin(start, session.noted.clone()), &session.stop));
         let mut antrea_leads = pin!(self.antrea_leads(session, start));
         let (mut named, mut present) = (self.peers.named.subscribe(), self.present.clone());
+        let mut hearing = self.peers.hearing.subscribe();
         let (mut since, mut was_lost) = (None::<Instant>, false);
         let gauge = self.access.env.metrics.present(&self.access.us.common_area);
         let ended = loop {
@@ -157,11 +168,15 @@ impl Parts {
                 self.table.retry_failed();
             }
             was_lost = matches!(now, Presence::Failing { .. });
+            if self.waits_for_the_leader(start) && self.access.leases.with(|leases| leases.leader_is_silent())
+            {
+                break Ended::Heard(Hearing::Directly);
+            }
             match now {
                 // Another cluster exports under our ID now, or another process of ours does what we did: the membership starts another session, which waits.
                 Presence::Taken { .. } | Presence::Replaced if since.is_some() => break Ended::Over,
                 Presence::Restored => break Ended::Restored,
-                now => self.tell(&session.state, now, &mut since),
+                now => self.tell(&session.state, start, now, &mut since),
             }
             tokio::select! {
                 () = &mut controllers => break Ended::Over,
@@ -169,6 +184,9 @@ impl Parts {
                 () = &mut antrea_leads => break Ended::Antrea,
                 Ok(members) = named.wait_for(|members| *members != self.access.antrea) => {
                     break Ended::Named(members.clone());
+                }
+                Ok(hearing) = hearing.wait_for(|now| now.is_some_and(|now| now != start.hearing)) => {
+                    break Ended::Heard(hearing.unwrap_or_default());
                 }
                 Ok(()) = present.changed() => {}
                 () = self.access.changed.notified() => {}
@@ -184,8 +202,16 @@ impl Parts {
     }
 
     /// Tells the membership the state of the session. `since`: when we were present at the leader for the first time.
-    fn tell(&self, state: &watch::Sender<SessionState>, now: Presence, since: &mut Option<Instant>) {
+    fn tell(
+        &self,
+        state: &watch::Sender<SessionState>,
+        start: &Start,
+        now: Presence,
+        since: &mut Option<Instant>,
+    ) {
         let health = match now {
+            // Who takes part is not known yet, though all has been listed.
+            Presence::Held { .. } if self.waits_for_the_leader(start) => Health::Connecting,
             // What is said is said by the process that has replaced this one.
             Presence::Unknown | Presence::Restored | Presence::Replaced => Health::Connecting,
             Presence::Held { rival } => {
@@ -204,12 +230,14 @@ impl Parts {
     }
 
     /// Returns when features may export and import: our ID is ours, the membership is noted, and it is known who takes part and how.
-    fn begin(&self, mut noted: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
+    fn begin(&self, start: &Start, mut noted: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
         let (peers, antrea, mut present) =
             (self.peers.clone(), self.access.antrea.clone(), self.present.clone());
+        let (mut hearing, by_leader) = (peers.hearing.subscribe(), start.hears_by_leader());
         async move {
             peers.watches.listed().await;
             let is_ours = *peers.named.borrow() == antrea
+                && (!by_leader || hearing.wait_for(|now| *now == Some(Hearing::ByLeader)).await.is_ok())
                 && present.wait_for(Presence::is_held).await.is_ok()
                 && noted.wait_for(|noted| *noted).await.is_ok();
             if !is_ours {
@@ -218,6 +246,11 @@ impl Parts {
             }
         }
         .boxed()
+    }
+
+    /// Whether the leader has just started, so that it does not tell of other members yet.
+    fn waits_for_the_leader(&self, start: &Start) -> bool {
+        start.hears_by_leader() && self.are_listed() && self.peers.hearing.borrow().is_none()
     }
 
     async fn antrea_leads(&self, session: &Session, start: &Start) {

@@ -104,10 +104,15 @@ impl Heartbeats {
         lost.into_iter().map(Change::Remove).chain(heard.into_iter().map(Change::Apply)).collect()
     }
 
+    /// Whether a heartbeat stands for this Lease.
+    pub(crate) fn stand_for(&self, lease: &str) -> bool {
+        self.leases.contains_key(lease)
+    }
+
     /// What a watch of Leases told, together with those that heartbeats stand for: a list of Leases does not name them, and a
     /// Lease that such a member once had says nothing any more.
     pub(crate) fn among(&self, change: Change<LeaseView>) -> Option<Change<LeaseView>> {
-        let is_another = |lease: &LeaseView| !self.leases.contains_key(&lease.name_any());
+        let is_another = |lease: &LeaseView| !self.stand_for(&lease.name_any());
         match change {
             Change::Reset(leases) => {
                 let others = leases.into_iter().filter(is_another);

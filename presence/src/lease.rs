@@ -34,7 +34,7 @@ use kube::{
     core::Request,
 };
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::seen::{Seen, Step};
 use crate::{
@@ -44,6 +44,9 @@ use crate::{
 
 /// How soon a Lease that another cluster holds is looked at again.
 const RECHECK: Duration = Duration::from_secs(2);
+
+/// No two renewals are closer together, whatever news there is: all members hear of each.
+const APART: Duration = Duration::from_secs(1);
 
 /// How it stands with our Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,13 +102,15 @@ impl Keeper {
     /// Keeps our Lease, until it turns out that the API server was restored. `settled` is asked at each renewal; `presence` says
     /// how it stands.
     pub async fn keep(self, settled: impl Fn() -> Settled, presence: watch::Sender<Presence>) {
-        self.keep_saying(Annotations::new, settled, presence).await;
+        self.keep_saying(|_| Annotations::new(), &Notify::new(), settled, presence).await;
     }
 
-    /// [`keep`](Self::keep), with the annotations that `also` gives at each renewal; others stay as they were.
+    /// [`keep`](Self::keep), with the annotations that `also` gives for a renewal at that time; others stay as they were. With `news`
+    /// it is renewed before it is time.
     pub async fn keep_saying(
         self,
-        also: impl Fn() -> Annotations,
+        also: impl Fn(Timestamp) -> Annotations,
+        news: &Notify,
         settled: impl Fn() -> Settled,
         presence: watch::Sender<Presence>,
     ) {
@@ -113,7 +118,7 @@ impl Keeper {
         loop {
             let now = Timestamp::now();
             let was_read = self.has_to_read(&seen);
-            let attempt = self.once(&mut seen, says(&settled(), also(), now), now);
+            let attempt = self.once(&mut seen, says(&settled(), also(now), now), now);
             let now = match tokio::time::timeout(self.pace.renew(), attempt).await {
                 Ok(Ok(now)) => now,
                 // Somebody else wrote it: no failure, but a reason to look who. Whoever waits for it writes it as often as we
@@ -131,6 +136,7 @@ impl Keeper {
             let failed = matches!(now, Presence::Failing { .. });
             seen.doubtful |= failed;
             failures = if failed { failures + 1 } else { 0 };
+            let is_held = now.is_held();
             let wait = match now {
                 Presence::Held { .. } => self.pace.renew(),
                 // No longer than between renewals, or the Lease stays stale when the server answers again.
@@ -143,7 +149,16 @@ impl Keeper {
             if now == Presence::Restored {
                 return;
             }
-            tokio::time::sleep(wait).await;
+            if is_held {
+                tokio::time::sleep(APART).await;
+                let rest = tokio::time::sleep(wait.saturating_sub(APART));
+                tokio::select! {
+                    () = rest => {}
+                    () = news.notified() => {}
+                }
+            } else {
+                tokio::time::sleep(wait).await;
+            }
         }
     }
 

@@ -3,6 +3,12 @@
 //! Silence counts only as long as something is heard: our own Lease comes by the same watch. A watch that has ended makes nobody
 //! absent, and when it goes on everybody gets the time anew. So who is silent can change only when a Lease is heard, and no
 //! timer is needed.
+//!
+//! A member hears of the others by the leader's Lease, which tells what theirs say ([`told`]): then their silence counts
+//! as long as the leader is heard, and a renewal is as old as the leader's may be.
+
+mod heard;
+mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,31 +24,26 @@ use jiff::Timestamp;
 use kit::objects::Change;
 use kube::ResourceExt;
 
+pub(crate) use self::heard::Heard;
 use crate::{
+    ear::Ear,
     heartbeat::{Announce, Heartbeats},
     skew::Skew,
     standing::Standing,
 };
 
-/// Renewals to wait for until a writer has vouched. The first may have been on its way when a record vanished; before the second
-/// a live writer has had a whole period to notice and put the record back.
-pub(crate) const RENEWALS: u64 = 2;
-
-/// After a restore, a writer that sees everything for so many renewals has put right what it can, though it goes on
-/// writing: a single record that is refused again and again must not keep all its others out of date.
-const LONG_ENOUGH: u64 = 6;
-
 /// What the Leases of a Common Area say about their holders.
 pub struct Leases {
-    pace: Pace,
     /// By the names of their Leases. A holder whose Lease is gone stays, for what it said before.
     holders: BTreeMap<String, Heard>,
-    /// When any Lease was heard last.
-    last: Option<Instant>,
-    /// Since when Leases are heard without a long break.
-    since: Option<Instant>,
+    /// By watches of Leases.
+    watched: Ear,
+    /// What the leader's Lease tells of others, if we do not watch theirs.
+    told: Option<Ear>,
     /// Members without a Lease, whose heartbeats stand for one.
     heartbeats: Heartbeats,
+    /// Our own Lease, which no leader tells us of.
+    us: Option<String>,
     /// The Common Area was restored from a backup: what a writer says there is old, until it has vouched for it.
     restored: bool,
     leader_clock: Skew,
@@ -50,53 +51,6 @@ pub struct Leases {
     skew: Option<i64>,
     /// What the leader's Lease said of the CRDs of the records last, if it was heard.
     schemas: Option<Option<String>>,
-}
-
-/// What was heard of the holder of a Lease.
-#[derive(Default)]
-pub(crate) struct Heard {
-    uid: Option<String>,
-    /// Who holds it.
-    holder: Option<String>,
-    renewed: Option<Timestamp>,
-    /// Number of its renewals that said what of its word counts.
-    pub(crate) renewals: u64,
-    /// How many of those excepted what has this name. Counted until its word counts as a whole, after a restore.
-    excepted: BTreeMap<String, u64>,
-    /// Number of its renewals that said it sees everything.
-    seeing: u64,
-    /// It was removed from the set for good.
-    pub(crate) left: bool,
-    /// Version of the wire contract that it speaks, if it says one.
-    pub(crate) wire: Option<String>,
-    /// Since when it is silent, and after how long it counts as silent; `None` without a Lease.
-    silence: Option<(Instant, Duration)>,
-    /// `None` without a Lease.
-    pub(crate) standing: Option<Standing>,
-    /// When its Lease went.
-    lost: Option<Instant>,
-}
-
-impl Heard {
-    /// Whether what the writer says of what has this name is true now, if it was old when it was first heard.
-    fn is_current(&self, name: &str) -> bool {
-        let excepted = self.excepted.get(name).copied().unwrap_or_default();
-        self.left || self.renewals - excepted >= RENEWALS || self.seeing >= LONG_ENOUGH
-    }
-
-    fn count(&mut self, settled: &Settled, restored: bool) {
-        self.seeing += u64::from(*settled != Settled::No);
-        self.renewals += u64::from(settled.is_known());
-        match settled {
-            Settled::Writing(unwritten) if restored && self.seeing < LONG_ENOUGH => {
-                for name in unwritten.names() {
-                    *self.excepted.entry(name.clone()).or_default() += 1;
-                }
-            }
-            _ if self.seeing >= LONG_ENOUGH => self.excepted.clear(),
-            _ => {}
-        }
-    }
 }
 
 /// What a change of Leases means for those who wait for a writer's word.
@@ -116,11 +70,11 @@ impl Leases {
     /// Nothing heard. `pace` is that of our own Lease; `restored`: the Common Area was just restored from a backup.
     pub fn new(pace: Pace, heartbeats: Heartbeats, restored: bool) -> Self {
         Self {
-            pace,
             holders: BTreeMap::new(),
-            last: None,
-            since: None,
+            watched: Ear::new(pace.stale()),
+            told: None,
             heartbeats,
+            us: None,
             restored,
             leader_clock: Skew::default(),
             skew: None,
@@ -128,7 +82,7 @@ impl Leases {
         }
     }
 
-    /// Takes in what a watch of Leases told at `now`, `clock` by the wall.
+    /// Takes in what a watch of all Leases told at `now`, `clock` by the wall.
     pub fn change(&mut self, change: Change<LeaseView>, now: Instant, clock: Timestamp) -> News {
         let mut news = News::default();
         if let Some(change) = self.heartbeats.among(change) {
@@ -151,9 +105,15 @@ impl Leases {
         self.skew
     }
 
-    /// Whether the Common Area is heard: our own Lease comes by the same watch, so that it is never quiet for long.
+    /// Whether it is heard how it stands with the members. Our own Lease comes by the same watch, so that it is never quiet for long;
+    /// where the leader tells of the others, it is quiet without him.
     pub fn is_heard(&self, now: Instant) -> bool {
-        self.last.is_some_and(|last| now.saturating_duration_since(last) < self.pace.stale())
+        self.others().hears(now)
+    }
+
+    /// By what the other members are heard.
+    fn others(&self) -> &Ear {
+        self.told.as_ref().unwrap_or(&self.watched)
     }
 
     /// For how long this Lease has not been there, as far as that was seen; `None` while it is there, and while nothing is heard.
@@ -162,7 +122,7 @@ impl Leases {
         if !self.is_heard(now) || heard.is_some_and(|heard| heard.standing.is_some()) {
             return None;
         }
-        let since = heard.and_then(|heard| heard.lost).max(self.since)?;
+        let since = heard.and_then(|heard| heard.lost).max(self.others().since)?;
         Some(now.saturating_duration_since(since))
     }
 
@@ -203,10 +163,11 @@ impl Leases {
             Change::Apply(lease) => {
                 self.hear_clock(&lease, true, now, clock);
                 self.hear_leader(&lease, news);
+                self.time(now, false);
                 self.hear(&lease, now, Standing::Present, news);
             }
             Change::Remove(lease) => {
-                self.time(now);
+                self.time(now, false);
                 self.lose(&lease.name_any(), now, news);
             }
             Change::Reset(leases) => {
@@ -218,6 +179,7 @@ impl Leases {
                 for lease in &leases {
                     self.hear_clock(lease, false, now, clock);
                     self.hear_leader(lease, news);
+                    self.time(now, false);
                     self.hear(lease, now, Standing::Unheard, news);
                 }
             }
@@ -226,7 +188,6 @@ impl Leases {
 
     /// A Lease of which nothing was known is `new`.
     fn hear(&mut self, lease: &LeaseView, now: Instant, new: Standing, news: &mut News) {
-        self.time(now);
         let (name, renewed) = (lease.name_any(), lease.renew_time());
         let heard = self.holders.entry(name.clone()).or_default();
         (heard.uid, heard.lost) = (lease.uid(), None);
@@ -248,8 +209,9 @@ impl Leases {
         }
         let settled = lease.settled();
         // The Lease as we found it is no renewal.
-        if before.is_some() {
-            heard.count(&settled, self.restored);
+        match before {
+            Some(_) => heard.count(&settled, self.restored, lease.stale()),
+            None => heard.counted = renewed,
         }
         news.renewed.push((name, settled));
     }
@@ -264,17 +226,16 @@ impl Leases {
         }
     }
 
-    /// It is `now`, and something was heard.
-    fn time(&mut self, now: Instant) {
-        let passed = |since: Instant| now.saturating_duration_since(since);
-        let deaf = self.last.replace(now).map(passed).filter(|deaf| *deaf >= self.pace.stale());
-        self.since = self.since.filter(|_| deaf.is_none()).or(Some(now));
-        for heard in self.holders.values_mut() {
+    /// It is `now`, and something was heard of those whom the leader tells of (`told`), or of the others.
+    fn time(&mut self, now: Instant, told: bool) {
+        let Some(ear) = (if told { self.told.as_mut() } else { Some(&mut self.watched) }) else { return };
+        let deaf = ear.hear(now);
+        for heard in self.holders.values_mut().filter(|heard| heard.told == told) {
             let Some((since, stale)) = &mut heard.silence else { continue };
             // Heartbeats come less often than short Leases are renewed.
             if deaf.is_some_and(|deaf| deaf >= *stale) {
                 *since = now;
-            } else if passed(*since) >= *stale {
+            } else if now.saturating_duration_since(*since) >= *stale {
                 heard.standing = Some(Standing::Silent { since: heard.renewed });
             }
         }

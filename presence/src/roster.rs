@@ -11,7 +11,9 @@ impl Leases {
     pub fn members(&self) -> BTreeMap<String, Standing> {
         let members = self.standings().filter(|(_, heard)| !heard.left);
         members
-            .filter_map(|(name, heard)| Some((member(name)?.to_owned(), heard.standing.clone()?)))
+            .filter_map(|(name, heard)| {
+                Some((name::member_of_lease(name)?.to_owned(), heard.standing.clone()?))
+            })
             .collect()
     }
 
@@ -26,10 +28,4 @@ impl Leases {
         let mut leader = self.standings().filter(|(name, _)| *name == name::LEADER_LEASE);
         leader.any(|(_, heard)| matches!(heard.standing, Some(Standing::Silent { .. })))
     }
-}
-
-/// ID of the member whose Lease has this name.
-fn member(lease: &str) -> Option<&str> {
-    let cluster = lease.strip_prefix(name::member_lease("").as_str())?;
-    name::check_cluster_id(cluster).is_ok().then_some(cluster)
 }

@@ -14,7 +14,7 @@ use std::{
 use api::unwritten::named;
 use kit::index::Shared;
 
-use crate::leases::{Leases, News, RENEWALS};
+use crate::leases::{Heard, Leases, News};
 
 /// What a writer's Lease says of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
             let mut keys = BTreeSet::new();
             for (writer, settled) in &news.renewed {
                 let is_settled = |key: &K| settled.is_about(&named(self.feature, key));
-                keys.extend(doubts.renewed(writer, is_settled, self.renewals(writer).0));
+                keys.extend(doubts.renewed(writer, is_settled, &self.renewals(writer)));
                 keys.extend(doubts.current(writer, |key| self.has_vouched(key, writer)));
             }
             news.turned.iter().for_each(|name| keys.extend(doubts.concerned(name)));
@@ -122,14 +122,14 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     /// What `writer` should have written about `key` is `missing` (names). Whether the writer has vouched for that since this
     /// was first said, or has left.
     pub fn doubt(&self, key: &K, writer: &str, missing: &BTreeSet<String>) -> bool {
-        let (renewals, left) = self.renewals(writer);
-        let since = self.doubts.with(|doubts| doubts.doubt(key, writer, missing, renewals));
-        left || since + RENEWALS <= renewals
+        let heard = self.renewals(writer);
+        let since = self.doubts.with(|doubts| doubts.doubt(key, writer, missing, heard.count));
+        heard.left || heard.vouch_since(since)
     }
 
     /// What is missing turned out to be there, or about to be: it has to be vouched for anew.
     pub fn doubt_again(&self, key: &K, writer: &str) {
-        let (renewals, _) = self.renewals(writer);
+        let renewals = self.renewals(writer).count;
         self.doubts.with(|doubts| {
             if let Some(doubt) = doubts.open.get_mut(key).and_then(|writers| writers.get_mut(writer)) {
                 doubt.since = renewals;
@@ -161,21 +161,37 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
         });
     }
 
-    fn renewals(&self, writer: &str) -> (u64, bool) {
-        self.leases
-            .with(|leases| leases.heard(writer).map_or((0, false), |heard| (heard.renewals, heard.left)))
+    fn renewals(&self, writer: &str) -> Renewals {
+        let of = |heard: &Heard| Renewals { count: heard.renewals, needed: heard.needed(), left: heard.left };
+        self.leases.with(|leases| leases.heard(writer).map(of).unwrap_or_default())
+    }
+}
+
+/// What was heard of a writer.
+#[derive(Default)]
+struct Renewals {
+    count: u64,
+    /// So many vouch.
+    needed: u64,
+    left: bool,
+}
+
+impl Renewals {
+    /// Whether it has vouched since so many were heard.
+    fn vouch_since(&self, since: u64) -> bool {
+        self.needed > 0 && since + self.needed <= self.count
     }
 }
 
 impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
     /// A writer has renewed its Lease. For what it has left to write the count starts anew: it may still be about to put records back.
-    fn renewed(&mut self, lease: &str, is_settled: impl Fn(&K) -> bool, renewals: u64) -> BTreeSet<K> {
+    fn renewed(&mut self, lease: &str, is_settled: impl Fn(&K) -> bool, heard: &Renewals) -> BTreeSet<K> {
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.open {
             let Some(doubt) = writers.get_mut(lease) else { continue };
             if !is_settled(key) {
-                doubt.since = renewals;
-            } else if doubt.since + RENEWALS <= renewals {
+                doubt.since = heard.count;
+            } else if heard.vouch_since(doubt.since) {
                 vouched.insert(key.clone());
             }
         }

@@ -34,8 +34,8 @@ use crate::{
 
 /// Where their Services are; no other cluster has this Namespace.
 const NAMESPACE: &str = "hollow";
-/// Watches of each: its own records, slice records of others, imports, Leases.
-const WATCHES: usize = 4;
+/// Watches of each: its own records, slice records of others, imports, the leader's Lease and its own.
+const WATCHES: usize = 5;
 
 /// Present until they are dropped.
 pub(crate) struct Hollow {
@@ -116,11 +116,15 @@ fn be(
     let records: Api<DynamicObject> = dynamic::<ResourceExport>(&client);
     let own = format!("{}={id}", label::SOURCE_CLUSTER_ID);
     let others = format!("{}!={id},{}={ENDPOINT_SLICE}", label::SOURCE_CLUSTER_ID, label::SOURCE_KIND);
-    members.spawn(hear(records.clone(), own, served.clone()));
-    members.spawn(hear(records, others, served.clone()));
-    members.spawn(hear(dynamic::<ResourceImport>(&client), String::new(), served.clone()));
+    let labelled = |labels: &str| watcher::Config::default().labels(labels);
+    members.spawn(hear(records.clone(), labelled(&own), served.clone()));
+    members.spawn(hear(records, labelled(&others), served.clone()));
+    members.spawn(hear(dynamic::<ResourceImport>(&client), watcher::Config::default(), served.clone()));
     let leases = Api::<LeaseView>::namespaced(client.clone(), AREA);
-    members.spawn(hear(leases, String::new(), served.clone()));
+    for lease in [name::LEADER_LEASE, &name::member_lease(id)] {
+        let config = watcher::Config::default().fields(&format!("metadata.name={lease}"));
+        members.spawn(hear(leases.clone(), config, served.clone()));
+    }
     members.spawn(stay(client, id.to_owned(), phase, served.clone()));
 }
 
@@ -129,12 +133,11 @@ fn dynamic<K: Resource<DynamicType = ()>>(client: &Client) -> Api<DynamicObject>
 }
 
 /// Watches as the daemons do (`kit::watch`).
-async fn hear<K>(objects: Api<K>, selector: String, served: Arc<watch::Sender<usize>>)
+async fn hear<K>(objects: Api<K>, config: watcher::Config, served: Arc<watch::Sender<usize>>)
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let config = watcher::Config::default().labels(&selector).timeout(60).page_size(50);
-    let mut events = watcher(objects, config).default_backoff().boxed();
+    let mut events = watcher(objects, config.timeout(60).page_size(50)).default_backoff().boxed();
     let mut is_listed = false;
     while let Some(event) = events.next().await {
         if matches!(event, Ok(watcher::Event::InitDone)) && !std::mem::replace(&mut is_listed, true) {

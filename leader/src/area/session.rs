@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Instant};
 use api::{
     antrea::Members,
     label,
-    lease::{LeaseView, Settled},
+    lease::{
+        LeaseView, Settled,
+        digest::{self, Digest},
+    },
     name,
 };
 use jiff::Timestamp;
@@ -25,7 +28,10 @@ use presence::{
     leases::{Leases, News},
     restore::RestoreDetector,
 };
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -46,6 +52,10 @@ pub(crate) struct Session {
     /// The members that are marked as running Antrea's controllers. We began with those of `access`.
     marked: watch::Sender<Members>,
     schemas: watch::Receiver<schemas::Said>,
+    /// The Leases of members, of which ours tells.
+    digest: Shared<Digest>,
+    /// That ours has something to tell at once.
+    news: Arc<Notify>,
     features: Arc<Features>,
     cluster_sets: ClusterSets,
     leaving: Leaving,
@@ -69,6 +79,8 @@ impl Session {
             watches: Watches::guarded(access.guard.clone()),
             marked: watch::Sender::new(access.antrea.clone()),
             schemas: of.schemas.clone(),
+            digest: Shared::new(Digest::default()),
+            news: Arc::default(),
             cluster_sets: ClusterSets::new(access.clone(), features.clone()),
             leaving: Leaving::new(access.clone()),
             access,
@@ -118,7 +130,16 @@ impl Session {
             announced(&leases.with(|leases| leases.announced(change, Instant::now(), Timestamp::now())));
         });
         let leases = self.access.leases.clone();
+        let (digest, news) = (self.digest.clone(), self.news.clone());
         self.access.watch(&self.watches, "Lease", tasks, move |change: Change<LeaseView>| {
+            let has_news = digest.with(|digest| match &change {
+                Change::Apply(lease) => digest.apply(lease),
+                Change::Remove(lease) => digest.remove(lease),
+                Change::Reset(leases) => digest.reset(leases),
+            });
+            if has_news {
+                news.notify_one();
+            }
             hear(&leases.with(|leases| leases.change(change, Instant::now(), Timestamp::now())));
         });
     }
@@ -134,11 +155,15 @@ impl Session {
         };
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
         let (schemas, quota) = (self.schemas.clone(), self.access.quota.to_string());
+        let digest = self.digest.clone();
         // What is not known is left out, and stays as it was said.
-        let annotations = move || {
-            let members = watches.are_listed().then(|| marked.borrow().annotation());
+        let annotations = move |at| {
+            let is_listed = watches.are_listed();
+            let leases =
+                if is_listed { digest.with(|digest| digest.annotation(at)) } else { digest::not_yet(at) };
             let known = [
-                (label::ANTREA_MEMBERS, members),
+                (label::MEMBERS, Some(leases)),
+                (label::ANTREA_MEMBERS, is_listed.then(|| marked.borrow().annotation())),
                 (label::SCHEMAS, schemas.borrow().clone()),
                 (label::QUOTA, Some(quota.clone())),
             ];
@@ -150,7 +175,9 @@ impl Session {
             false => Settled::No,
         };
         let (presence, present) = watch::channel(Presence::Unknown);
-        tasks.spawn(keeper.keep_saying(annotations, settled, presence).in_current_span());
+        let news = self.news.clone();
+        let keep = async move { keeper.keep_saying(annotations, &news, settled, presence).await };
+        tasks.spawn(keep.in_current_span());
         present
     }
 

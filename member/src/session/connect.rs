@@ -42,13 +42,30 @@ pub(super) struct Start {
     pub(super) is_restored: bool,
     /// Members that run Antrea's controllers.
     pub(super) antrea: Members,
+    /// Whether the leader's Lease tells of other members.
+    pub(super) hearing: Hearing,
+}
+
+/// How the Leases of other members are heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// The leader's Lease tells of them, and is watched alone.
+    #[default]
+    ByLeader,
+    /// Each is watched: there is no leader's Lease, or it tells nothing of them.
+    Directly,
 }
 
 impl Start {
     pub(super) fn new(noted: Option<Wire>) -> Self {
         let wire = noted.unwrap_or_default();
         let antrea = if wire == Wire::Antrea { Members::everyone() } else { Members::default() };
-        Self { wire, is_certain: noted.is_some(), is_restored: false, antrea }
+        Self { wire, is_certain: noted.is_some(), is_restored: false, antrea, hearing: Hearing::default() }
+    }
+
+    /// Whether the leader's Lease tells of other members.
+    pub(super) fn hears_by_leader(&self) -> bool {
+        self.wire == Wire::Freeport && self.hearing == Hearing::ByLeader
     }
 
     /// What the features work with.
@@ -65,6 +82,7 @@ impl Start {
             // Each heartbeat checks the announce.
             Wire::Antrea => (Heartbeats::under_antrea(us.cluster.clone()), None),
         };
+        let leases = Leases::new(env.pace, heartbeats, self.is_restored);
         Access {
             env: env.clone(),
             home: home.clone(),
@@ -72,7 +90,10 @@ impl Start {
             leader: leader.clone(),
             wire: self.wire,
             antrea: self.antrea.clone(),
-            leases: Shared::new(Leases::new(env.pace, heartbeats, self.is_restored)),
+            leases: Shared::new(match self.hears_by_leader() {
+                true => leases.told_by_leader(&us.cluster),
+                false => leases,
+            }),
             guard,
             changed: Arc::default(),
         }

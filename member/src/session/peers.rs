@@ -1,8 +1,14 @@
-//! The Leases and announces in the Common Area: who takes part, and who runs Antrea's controllers. All features need them.
+//! The Leases and announces in the Common Area: who takes part, and who runs Antrea's controllers. All features need them. Of Leases
+//! ours and the leader's are watched, which tells what the others say; all of them, if it does not.
 
 use std::{sync::Arc, time::Instant};
 
-use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
+use api::{
+    antrea::Members,
+    lease::{LeaseView, digest::Told},
+    membership::Wire,
+    name,
+};
 use jiff::Timestamp;
 use kit::{
     objects::Change,
@@ -12,7 +18,7 @@ use kube::{Api, ResourceExt, runtime::watcher};
 use presence::{heartbeat::Announce, leases::News};
 use tokio::{sync::watch, task::JoinSet};
 
-use super::table::Table;
+use super::{connect::Hearing, table::Table};
 use crate::feature::Access;
 
 /// Watches of Leases and announces. Cloning shares it.
@@ -21,6 +27,8 @@ pub(super) struct Peers {
     pub(super) watches: Watches,
     /// The members that run Antrea's controllers, as the leader's Lease named them last.
     pub(super) named: Arc<watch::Sender<Members>>,
+    /// How other members can be heard, once that is known.
+    pub(super) hearing: Arc<watch::Sender<Option<Hearing>>>,
 }
 
 impl Peers {
@@ -28,30 +36,55 @@ impl Peers {
         Self {
             watches: access.guard.clone().map(Watches::guarded).unwrap_or_default(),
             named: Arc::new(watch::Sender::new(access.antrea.clone())),
+            hearing: Arc::default(),
         }
     }
 
     /// Starts the watches. Under a leader of Antrea's there are no Leases; announces matter where Antrea's controllers write them.
-    pub(super) fn watch(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
-        if access.wire == Wire::Freeport {
-            self.watch_leases(access, table, tasks);
+    pub(super) fn watch(
+        &self,
+        access: &Access,
+        hearing: Hearing,
+        table: &Arc<Table>,
+        tasks: &mut JoinSet<()>,
+    ) {
+        match (access.wire, hearing) {
+            (Wire::Antrea, _) => {}
+            (Wire::Freeport, Hearing::Directly) => self.watch_leases(access, None, table, tasks),
+            (Wire::Freeport, Hearing::ByLeader) => {
+                let own = name::member_lease(&access.us.cluster);
+                for lease in [name::LEADER_LEASE, &own] {
+                    self.watch_leases(access, Some(lease), table, tasks);
+                }
+            }
         }
         if !access.antrea.is_empty() {
             self.watch_announces(access, table, tasks);
         }
     }
 
-    fn watch_leases(&self, access: &Access, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
+    /// Watches the Lease of that name, or all.
+    fn watch_leases(&self, access: &Access, only: Option<&str>, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
         let (peers, access, table) = (self.clone(), access.clone(), table.clone());
+        let only = only.map(str::to_owned);
+        let config = watcher::Config::default();
         tasks.spawn(self.watches.watch(
             Api::<LeaseView>::namespaced(access.leader.clone(), &access.us.common_area),
-            watcher::Config::default(),
+            match &only {
+                Some(name) => config.fields(&format!("metadata.name={name}")),
+                None => config,
+            },
             Source { cluster: "leader", kind: "Lease" },
             access.env.metrics.clone(),
             move |change| {
-                peers.learn_names(&change);
+                if only.as_deref().is_none_or(|only| only == name::LEADER_LEASE) {
+                    peers.hear_leader(&change);
+                }
                 let (now, clock) = (Instant::now(), Timestamp::now());
-                let news = access.leases.with(|leases| leases.change(change, now, clock));
+                let news = access.leases.with(|leases| match &only {
+                    Some(name) => leases.change_of(name, change, now, clock),
+                    None => leases.change(change, now, clock),
+                });
                 peers.tell(&access, &table, &news);
             },
         ));
@@ -72,14 +105,25 @@ impl Peers {
         ));
     }
 
-    /// The leader's Lease names the members that run Antrea's controllers. Without it, those that were named stay.
-    fn learn_names(&self, change: &Change<LeaseView>) {
-        let leases = match change {
-            Change::Apply(lease) => std::slice::from_ref(lease),
-            Change::Reset(leases) => leases.as_slice(),
-            Change::Remove(_) => &[],
+    /// The leader's Lease names the members that run Antrea's controllers, and tells of the Leases of members. Without it, those that
+    /// were named stay.
+    fn hear_leader(&self, change: &Change<LeaseView>) {
+        let (leases, is_list) = match change {
+            Change::Apply(lease) => (std::slice::from_ref(lease), false),
+            Change::Reset(leases) => (leases.as_slice(), true),
+            Change::Remove(_) => (&[][..], false),
         };
         let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
+        let hearing = match leader.map(LeaseView::told) {
+            Some(Told::Leases(_)) => Some(Hearing::ByLeader),
+            Some(Told::Nothing) => Some(Hearing::Directly),
+            // A leader that has just started knows in a moment.
+            Some(Told::NotYet) => None,
+            None => is_list.then_some(Hearing::Directly),
+        };
+        if hearing.is_some() {
+            self.hearing.send_if_modified(|before| std::mem::replace(before, hearing) != hearing);
+        }
         if let Some(now) = leader.and_then(LeaseView::antrea_members) {
             self.named.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
         }

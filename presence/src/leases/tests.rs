@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use api::{label, name};
+use api::{label, lease::digest::Digest, name};
 use serde_json::json;
 
 use super::*;
@@ -173,4 +173,106 @@ fn records_are_read_again_when_the_leader_says_other_crds_than_it_said_first() {
     let mut told = |change| hear(&mut all, change, Instant::now()).schemas;
     assert!(!told(Change::Apply(leader(None))));
     assert!(told(Change::Apply(leader(Some("u.1")))), "what was listed may be older");
+}
+
+/// What the leader's Lease tells at that second: of these, each renewed then.
+fn told(second: u32, others: &[(&str, u32)]) -> LeaseView {
+    let mut digest = Digest::default();
+    for (cluster, second) in others {
+        let mut lease = lease(cluster, *second);
+        lease.annotations_mut().insert(label::SETTLED.into(), label::TRUE.into());
+        digest.apply(&lease);
+    }
+    let time: Timestamp = format!("2026-01-01T00:00:{second:02}Z").parse().unwrap();
+    serde_json::from_value(json!({
+        "metadata": {"name": name::LEADER_LEASE, "annotations": {
+            label::SETTLED: label::TRUE, label::MEMBERS: digest.annotation(time),
+        }},
+        "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
+    }))
+    .unwrap()
+}
+
+/// Leases that the leader tells of, but for that of "west".
+struct ByLeader {
+    leases: Leases,
+    began: Instant,
+}
+
+impl ByLeader {
+    fn new() -> Self {
+        Self { leases: leases().told_by_leader("west"), began: Instant::now() }
+    }
+
+    fn hear(&mut self, lease: &str, change: Change<LeaseView>, second: u64) -> News {
+        self.leases.change_of(lease, change, self.began + Duration::from_secs(second), Timestamp::UNIX_EPOCH)
+    }
+
+    fn leader(&mut self, second: u32, others: &[(&str, u32)]) -> News {
+        self.hear(name::LEADER_LEASE, Change::Apply(told(second, others)), second.into())
+    }
+
+    fn own(&mut self, second: u32, at: u64) {
+        self.hear(&name::member_lease("west"), Change::Apply(lease("west", second)), at);
+    }
+}
+
+#[test]
+fn whom_the_leader_tells_of_is_silent_by_the_leaders_word_alone() {
+    let mut west = ByLeader::new();
+    west.hear(name::LEADER_LEASE, Change::Reset(vec![told(0, &[("east", 0), ("north", 0), ("west", 0)])]), 0);
+    west.own(1, 1);
+    assert_eq!((of(&west.leases, "east"), of(&west.leases, "west")), (Standing::Unheard, Standing::Present));
+    west.leader(10, &[("east", 9), ("north", 0), ("south", 9)]);
+    assert_eq!((of(&west.leases, "east"), of(&west.leases, "south")), (Standing::Present, Standing::Present));
+    west.own(20, 20);
+    west.leader(30, &[("east", 29), ("north", 0)]);
+    assert_eq!(of(&west.leases, "east"), Standing::Present);
+    assert!(
+        matches!(of(&west.leases, "north"), Standing::Silent { .. }),
+        "the leader did not hear it either"
+    );
+    assert!(!west.leases.members().contains_key("south"), "its Lease is gone");
+    assert_eq!(of(&west.leases, "west"), Standing::Present, "ours is watched");
+    for nth in 1..=5 {
+        west.own(20 + nth, 30 + 10 * u64::from(nth));
+    }
+    let again = Change::Reset(vec![told(30, &[("east", 29), ("north", 0)])]);
+    west.hear(name::LEADER_LEASE, again, 90);
+    assert!(west.leases.leader_is_silent());
+    assert_eq!(of(&west.leases, "east"), Standing::Present, "nobody tells of it: it stays as it was");
+    let heard = |second| west.leases.is_heard(west.began + Duration::from_secs(second));
+    assert!(heard(59) && !heard(61));
+    west.leader(31, &[("east", 30), ("north", 30)]);
+    west.hear(name::LEADER_LEASE, Change::Apply(told(41, &[("east", 30), ("north", 40)])), 100);
+    assert_eq!((of(&west.leases, "east"), of(&west.leases, "north")), (Standing::Present, Standing::Present));
+}
+
+#[test]
+fn a_renewal_that_the_leader_tells_of_is_older_so_that_it_takes_three() {
+    let mut west = ByLeader::new();
+    let east = name::member_lease("east");
+    let counted = |west: &ByLeader, lease: &str| {
+        let heard = west.leases.heard(lease).unwrap();
+        (heard.renewals, heard.needed())
+    };
+    west.hear(name::LEADER_LEASE, Change::Reset(vec![told(0, &[("east", 0)])]), 0);
+    assert_eq!(counted(&west, &east), (0, 3));
+    let news = west.leader(10, &[("east", 9)]);
+    assert!(news.renewed.iter().any(|(lease, _)| *lease == east));
+    let news = west.leader(20, &[("east", 9)]);
+    assert!(!news.renewed.iter().any(|(lease, _)| *lease == east), "the same one");
+    assert_eq!((counted(&west, &east), counted(&west, name::LEADER_LEASE)), ((1, 3), (2, 2)));
+}
+
+#[test]
+fn a_leader_that_renews_before_it_is_time_vouches_no_sooner() {
+    let mut west = ByLeader::new();
+    west.hear(name::LEADER_LEASE, Change::Reset(vec![told(0, &[])]), 0);
+    for second in 1..=15 {
+        west.leader(second, &[]);
+    }
+    assert_eq!(west.leases.heard(name::LEADER_LEASE).unwrap().renewals, 1, "at 8; the next one at 16");
+    west.leader(16, &[]);
+    assert_eq!(west.leases.heard(name::LEADER_LEASE).unwrap().renewals, 2);
 }

@@ -6,6 +6,7 @@ use api::{
     unwritten::{SERVICES, Unwritten},
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kit::objects::Change;
 use proptest::prelude::*;
 use serde_json::json;
@@ -30,13 +31,13 @@ impl Heard {
         self.vouching.hear(&news)
     }
 
-    /// The Lease is renewed at that second.
-    fn hear(&self, lease: &str, second: u32, settled: &Settled) -> BTreeSet<&'static str> {
-        let at: Timestamp = format!("2026-01-01T00:00:{second:02}Z").parse().unwrap();
+    /// The Lease is renewed for that time: its holder does it every ten seconds.
+    fn hear(&self, lease: &str, nth: u32, settled: &Settled) -> BTreeSet<&'static str> {
+        let at = Timestamp::from_second(i64::from(nth) * 10).unwrap();
         let annotations = json!({label::SETTLED: settled.word(), label::UNWRITTEN: settled.unwritten(at)});
         let lease = json!({
             "metadata": {"name": lease, "annotations": annotations},
-            "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
+            "spec": {"renewTime": MicroTime(at)},
         });
         self.change(Change::Apply(serde_json::from_value(lease).unwrap()))
     }

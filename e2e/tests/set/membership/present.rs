@@ -102,6 +102,16 @@ fn a_leader_that_is_silent_and_a_clock_that_is_wrong_are_warnings() {
         })
         .await;
         assert!(message.contains(" s ahead"), "{message}");
+        // It tells nothing of members, so that they watch each other's Leases.
+        world.end("freeport-member-west", End::Stop).await;
+        within(VOUCHED, "east misses west", || async {
+            renew().await;
+            let status = status(east, SYSTEM).await?;
+            let misses = clusters(&status).contains(&("west", "Disconnected"));
+            if misses { Ok(()) } else { Err(format!("{status:?}")) }
+        })
+        .await;
+        world.start("freeport-member-west").await;
         world.launch(LEADER).await;
         world.member_says("east", CONNECTED).await;
     });

@@ -1,0 +1,31 @@
+//! When something was heard: silence of others counts only in a time in which we would have heard them. Pure.
+
+use std::time::{Duration, Instant};
+
+/// By which Leases are heard.
+pub(crate) struct Ear {
+    /// It is deaf after so long without a word.
+    pub(crate) patience: Duration,
+    /// When anything was heard last.
+    pub(crate) last: Option<Instant>,
+    /// Since when something is heard without a long break.
+    pub(crate) since: Option<Instant>,
+}
+
+impl Ear {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, last: None, since: None }
+    }
+
+    /// Something is heard. For how long it was deaf, if it was.
+    pub(crate) fn hear(&mut self, now: Instant) -> Option<Duration> {
+        let quiet = self.last.replace(now).map(|last| now.saturating_duration_since(last));
+        let deaf = quiet.filter(|quiet| *quiet >= self.patience);
+        self.since = self.since.filter(|_| deaf.is_none()).or(Some(now));
+        deaf
+    }
+
+    pub(crate) fn hears(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now.saturating_duration_since(last) < self.patience)
+    }
+}

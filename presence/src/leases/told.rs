@@ -1,0 +1,78 @@
+//! What the leader's Lease tells of the Leases of members, to a member that watches that and its own.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use api::{
+    lease::{LeaseView, digest::Told},
+    name,
+};
+use jiff::Timestamp;
+use kit::objects::Change;
+use kube::ResourceExt;
+
+use super::{Leases, News};
+use crate::{ear::Ear, standing::Standing};
+
+impl Leases {
+    /// Where the leader's Lease tells of all others but that of the member `us`.
+    pub fn told_by_leader(self, us: &str) -> Self {
+        let ear = Ear::new(self.watched.patience);
+        Self { us: Some(name::member_lease(us)), told: Some(ear), ..self }
+    }
+
+    /// Takes in what a watch of our own Lease, or of the leader's, told at `now`, `clock` by the wall.
+    pub fn change_of(
+        &mut self,
+        lease: &str,
+        change: Change<LeaseView>,
+        now: Instant,
+        clock: Timestamp,
+    ) -> News {
+        let mut news = News::default();
+        let (is_live, leases) = match change {
+            Change::Apply(lease) => (true, vec![lease]),
+            Change::Reset(leases) => (false, leases),
+            Change::Remove(_) => (true, vec![]),
+        };
+        self.time(now, false);
+        let Some(view) = leases.into_iter().find(|view| view.name_any() == lease) else {
+            self.lose(lease, now, &mut news);
+            return news;
+        };
+        self.hear_clock(&view, is_live, now, clock);
+        self.hear_leader(&view, &mut news);
+        let new = if is_live { Standing::Present } else { Standing::Unheard };
+        let before = self.holders.get(lease).and_then(|heard| heard.renewed);
+        self.hear(&view, now, new, &mut news);
+        // What was told already tells nothing of whether they are still there.
+        if view.renew_time() != before
+            && let (name::LEADER_LEASE, Told::Leases(others)) = (lease, view.told())
+        {
+            self.hear_told(others, view.stale(), now, &mut news);
+        }
+        news
+    }
+
+    /// The leader tells of these Leases.
+    fn hear_told(&mut self, leases: Vec<LeaseView>, patience: Duration, now: Instant, news: &mut News) {
+        let Some(ear) = &mut self.told else { return };
+        // Of whom the leader told already when we began, it is not known whether he is there.
+        let new = if ear.last.is_some() { Standing::Present } else { Standing::Unheard };
+        ear.patience = patience;
+        self.time(now, true);
+        let is_another = |name: &String| Some(name) != self.us.as_ref() && !self.heartbeats.stand_for(name);
+        let leases: Vec<_> = leases.into_iter().filter(|lease| is_another(&lease.name_any())).collect();
+        let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
+        let lost = self.holders.iter().filter(|(name, heard)| heard.told && !there.contains(*name));
+        for name in lost.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.lose(&name, now, news);
+        }
+        for lease in &leases {
+            self.holders.entry(lease.name_any()).or_default().told = true;
+            self.hear(lease, now, new.clone(), news);
+        }
+    }
+}
