@@ -75,11 +75,8 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
         keeps_twins(&cluster, options).await?;
     }
     consent.give("incoming", &incoming).await?;
-    if is_stranger(&set, peer) {
-        consent.say(&format!(
-            "no member of this ClusterSet has the ID {peer}: unless it joins later, take this back with: freeport offload accept {peer} \
-             --remove"
-        ));
+    if let Some(stranger) = stranger(&set, peer) {
+        consent.say(&stranger);
     }
     (consent.say)(&format!(
         "next, in cluster {peer}, unless that was done before: freeport offload use {}",
@@ -88,11 +85,20 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
     Ok(())
 }
 
-/// Whether no member has this ID, as far as that is known: a set that is not Ready does not hear of its members.
-fn is_stranger(set: &ClusterSetView, peer: &str) -> bool {
-    let Ok(status) = &set.status.0 else { return false };
+/// What there is to say where no member has this ID, or where that is not known: a set that is not Ready does not hear of its members.
+fn stranger(set: &ClusterSetView, peer: &str) -> Option<String> {
+    let members = set.status.0.as_ref().map(|status| status.cluster_statuses.as_slice()).unwrap_or_default();
+    if members.iter().any(|member| member.cluster_id.as_deref() == Some(peer)) {
+        return None;
+    }
     let hears = set.ready().is_some_and(|ready| ready.status.as_deref() == Some("True"));
-    hears && status.cluster_statuses.iter().all(|member| member.cluster_id.as_deref() != Some(peer))
+    let what = match hears {
+        true => format!("no member of this ClusterSet has the ID {peer}: unless it joins later"),
+        false => format!(
+            "whether a member has the ID {peer} is not known, since the ClusterSet is not Ready (freeport status): if none has"
+        ),
+    };
+    Some(format!("{what}, take this back with: freeport offload accept {peer} --remove"))
 }
 
 /// The flags by which this consent is given, as far as there are flags for it.

@@ -24,7 +24,7 @@ async fn run(world: &World, commands: &str) -> String {
 }
 
 /// Waits until a line that is refused says this.
-async fn says(world: &World, command: &str, part: &str) {
+pub(super) async fn says(world: &World, command: &str, part: &str) {
     eventually(&format!("{command} says: {part}"), || async {
         let said = run(world, &format!("! {command}")).await;
         if said.contains(part) { Ok(()) } else { Err(said) }

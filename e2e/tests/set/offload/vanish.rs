@@ -30,6 +30,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{
+    commands::says,
     pods::{
         running,
         world::{bind, is, kubelet_says, twin_pod},
@@ -233,7 +234,11 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
             }
         })
         .await;
+        let named = format!("twin {lost}-west in east goes");
+        says(world, "freeport offload use east --context west --remove", &named).await;
         west.put_back_crd(had).await;
+        let narrow = "freeport offload namespace orphan --context west --selector none=such";
+        says(world, narrow, "twin orphan-west in east goes").await;
         // Now nobody remembers that `lost` was offloaded, and the map is made anew without it.
         world.end("freeport-member-west", End::Crash).await;
         world
