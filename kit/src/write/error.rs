@@ -49,6 +49,19 @@ impl Error {
             other => Failure::Other(other.to_string()),
         }
     }
+
+    /// Why the API server does not do it, in its words, where somebody has to change something there: it refuses it, or cannot ask a
+    /// webhook that it has to ask. Its silence is no answer, and neither is that somebody was faster.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Refused(words) => Some(words.clone()),
+            Self::Unreachable(error) => match (failure::classify(error), &**error) {
+                (Failure::Other(words), kube::Error::Api(_)) => Some(words),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// Errors of reads are told apart as those of writes.
@@ -73,5 +86,25 @@ pub(super) fn classify(error: kube::Error) -> Error {
         409 => Error::Stale,
         429 | 500.. => Error::Unreachable(Box::new(error)),
         _ => Error::Refused(status.message.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_that_cannot_be_asked_refuses_and_silence_does_not() {
+        let refusal = |code, words: &str| {
+            classify(kube::Error::Api(Status::failure(words, "R").with_code(code).boxed())).refusal()
+        };
+        assert_eq!(refusal(403, "denied"), Some("denied".into()));
+        let unasked = "Internal error occurred: failed calling webhook \"x\": no endpoints";
+        assert_eq!(refusal(500, unasked), Some(unasked.into()));
+        for (code, words) in [(503, "starting"), (429, "busy"), (404, "not found"), (409, "changed")] {
+            assert_eq!(refusal(code, words), None, "{code}");
+        }
     }
 }

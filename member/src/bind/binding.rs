@@ -36,6 +36,8 @@ use super::{
 const FINALIZER: &str = "multicluster.freeport.dev/bind";
 /// How long a key rests between two passes: one write brings several events.
 const PACE: Duration = Duration::from_millis(50);
+/// How soon a CRD is written again that our API server refuses: nothing tells when it would take it.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What is kept in step, by the name of the API.
 pub(crate) type Wanted = BTreeMap<String, Bound>;
@@ -49,7 +51,7 @@ pub(crate) enum Link {
     Connecting,
     Unusable(Unusable),
     /// Our own API server refuses what comes before the provider is asked.
-    Refused(Failure),
+    Refused(String),
     Failing(Failure),
     /// It has ended the contract.
     Evicted,
@@ -106,6 +108,8 @@ pub(crate) struct Bindings {
 pub(crate) struct Found {
     pub(crate) connected: Answer,
     pub(crate) in_sync: Answer,
+    /// Our own API server refuses a CRD.
+    pub(crate) is_refused: bool,
     /// By the name of the API.
     pub(crate) bound: BTreeMap<String, Bound>,
 }
@@ -175,7 +179,7 @@ impl Bindings {
             return Ok(Outcome::Done);
         };
         let Link::Up(contract, beating) = &link else {
-            let verdicts = verdict::unconnected(&link, verdict::said(&binding, "InformersSynced"));
+            let verdicts = verdict::unconnected(&link, verdict::was_connected(&binding));
             report::on_binding(&self, &binding, None, verdicts).await?;
             return Ok(Outcome::Done);
         };
@@ -184,8 +188,8 @@ impl Bindings {
         }
         if !binding.finalizers().iter().any(|held| held == FINALIZER) {
             let held = self.writer.hold(&binding, FINALIZER).await;
-            if let Err(Error::Refused(why)) = &held {
-                let verdicts = verdict::unheld(why);
+            if let Some(why) = held.as_ref().err().and_then(Error::refusal) {
+                let verdicts = verdict::unheld(&why);
                 report::on_binding(&self, &binding, Some(contract), verdicts).await?;
             }
             // The watch tells.
@@ -201,7 +205,9 @@ impl Bindings {
         let told = told.and(report::on_export(contract, &name, Some(&found)).await);
         let told = told.and(report::on_schemas(contract, &binding, &self.local).await);
         let outcome = self.let_deleted_go(&binding, contract).await?;
-        told.map(|()| outcome)
+        told.map(
+            |()| if outcome == Outcome::Done && found.is_refused { Outcome::Requeue(AGAIN) } else { outcome },
+        )
     }
 
     /// Of this binding exactly these APIs are kept in step.

@@ -2,7 +2,7 @@
 
 use api::bind::{label, mapping::Strategy, resource::InformerScope};
 use kit::{client::kubeconfig::Target, objects::Change};
-use kube::api::ApiResource;
+use kube::{Client, api::ApiResource, client::Body, core::Status};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -18,6 +18,17 @@ pub(crate) fn kubeconfig(namespace: &str, token: &str) -> Vec<u8> {
         "users": [{"name": "default", "user": {"token": token}}],
     });
     all.to_string().into_bytes()
+}
+
+/// An API server that does nothing of what it is asked.
+pub(crate) fn refusing(code: u16, words: &str) -> Client {
+    let status = Status::failure(words, "Refused").with_code(code);
+    let answer = move |_: http::Request<Body>| {
+        let body = Body::from(json!(status).to_string().into_bytes());
+        let answer = http::Response::builder().status(code).body(body);
+        std::future::ready(answer)
+    };
+    Client::new(tower::service_fn(answer), "x")
 }
 
 /// A contract of which nothing is known.

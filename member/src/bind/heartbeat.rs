@@ -104,9 +104,7 @@ impl Heartbeat {
                     Some(AGAIN)
                 }
             };
-            if let Err(Error::Refused(_)) | Ok(()) = mirrored {
-                self.note(|health| health.refused = mirrored.err().map(|error| error.to_string()));
-            }
+            self.note(|health| health.mirrored(&mirrored));
             let wait = match self.lives(&mut doubted).await {
                 true => self.pulse(&mut wrote).await,
                 false => AGAIN,

@@ -29,16 +29,10 @@ const NAME: &str = "kube-bind";
 const ELSEWHERE: &str = "kube-system";
 /// How long it counts, as Go's konnector has it.
 const LASTS: Duration = Duration::from_secs(15);
-const PACE: Pace = Pace { every: Duration::from_secs(2), give_up: Duration::from_secs(10) };
-
-/// How fast things go.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// How often it is renewed.
-    every: Duration,
-    /// A holder that did not renew it for so long stops.
-    give_up: Duration,
-}
+/// How often it is renewed.
+const EVERY: Duration = Duration::from_secs(2);
+/// A holder that did not renew it for so long stops.
+const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// What to do about the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +92,6 @@ pub(super) struct Claim {
     seen: Both,
     /// When the konnector before us renewed it last.
     signed: Option<Timestamp>,
-    pace: Pace,
 }
 
 impl Claim {
@@ -110,7 +103,6 @@ impl Claim {
             us: env.holder.to_string(),
             seen: Both::default(),
             signed: None,
-            pace: PACE,
         }
     }
 
@@ -123,7 +115,7 @@ impl Claim {
     pub(super) async fn acquire(&mut self) {
         let mut is_said = false;
         loop {
-            let renewed = tokio::time::timeout(self.pace.give_up, self.renew()).await;
+            let renewed = tokio::time::timeout(GIVE_UP, self.renew()).await;
             match renewed.unwrap_or(Err(Error::Stale)) {
                 Ok(true) => return,
                 Ok(false) if !is_said => {
@@ -135,19 +127,19 @@ impl Claim {
                 Ok(false) | Err(Error::Stale) => {}
                 Err(error) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} cannot be had, trying again"),
             }
-            tokio::time::sleep(self.pace.every).await;
+            tokio::time::sleep(EVERY).await;
         }
     }
 
     /// Renews it; returns when it is not ours any more, or may soon be somebody else's.
     pub(super) async fn keep(&mut self) {
-        let mut until = Instant::now() + self.pace.give_up;
+        let mut until = Instant::now() + GIVE_UP;
         loop {
-            tokio::time::sleep(self.pace.every).await;
+            tokio::time::sleep(EVERY).await;
             // Counts from the question on: nobody knows when the API server carried it out.
             let asked = Instant::now();
             match tokio::time::timeout_at(until, self.renew()).await {
-                Ok(Ok(true)) => (until, self.signed) = (asked + self.pace.give_up, Some(Timestamp::now())),
+                Ok(Ok(true)) => (until, self.signed) = (asked + GIVE_UP, Some(Timestamp::now())),
                 Ok(Ok(false)) | Err(_) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} was not renewed"),
             }
@@ -166,7 +158,7 @@ impl Claim {
             let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": spec});
             self.writer.merge(&lease, None, patch).await.map(drop)
         };
-        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(self.pace.give_up, released).await {
+        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(GIVE_UP, released).await {
             tracing::debug!(%error, "Lease {NAMESPACE}/{NAME} was not released: it counts for {LASTS:?} more");
         }
     }
@@ -280,18 +272,17 @@ mod tests {
         let writer = Writer::new(client.clone(), MEMBER, "local", kit::metrics::Metrics::new().unwrap());
         let elsewhere = Api::namespaced(client.clone(), ELSEWHERE);
         let leases = Api::namespaced(client, NAMESPACE);
-        let pace = Pace { every: Duration::from_millis(5), give_up: Duration::from_millis(100) };
-        Claim { leases, elsewhere, writer, us: "us".into(), seen: Both::default(), signed: None, pace }
+        Claim { leases, elsewhere, writer, us: "us".into(), seen: Both::default(), signed: None }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn c13_who_gets_no_answer_gives_up() {
         let mut claim = answers(4);
         claim.acquire().await;
         let kept = tokio::time::timeout(Duration::from_secs(60), claim.keep()).await;
         assert!(kept.is_ok(), "it waits for an answer while others may take the Lease");
         assert!(claim.signed().is_some());
-        let writes_until = PACE.give_up + crate::bind::LAST_WRITES;
-        assert!(writes_until + PACE.every <= LASTS, "{writes_until:?}");
+        let writes_until = GIVE_UP + crate::bind::LAST_WRITES;
+        assert!(writes_until + EVERY <= LASTS, "{writes_until:?}");
     }
 }

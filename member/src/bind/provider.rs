@@ -111,7 +111,10 @@ async fn claimed(
 ) -> Option<Unusable> {
     loop {
         match claim(env, local, secret).await {
-            Ok(claimed) => return claimed,
+            Ok(claimed) => {
+                taken_here(link);
+                return claimed;
+            }
             Err(error) => refused_here(link, &error),
         }
         if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
@@ -123,10 +126,20 @@ async fn claimed(
 /// Says on the bindings what our own API server refuses. Of one that does not serve nobody can say anything.
 fn refused_here(link: &watch::Sender<Link>, error: &Error) {
     tracing::warn!(%error, "cannot find out whose the credential is, trying again");
-    match error.failure() {
-        Failure::Unreachable(_) => {}
-        failure => drop(link.send_replace(Link::Refused(failure))),
+    if let Some(why) = error.refusal() {
+        link.send_replace(Link::Refused(why));
     }
+}
+
+/// Says that our own API server takes what it refused.
+fn taken_here(link: &watch::Sender<Link>) {
+    link.send_if_modified(|link| {
+        let was_refused = matches!(link, Link::Refused(_));
+        if was_refused {
+            *link = Link::Connecting;
+        }
+        was_refused
+    });
 }
 
 /// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
@@ -187,7 +200,10 @@ async fn connect(
                     return None;
                 }
                 Ok(None) => match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
-                    Ok(contract) => return Some(contract),
+                    Ok(contract) => {
+                        taken_here(link);
+                        return Some(contract);
+                    }
                     Err(error) => Failure::Other(error.to_string()),
                 },
                 Err(error) => {
@@ -284,9 +300,15 @@ mod tests {
         let answered =
             |code| Error::from(kube::Error::Api(Status::failure("no", "No").with_code(code).boxed()));
         refused_here(&link, &answered(503));
+        refused_here(&link, &answered(409));
         assert!(matches!(&*link.borrow(), Link::Connecting));
         refused_here(&link, &answered(403));
-        assert!(matches!(&*link.borrow(), Link::Refused(failure) if failure.to_string().contains("no")));
+        assert!(matches!(&*link.borrow(), Link::Refused(why) if why == "no"));
+        taken_here(&link);
+        assert!(matches!(&*link.borrow(), Link::Connecting), "the provider is asked now");
+        link.send_replace(Link::Evicted);
+        taken_here(&link);
+        assert!(matches!(&*link.borrow(), Link::Evicted));
     }
 
     #[tokio::test]

@@ -71,8 +71,7 @@ impl Bindings {
             return Ok(Outcome::Requeue(AGAIN));
         }
         // Before anything that may be refused, or take long.
-        if !is_said(binding) {
-            self.waits(binding, contract, None).await?;
+        if !is_said(binding) && self.waits(binding, contract, None).await? {
             // The watch tells.
             return Ok(Outcome::Done);
         }
@@ -116,17 +115,21 @@ impl Bindings {
         Ok(Outcome::Done)
     }
 
-    /// Says that the binding goes, and why it is still there: it is not ready any more. Also what keeps its objects is said.
+    /// Says that the binding goes, and why it is still there: it is not ready any more. Also what keeps its objects is said. Whether our API
+    /// server takes that: a status that it refuses keeps no binding.
     async fn waits(
         &self,
         binding: &APIServiceBinding,
         contract: &Contract,
         error: Option<&Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let deleting = not_yet(DELETING, deleting(error));
         let synced = synced(&self.unsynced, &binding.name_any());
         let verdicts = vec![Verdict::new("SchemaInSync", deleting), Verdict::new("Synced", synced)];
-        report::on_binding(self, binding, Some(contract), verdicts).await
+        match report::on_binding(self, binding, Some(contract), verdicts).await {
+            Err(error) if error.refusal().is_some() => Ok(false),
+            said => said.map(|()| true),
+        }
     }
 
     /// Deletes the objects, whose copies go with them unless they are to stay; how many are left.
@@ -214,7 +217,32 @@ fn is_going<P: Resource>(object: &P) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use api::label::MEMBER;
+    use kit::write::Writer;
+    use serde_json::json;
+    use tokio::sync::watch;
+
     use super::*;
+    use crate::{
+        bind::{binding::Link, fixture, local::Local},
+        feature::fixture::access,
+    };
+
+    #[tokio::test]
+    async fn a_binding_whose_status_is_refused_goes_all_the_same() {
+        let link = watch::Sender::new(Link::Connecting);
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let binding =
+            json!({"metadata": {"name": "mango", "uid": "b1"}, "spec": {"kubeconfigSecretRef": secret}});
+        let binding = serde_json::from_value(binding).unwrap();
+        for (code, is_told) in [(403, Some(false)), (503, None)] {
+            let mut bindings = Bindings::new(&access().env, &Local::new(), "k", link.subscribe());
+            let metrics = access().env.metrics;
+            bindings.writer = Writer::new(fixture::refusing(code, "no"), MEMBER, "local", metrics);
+            let waits = bindings.waits(&binding, &fixture::contract(), None).await;
+            assert_eq!(waits.ok(), is_told, "{code}");
+        }
+    }
 
     #[test]
     fn what_keeps_a_binding_from_going_is_said() {

@@ -20,6 +20,10 @@ use crate::bind::{
     sync::Bound,
 };
 
+/// Reason: our own API server does not take a CRD.
+const NOT_CREATED: &str = "CustomResourceDefinitionCreateFailed";
+const NOT_UPDATED: &str = "CustomResourceDefinitionUpdateFailed";
+
 impl Bindings {
     /// Installs the CRDs of the export.
     pub(super) async fn install(
@@ -30,10 +34,12 @@ impl Bindings {
         let name = binding.name_any();
         let export = contract.known.with(|known| known.exports.get(&name).cloned());
         let Some(export) = export else { return Ok(verdict::without_export(contract, &name)) };
-        let mut found = Found { connected: Answer::Yes, in_sync: Answer::Yes, bound: BTreeMap::new() };
+        let mut found =
+            Found { connected: Answer::Yes, in_sync: Answer::Yes, is_refused: false, bound: BTreeMap::new() };
         for resource in &export.spec.resources {
             let api = resource.name();
             let installed = self.install_one(binding, contract, &api).await?;
+            found.is_refused |= matches!(installed, Err((NOT_CREATED | NOT_UPDATED, _)));
             // Also what cannot be installed anew goes on as it is: its statuses come down, and what is deleted goes.
             let bound = self.installed_one(binding, contract, &export, &api, leaves_copies(binding));
             let answer = match (installed, &bound) {
@@ -121,13 +127,9 @@ impl Bindings {
         };
         let (written, reason) = match installing {
             Installing::Stays => (Ok(()), ""),
-            Installing::Same(crd) => {
-                (self.put_back(&crd, have.as_ref()).await, "CustomResourceDefinitionUpdateFailed")
-            }
-            Installing::Create(crd) => {
-                (self.writer.put(None, &crd).await.map(drop), "CustomResourceDefinitionCreateFailed")
-            }
-            Installing::Update(crd) => (self.update(&crd).await, "CustomResourceDefinitionUpdateFailed"),
+            Installing::Same(crd) => (self.put_back(&crd, have.as_ref()).await, NOT_UPDATED),
+            Installing::Create(crd) => (self.writer.put(None, &crd).await.map(drop), NOT_CREATED),
+            Installing::Update(crd) => (self.update(&crd).await, NOT_UPDATED),
             Installing::Foreign => {
                 let message = format!("CRD {api} is there already, and not for this APIServiceBinding");
                 return Ok(Err(("ForeignCustomResourceDefinition", message)));
@@ -135,8 +137,10 @@ impl Bindings {
         };
         match written {
             Ok(()) => Ok(Ok(())),
-            Err(Error::Refused(message)) => Ok(Err((reason, message))),
-            Err(error) => Err(error),
+            Err(error) => match error.refusal() {
+                Some(words) => Ok(Err((reason, format!("in this cluster: {words}")))),
+                None => Err(error),
+            },
         }
     }
 
@@ -151,7 +155,8 @@ impl Bindings {
 
 #[cfg(test)]
 mod tests {
-    use kit::objects::Change;
+    use api::label::MEMBER;
+    use kit::{objects::Change, write::Writer};
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
     use tokio::sync::watch;
@@ -185,6 +190,34 @@ mod tests {
         let message = format!("the provider has no BoundSchema {API}");
         assert_eq!(found.connected, Answer::No(Severity::Error, "BoundSchemaFetchFailed", message));
         assert!(found.bound.contains_key(API), "its statuses come down, and what is deleted goes");
+    }
+
+    #[tokio::test]
+    async fn a_crd_that_is_refused_here_is_said_and_keeps_no_other_api_back() {
+        let (mut bindings, contract, binding) = bound_to(&["others", "mangos"]);
+        let unasked = "Internal error occurred: failed calling webhook \"x\": no endpoints";
+        let (client, metrics) = (fixture::refusing(500, unasked), access().env.metrics);
+        bindings.writer = Writer::new(client.clone(), MEMBER, "local", metrics);
+        bindings.env.client = client;
+        let schema = |api: &str, plural: &str| {
+            json!({
+                "metadata": {"name": api, "namespace": contract.cluster_namespace.name},
+                "spec": {"group": "example.com", "names": {"plural": plural, "kind": "Kind"}, "scope": "Namespaced",
+                    "informerScope": "Namespaced",
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+            })
+        };
+        for (api, plural) in [("others.example.com", "others"), (API, "mangos")] {
+            contract.known.with(|known| known.schemas.change(Change::Apply(read(schema(api, plural)))));
+        }
+        let found = bindings.install(&binding, &contract).await.unwrap();
+        let message = format!("in this cluster: {unasked}");
+        assert!(
+            matches!(&found.connected, Answer::No(Severity::Error, _, said) if *said == message),
+            "{found:?}"
+        );
+        assert!(found.is_refused && found.bound.contains_key(API), "{found:?}");
     }
 
     /// A binding with CRD `mangos`, whose export has these APIs.

@@ -55,8 +55,8 @@ pub(super) async fn on_binding(
         }
     }
     if let Err(error) = write(&bindings.writer, binding, &have, &want).await {
-        if let Error::Refused(why) = &error {
-            bindings.env.events.warn(binding.object_ref(&()), "Bind", "Refused", why);
+        if let Some(why) = error.refusal() {
+            bindings.env.events.warn(binding.object_ref(&()), "Bind", "Refused", &why);
         }
         return Err(error);
     }

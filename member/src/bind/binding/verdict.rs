@@ -8,7 +8,6 @@ use api::bind::{
     export::Phase,
 };
 
-use kit::failure::Failure;
 use kube::ResourceExt;
 
 use super::{Found, Link};
@@ -23,6 +22,9 @@ const NAMED: usize = 3;
 
 /// Objects that are not in step do not make a binding unready: the others are.
 pub(super) const ASIDE: &[&str] = &["Synced"];
+
+/// Of a provider, as long as nothing is known of it.
+const UNANSWERED: &str = "the provider has not answered yet";
 
 fn error(reason: &'static str, message: impl Into<String>) -> Answer {
     Answer::No(Severity::Error, reason, message.into())
@@ -58,15 +60,17 @@ fn unheard(why: Option<&str>) -> Answer {
     Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message)
 }
 
-/// Without a provider. `was_said` is whether the binding has conditions already.
-pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
+/// Without a provider. `was_connected` is whether the binding says something of one.
+pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     let connected = match link {
-        Link::Evicted => Some(evicted()),
-        Link::Failing(failure) => Some(away(failure.to_string())),
-        Link::Untold(untold) => Some(away(untold.to_string())),
-        Link::Unusable(unusable) => Some(error(unusable.reason(), unusable.to_string())),
-        Link::Refused(why) => Some(unclaimed(why)),
-        Link::Connecting | Link::Up(..) => None,
+        Link::Evicted => evicted(),
+        Link::Failing(failure) => away(failure.to_string()),
+        Link::Untold(untold) => away(untold.to_string()),
+        Link::Unusable(unusable) => error(unusable.reason(), unusable.to_string()),
+        Link::Refused(why) => unclaimed(why),
+        // What was said before a restart may still be so.
+        Link::Connecting | Link::Up(..) if was_connected => return Vec::new(),
+        Link::Connecting | Link::Up(..) => not_yet("Connecting", UNANSWERED),
     };
     let (secret, informers) = match link {
         Link::Unusable(unusable) => (error(unusable.reason(), unusable.to_string()), None),
@@ -76,22 +80,17 @@ pub(super) fn unconnected(link: &Link, was_said: bool) -> Vec<Verdict> {
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
         Link::Evicted => (Answer::Yes, Some(error("InformerSyncTimeout", "the contract has ended"))),
         Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
-        // What was said before a restart may still be so.
-        Link::Connecting | Link::Up(..) if was_said => return Vec::new(),
-        Link::Connecting | Link::Up(..) => {
-            (Answer::Yes, Some(not_yet("Connecting", "the provider has not answered yet")))
-        }
+        Link::Connecting | Link::Up(..) => (Answer::Yes, Some(not_yet("Connecting", UNANSWERED))),
     };
     let informers = informers.map(|answer| Verdict::new("InformersSynced", answer));
     // Who does not get as far as that sends no heartbeat either.
-    let heartbeat = connected.is_some().then(|| match link {
+    let heartbeat = match link {
         Link::Refused(_) => not_yet("Pending", "the provider is asked after that"),
+        Link::Connecting | Link::Up(..) => not_yet("Pending", UNANSWERED),
         _ => unheard(None),
-    });
-    let heartbeat = heartbeat.map(|answer| Verdict::new("Heartbeating", answer));
-    let connected = connected.map(|answer| Verdict::new("Connected", answer));
-    let all = [Verdict::new("SecretValid", secret)].into_iter();
-    all.chain(informers).chain(connected).chain(heartbeat).collect()
+    };
+    let all = [("SecretValid", secret), ("Connected", connected), ("Heartbeating", heartbeat)];
+    all.into_iter().map(|(type_, answer)| Verdict::new(type_, answer)).chain(informers).collect()
 }
 
 /// With one, where the binding itself cannot be held.
@@ -104,9 +103,9 @@ pub(super) fn unheld(why: &str) -> Vec<Verdict> {
     ]
 }
 
-fn unclaimed(why: &Failure) -> Answer {
+fn unclaimed(why: &str) -> Answer {
     let what = "it cannot be found out, or noted, whose the credential is, so the provider is not asked";
-    refused_here(Severity::Error, what, &why.to_string())
+    refused_here(Severity::Error, what, why)
 }
 
 fn unkept(why: &str) -> Answer {
@@ -146,8 +145,15 @@ pub(super) fn connected(
     all
 }
 
+/// Whether the binding says something of its provider, and not only that it is asked.
+pub(super) fn was_connected(binding: &APIServiceBinding) -> bool {
+    let conditions = binding.status.iter().flat_map(|status| &status.conditions);
+    let mut of_it = conditions.filter(|condition| condition.type_ == "InformersSynced");
+    of_it.any(|condition| condition.reason.as_deref() != Some("Connecting"))
+}
+
 /// Whether the binding has a condition of this type.
-pub(super) fn said(binding: &APIServiceBinding, type_: &str) -> bool {
+fn said(binding: &APIServiceBinding, type_: &str) -> bool {
     let conditions = binding.status.iter().flat_map(|status| &status.conditions);
     conditions.into_iter().any(|condition| condition.type_ == type_)
 }
@@ -189,15 +195,20 @@ pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
         Some(message) => error("APIServiceExportFailed", message),
         None => error("APIServiceExportNotFound", format!("the provider has no APIServiceExport {name}")),
     };
-    Found { in_sync: connected.clone(), connected, bound: BTreeMap::new() }
+    Found { in_sync: connected.clone(), connected, is_refused: false, bound: BTreeMap::new() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::Untold, *};
     use crate::bind::credential::Unusable;
-    use api::bind::condition::{Condition, conditions};
+    use api::bind::{
+        binding::APIServiceBindingStatus,
+        condition::{Condition, conditions},
+    };
     use jiff::Timestamp;
+    use kit::{failure::Failure, metrics::Metrics};
+    use serde_json::json;
 
     #[test]
     fn b15_who_is_refused_is_evicted_and_who_is_not_answered_is_not() {
@@ -208,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_this_cluster_refuses_is_said_of_the_credential_and_nothing_of_the_provider() {
-        let refused = Link::Refused(Failure::Other("denied by policy".into()));
+        let refused = Link::Refused("denied by policy".into());
         let all = conditions(&[], &unconnected(&refused, false), ASIDE, Timestamp::now());
         let of = |type_: &str| all.iter().find(|condition| condition.type_ == type_).unwrap();
         for type_ in ["Ready", "SecretValid"] {
@@ -219,6 +230,36 @@ mod tests {
             condition.message.as_deref().unwrap_or_default().contains("provider has not")
         };
         assert_eq!(all.iter().find(blames), None);
+
+        let mut binding = binding();
+        binding.status = Some(APIServiceBindingStatus { conditions: all.clone(), ..Default::default() });
+        assert!(!was_connected(&binding));
+        let all = conditions(&all, &unconnected(&Link::Connecting, false), ASIDE, Timestamp::now());
+        let refuses = |condition: &&Condition| condition.reason.as_deref() == Some("Refused");
+        assert_eq!(all.iter().find(refuses), None, "it takes it now");
+    }
+
+    fn binding() -> APIServiceBinding {
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let binding = json!({"metadata": {"name": "mango"}, "spec": {"kubeconfigSecretRef": secret}});
+        serde_json::from_value(binding).unwrap()
+    }
+
+    #[test]
+    fn what_this_cluster_refuses_of_a_provider_that_answers_is_said() {
+        let here = "in this cluster: denied by policy";
+        let says = |verdicts: &[Verdict], type_: &str| {
+            let mut of_it = verdicts.iter().filter(|verdict| verdict.type_ == type_);
+            of_it
+                .any(|verdict| matches!(&verdict.answer, Answer::No(_, "Refused", why) if why.contains(here)))
+        };
+        assert!(says(&unheld("denied by policy"), "Connected"));
+        let found =
+            Found { connected: Answer::Yes, in_sync: Answer::Yes, is_refused: false, bound: BTreeMap::new() };
+        let health = Health { beat: Some(Beat::Arrived), refused: Some("denied by policy".into()) };
+        let unsynced = Unsynced::new(Metrics::new().unwrap().bind().unsynced());
+        let all = connected(&found, &health, &unsynced, &binding());
+        assert!(says(&all, "SecretValid") && !says(&all, "Connected"), "{all:?}");
     }
 
     #[test]

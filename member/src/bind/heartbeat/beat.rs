@@ -1,6 +1,6 @@
 //! What an answer to a heartbeat, or the lack of one, means: pure.
 
-use kit::failure::Failure;
+use kit::{failure::Failure, write::Error};
 
 /// What is known of a contract by its heartbeats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +9,16 @@ pub(crate) struct Health {
     pub(crate) beat: Option<Beat>,
     /// Why our own API server does not take the credential that the provider has renewed.
     pub(crate) refused: Option<String>,
+}
+
+impl Health {
+    /// What was refused is so until it is taken.
+    pub(super) fn mirrored(&mut self, mirrored: &Result<(), Error>) {
+        match mirrored {
+            Ok(()) => self.refused = None,
+            Err(error) => self.refused = error.refusal().or(self.refused.take()),
+        }
+    }
 }
 
 /// How the last heartbeat went.
@@ -49,6 +59,20 @@ pub(super) fn after(before: Option<&Beat>, has_ended: Result<bool, Failure>, why
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_renewed_credential_that_is_refused_here_is_said_until_it_is_taken() {
+        let mut health = Health::default();
+        let mut after = |mirrored| {
+            health.mirrored(&mirrored);
+            health.refused.clone()
+        };
+        let refused = || Some("denied by policy".to_owned());
+        assert_eq!(after(Err(Error::Stale)), None);
+        assert_eq!(after(Err(Error::Refused("denied by policy".into()))), refused());
+        assert_eq!(after(Err(Error::Stale)), refused());
+        assert_eq!(after(Ok(())), None);
+    }
 
     #[test]
     fn b15_a_contract_has_ended_when_its_namespace_goes_or_its_credential_is_refused_twice() {
