@@ -20,7 +20,7 @@ mod peer;
 pub(crate) mod progress;
 mod selector;
 pub(crate) mod status;
-mod twins;
+pub(crate) mod twins;
 mod unoffload;
 pub(crate) mod vanished;
 

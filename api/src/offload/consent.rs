@@ -20,7 +20,7 @@ pub enum Refusal {
     },
     /// Nobody can say whether the home is accepted.
     #[error(
-        "cannot tell whether this cluster accepts {home}: its OffloadPeers cannot be read, or OffloadPeer {home} does not decode"
+        "cannot tell whether this cluster accepts {home}: its OffloadPeers cannot be read, or OffloadPeer {home} does not decode or vanished"
     )]
     ConsentUnknown {
         /// ID of the home.

@@ -62,7 +62,7 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
         consent.take_back("incoming").await?;
         if !lost.is_empty() {
             consent.say(&format!(
-                "to give it again as it was: freeport offload accept {peer} {}",
+                "to give it again as it was: freeport offload accept {peer} {} --yes",
                 lost.join(" ")
             ));
         }

@@ -27,7 +27,7 @@ const HAS_NONE: [&str; 6] =
     ["NotAccepted", "ConsentUnknown", "NameNotAllowed", "NameReserved", "NotOurs", "TooManyNamespaces"];
 
 /// Clusters with a twin: those that refuse one are not among them.
-pub(super) fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
+pub(crate) fn with_twin(status: &NamespaceOffloadingStatus) -> Vec<&str> {
     clusters(status).into_iter().filter(|id| refusal(status, id).is_none()).collect()
 }
 

@@ -159,7 +159,7 @@ async fn namespaces(clusters: &Clusters) {
     assert_eq!(report["namespaces"][0]["namespace"], "offload-shop");
 
     let said = run("unoffload namespace offload-shop").await.refused(&["run it again with --yes"]);
-    assert!(said.contains("has no twin"), "{said}");
+    assert!(said.contains("has said nothing of its NamespaceOffloading yet"), "{said}");
     let said = run("unoffload namespace offload-shop --yes").await.succeeded();
     assert!(said.contains("spoke: Namespace offload-shop is not offloaded any more"), "{said}");
     let said = run("unoffload namespace offload-shop").await.succeeded();

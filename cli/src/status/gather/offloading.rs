@@ -1,23 +1,23 @@
 //! What there is of offloading.
 
 use api::{
-    label::TRUE,
+    label as general,
     offload::{
         label,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
-    view::Named,
+    view::{Meta, Named},
 };
 use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRole};
 use kube::{Api, ResourceExt};
 
-use super::{checks, deployment, everywhere, gap, list, policy};
+use super::{checks, deployment, gap, list, policy};
 use crate::{
     Error,
     cluster::Cluster,
     error::Failure,
     objects::offload::{self, webhook},
-    offload::vanished::Vanished,
+    offload::{twins::with_twin, vanished::Vanished},
     status::found::{Entry, Gap, Offloading, Part, Why},
 };
 
@@ -44,8 +44,17 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
     };
     let checks = checks(cluster, true, &offload::checks()).await?;
     let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
-    let namespaces = everywhere::<NamespaceOffloadingView>(cluster).await?;
-    let labelled = format!("{}={TRUE}", label::SCHEDULING_ENABLED);
+    let all: Api<NamespaceOffloadingView> = Api::all(cluster.client.clone());
+    let offloadings = list(cluster, &all, "namespaceoffloadings".into(), "", |it| it).await?;
+    let abroad = offloadings.iter().flatten().flat_map(abroad).collect();
+    let namespaces = offloadings.map(|all| all.into_iter().map(Entry::from).collect());
+    let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
+    let all: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
+    let home = |twin: &Meta<Namespace>| twin.labels().get(label::REMOTE_CLUSTER_ID).cloned();
+    let guests =
+        list(cluster, &all, "namespaces".into(), &twins, |it| (home(&it).unwrap_or_default(), it.name_any()))
+            .await?;
+    let labelled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
     let all: Api<Named<Namespace>> = Api::all(cluster.client.clone());
     let placed =
         list(cluster, &all, "namespaces".into(), &labelled, |namespace| namespace.name_any()).await?;
@@ -56,7 +65,25 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
         vanished.find_missing(there);
     }
     let server = deployment(cluster, true, webhook::NAME).await?;
-    Ok(Some(Offloading { policy, checks, peers, namespaces, vanished, placed, webhook, server }))
+    Ok(Some(Offloading {
+        policy,
+        checks,
+        peers,
+        namespaces,
+        vanished,
+        guests,
+        abroad,
+        placed,
+        webhook,
+        server,
+    }))
+}
+
+/// The clusters where a Namespace has twins, each with its name.
+fn abroad(offloading: &NamespaceOffloadingView) -> Vec<(String, String)> {
+    let namespace = offloading.metadata.namespace.clone().unwrap_or_default();
+    let Ok(status) = &offloading.status.0 else { return Vec::new() };
+    with_twin(status).into_iter().map(|host| (host.to_owned(), namespace.clone())).collect()
 }
 
 /// CRDs of the records of offloading that are missing, where this cluster leads and they were there: some are, or its member offloads.

@@ -1,6 +1,6 @@
 //! Whether offloading works: its policy, the webhook, consents and Namespaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::offload::{namespace::PLACEMENT_ENFORCED, peer::READY};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
@@ -38,6 +38,7 @@ impl Verdict<'_> {
         let namespaces =
             self.entries("NamespaceOffloading", &found.namespaces, &[OFFLOADED, PLACEMENT_ENFORCED]);
         self.lost(found);
+        self.unknown_peers(found);
         (peers, namespaces)
     }
 
@@ -78,6 +79,36 @@ impl Verdict<'_> {
             let is_placed = placed.iter().any(|placed| placed == name);
             let (what, next) = found.vanished.trouble(name, is_placed);
             self.problem(format!("Namespace {name}"), what, next);
+        }
+    }
+
+    /// Whether Namespaces are offloaded from or to a cluster of which no OffloadPeer says anything: it went with its kind, or somebody deleted it.
+    fn unknown_peers(&mut self, found: &Offloading) {
+        let (Ok(peers), Some(guests)) = (&found.peers, self.part(&found.guests, COMMAND)) else { return };
+        let unknown = |all: &[(String, String)]| {
+            let mut by_cluster = BTreeMap::<String, BTreeSet<String>>::new();
+            for (cluster, namespace) in all.iter().filter(|(id, _)| peers.iter().all(|peer| peer.name != *id))
+            {
+                by_cluster.entry(cluster.clone()).or_default().insert(namespace.clone());
+            }
+            by_cluster.into_iter().map(|(id, names)| (id, names.into_iter().collect::<Vec<_>>().join(", ")))
+        };
+        for (home, names) in unknown(guests) {
+            self.problem(
+                format!("OffloadPeer {home}"),
+                format!("is not there, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
+                format!(
+                    "freeport offload accept {home}, with the --label and --namespace that it had, and --yes; to have these Namespaces gone, \
+                     freeport unoffload namespace in {home}"
+                ),
+            );
+        }
+        for (host, names) in unknown(&found.abroad) {
+            self.problem(
+                format!("OffloadPeer {host}"),
+                format!("is not there, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
+                format!("freeport offload use {host}; to have the twins gone, freeport unoffload namespace after that"),
+            );
         }
     }
 

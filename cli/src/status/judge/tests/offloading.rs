@@ -16,6 +16,8 @@ fn offloading() -> Offloading {
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
         vanished: Vanished::default(),
+        guests: Ok(vec![("east".into(), "blog-east".into())]),
+        abroad: vec![("east".into(), "shop".into())],
         placed: Ok(vec!["shop".into()]),
         webhook: Ok(Some(webhook::configuration(None))),
         server: Some(Ok(Some(deployment(2, 2)))),
@@ -65,6 +67,16 @@ fn what_is_missing_is_said_with_the_words_of_the_daemon() {
     assert_eq!(shop.problems[0].what, "Offloaded is False: AllFailed: east: no");
     let open = judged(|found| found.policy = Ok([None, None]));
     assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
+}
+
+#[test]
+fn a_peer_that_vanished_is_a_problem_where_namespaces_are_offloaded() {
+    let lost = judged(|found| found.peers.as_mut().unwrap().clear());
+    assert_eq!(lost.problems.len(), 2, "{:?}", lost.problems);
+    let said = |nth: usize| (lost.problems[nth].place.as_str(), lost.problems[nth].what.as_str());
+    assert!(said(0).0 == "OffloadPeer east" && said(0).1.contains("(blog-east)"), "{:?}", said(0));
+    assert!(lost.problems[0].next.starts_with("freeport offload accept east"), "{:?}", lost.problems);
+    assert!(said(1).1.contains("(shop)") && lost.problems[1].next.starts_with("freeport offload use east"));
 }
 
 #[test]
